@@ -32,7 +32,8 @@ void print_json(const Solution& solution, Console& console) {
   if (solution.cost.has_value()) {
     assignment = fmt::format("[{}]", fmt::join(solution.assignment, ","));
   }
-  // Written out, since costs may need more digits than JSON libraries keep.
+  // The JSON is written by hand, since costs may need more digits than JSON
+  // libraries keep.
   console.data << fmt::format(
       "{{\"schema\": \"shardprop.solution/1\", \"status\": \"{}\", "
       "\"cost\": {}, \"lower_bound\": {}, \"gap\": {}, "
@@ -139,7 +140,7 @@ Command solve_command() {
       option.fallback =
           std::to_string(std::max(1U, std::thread::hardware_concurrency()));
     }
-    // Without one, a work limit is the only limit.
+    // Without a time limit, a work limit is the only limit.
     if (info.name == "time_limit") {
       option.help += "; " + option.fallback + " without --work-limit";
       option.fallback.clear();

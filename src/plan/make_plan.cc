@@ -16,8 +16,9 @@
 namespace shardprop {
 namespace {
 
-// Limits of one feasibility check of `Blame`, in table entries and in seconds.
+// Unit: table entries. Limit of one feasibility check of `Blame`.
 constexpr std::uint64_t kWorkPerQuestion = 400'000'000;
+// Unit: seconds. Limit of such a check, unless the caller limits the work.
 constexpr double kSecondsPerQuestion = 10;
 
 using Clock = std::chrono::steady_clock;

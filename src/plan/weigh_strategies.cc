@@ -54,8 +54,8 @@ std::vector<Layout> layouts_of(const LayoutTable& table, const ChoiceSet& set,
   return out;
 }
 
-// Returns each combination of input and output layouts once, with the costs of
-// its first strategy.
+// Returns the strategies by ascending cost, and each combination of input and
+// output layouts once.
 std::vector<WeighedStrategy> strategies_of(const PlanProblem& problem,
                                            const ChoiceSet& set,
                                            std::optional<std::size_t> chosen) {
@@ -116,7 +116,7 @@ std::vector<UnshardedDim> unsharded_dims(const IndexSpace& space,
 
 class Weighing {
  public:
-  // `options.start` is set.
+  // Precondition: `options.start` is set.
   Weighing(const Graph& graph, NodeId node, const DeviceMesh& mesh,
            const Topology& topology, const OpLibrary& library,
            PlanOptions options)

@@ -2,8 +2,8 @@
 //
 //   R          every rank of the mesh dim holds the same values
 //   S(d)       tensor dim d is sharded over the mesh dim, as torch.chunk does
-//   SS(d,k)    tensor dim d is chunked into k pieces and each piece is sharded;
-//              a rank holds its part of every piece, one after the other
+//   SS(d,k)    tensor dim d is chunked into k pieces and each piece is sharded,
+//              and a rank holds its part of every piece, in order
 //   P(op)      every rank holds a term; the values are the terms combined by
 //              op. P(op,dtype) combines in `dtype` and rounds once at the end
 //

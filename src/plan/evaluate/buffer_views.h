@@ -1,5 +1,5 @@
-// StorageViews states which copy of a buffer each view of a plan is taken of,
-// or that it is taken of the buffer as it was produced.
+// StorageViews states which copy of a buffer the node of each view reads. It
+// may also read the buffer as it was produced.
 #pragma once
 
 #include "plan/evaluate/cached_copies.h"

@@ -177,7 +177,7 @@ class ViewsInTime {
 
   const PlanProblem& problem_;
   PlanAssignment& plan_;
-  std::vector<std::vector<std::size_t>> copies_of_;  // by storage
+  std::vector<std::vector<std::size_t>> copies_of_;  // by buffer
 };
 
 // Sorts the copies by the slot in which they are made.

@@ -1,12 +1,12 @@
-// NetworkAssignment: the choices of one network's variables, together with the
-// identity of those variables.
+// NetworkAssignment holds the choices of one network's variables, together with
+// the identity of those variables.
 //
 // Networks of one plan problem differ in their variables: a network that counts
 // memory has more live intervals than one that does not, and a reserve adds one
 // variable. The index of a variable of one network therefore means nothing in
-// another. PlanNetwork alone makes assignments, and every use of an assignment
-// checks that it belongs to the network at hand: InternalError if it does not.
-// A plan of one network reaches another as a PlanAssignment only.
+// another. PlanNetwork alone makes assignments. Every use of an assignment
+// checks that it belongs to the network in use, and throws InternalError if it
+// does not. A plan of one network reaches another as a PlanAssignment only.
 #pragma once
 
 #include <shardprop/solver/problem.h>
@@ -73,8 +73,8 @@ class NetworkAssignment {
   solver::Assignment choices_;
 };
 
-// The choices that a restricted network keeps. A variable that is not named
-// keeps all of its choices.
+// ChoicesLeft lists the choices that a restricted network keeps. A variable
+// that is not named keeps all of its choices.
 class ChoicesLeft {
  public:
   // Leaves the variable the choice that it has in the assignment.

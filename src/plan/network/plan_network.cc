@@ -383,10 +383,10 @@ class NetworkBuilder {
 
   // ---- memory
 
-  // A gradient that is accumulated unreduced is held as it is produced from the
-  // beginning of the step on, by the choices of its producer and of its
-  // parameter. So each such gradient gets a variable of its own, the bytes of
-  // its accumulator, which both of them are tied to.
+  // A gradient that is accumulated unreduced exists, in its produced layout,
+  // from the beginning of the step on. Its bytes depend on the choices of its
+  // producer and of its parameter. So each such gradient gets a variable of its
+  // own, the bytes of its accumulator, with an edge to each of the two.
   void add_accumulators() {
     for (std::size_t v = 0; v < problem_.variables().size(); ++v) {
       const PlanVariable& parameter = problem_.variables()[v];

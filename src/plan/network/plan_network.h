@@ -36,8 +36,8 @@ struct NetworkOptions {
   // By slot: bytes to keep free in addition to the bytes that the network
   // counts. May be empty.
   std::vector<std::int64_t> reserved;
-  // The most bytes that a redistribution may take in addition to those that the
-  // network counts. Redistributions that take more are forbidden. If empty,
+  // The most bytes that a redistribution may take in addition to the bytes that
+  // the network counts. Redistributions that take more are forbidden. If empty,
   // nothing is forbidden.
   std::optional<std::int64_t> most_uncounted;
   // By slot: the overlap multiplier, in parts of kHiddenPriceUnit, from 0 to
@@ -52,7 +52,7 @@ struct NetworkOptions {
 // Returns the identity of the network that create() builds.
 NetworkIdentity identity_of(const PlanProblem& problem,
                             const NetworkOptions& options);
-inline constexpr std::int64_t kHiddenPriceUnit = 1024;
+inline constexpr std::int64_t kHiddenPriceUnit = 1024;  // a multiplier of 1
 
 class PlanNetwork {
  public:

@@ -48,8 +48,8 @@ void ShownMemory::find_lives(const PlanProblem& problem) {
 }
 
 // A view may alias a buffer as it was produced, or a copy of it, which has
-// bytes of its own. If the aliased buffer is a view itself, its own bytes may
-// exceed those that it aliases. The smaller figure counts.
+// bytes of its own. If the aliased buffer is a view itself, the smaller figure
+// counts: its own bytes, or the bytes that it aliases.
 void ShownMemory::find_shares(const PlanProblem& problem) {
   std::vector<std::vector<std::int64_t>> least(views_.size());  // by state
   for (std::size_t s = 0; s < views_.size(); ++s) {

@@ -63,7 +63,7 @@ class FusionGroups {
   // the kernel has the input already.
   std::vector<std::vector<double>> reads_;
   std::vector<std::int32_t> maker_group_;  // by storage of the graph
-  std::vector<bool> leaves_;               // by storage: read outside its group
+  std::vector<bool> leaves_;  // by storage of the graph: read outside its group
 };
 
 }  // namespace shardprop

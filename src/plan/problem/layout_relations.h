@@ -1,4 +1,4 @@
-// Relations between two layouts of one tensor.
+// Functions that compare two layouts of one tensor.
 #pragma once
 
 #include <shardprop/placement/layout.h>

@@ -15,7 +15,7 @@ namespace shardprop {
 inline std::optional<std::chrono::steady_clock::time_point> deadline(
     std::chrono::steady_clock::time_point start, double seconds) {
   using Clock = std::chrono::steady_clock;
-  constexpr double kNever = 3e9;
+  constexpr double kNever = 3e9;  // seconds: 95 years
   if (seconds >= kNever) return std::nullopt;
   return start + std::chrono::duration_cast<Clock::duration>(
                      std::chrono::duration<double>(seconds));

@@ -13,9 +13,9 @@
 namespace shardprop {
 namespace {
 
-// Unit: mixes. The most in one run, and the most in a row that do not improve
-// the plan.
+// Unit: mixes that are solved in one run.
 constexpr int kMostBlends = 16;
+// Unit: mixes in a row that do not improve the plan.
 constexpr int kMostFailures = 4;
 // Share of the remaining time that the solve of one mix may take.
 constexpr double kBlendShareOfTime = 0.25;

@@ -28,9 +28,10 @@ constexpr double kLevel = 0.5;
 constexpr double kSmall = 5e-3;
 // Unit: halvings. Length of the bisection for the level method.
 constexpr int kHalvings = 20;
-// Unit: 1 / kHiddenPriceUnit. The first and the least distance from the best
-// multipliers to the next ones.
+// Unit: 1 / kHiddenPriceUnit. Largest distance from the best multipliers to the
+// next ones, at first.
 constexpr std::int64_t kFirstReach = kHiddenPriceUnit / 2;
+// Unit: 1 / kHiddenPriceUnit. The search ends if that distance is smaller.
 constexpr std::int64_t kLeastReach = 8;
 
 }  // namespace

@@ -12,21 +12,23 @@
 namespace shardprop {
 namespace {
 
-// Units: solves at new multipliers in one round, and rounds.
+// Unit: solves at new multipliers in one round.
 constexpr int kMostPrices = 16;
+// Unit: rounds of raising the bound and solving mixes.
 constexpr int kMostPricingRounds = 4;
 // Share of the remaining time that is kept for layer mixes.
 constexpr double kShareOfPlans = 0.4;
 // Relative gap at which the plan counts as optimal.
 constexpr double kSmallGap = 1e-5;
-// Share of the remaining time that one solve may take, and the relative gap at
-// which it may stop. The second gap is for large problems, see takes_long().
+// Share of the remaining time that one solve may take.
 constexpr double kPricingShareOfTime = 0.25;
+// Relative gap at which a solve may stop.
 constexpr double kEnoughPricingGap = 2e-4;
+// The same in the first round of a large problem, see takes_long().
 constexpr double kEnoughWhereLong = 2e-3;
-// Limits of the branch and bound that closes the duality gap, in branches and
-// in table entries.
+// Unit: branches. Limit of the branch and bound that closes the duality gap.
 constexpr int kMostBranches = 1000;
+// Unit: table entries. Limit of its work.
 constexpr std::uint64_t kBranchWork = 500'000'000;
 
 }  // namespace
@@ -61,8 +63,8 @@ std::vector<std::int64_t> HiddenTime::run() {
   return network_.hidden_prices;
 }
 
-// Returns whether one solve uses more than a tenth of the work for branching,
-// which needs many of them.
+// Returns whether one solve takes more than a tenth of the work for all
+// branches.
 bool HiddenTime::takes_long() const {
   return search_.first_work() > kBranchWork / 10;
 }

@@ -1,5 +1,5 @@
 // HiddenTime searches plans in which a window has more overlappable time than
-// compute (windows.h). This window couples all operators of a phase to all its
+// compute (windows.h). These windows couple all operators of a phase to all its
 // transfers.
 //
 // It starts from a plan that was found with overlappable time free, and takes

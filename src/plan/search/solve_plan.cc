@@ -18,12 +18,14 @@ namespace shardprop {
 namespace {
 
 // The network counts a lower bound of the memory. If a solution exceeds the
-// limit, the excess is reserved and the network is solved again. Units: rounds,
-// elements of the sequence in spread(), rounds for each of them.
+// limit, the excess is reserved and the network is solved again, for at most so
+// many rounds.
 constexpr int kMostMemoryRounds = 5;
+// spread() tries the elements of its sequence before this one.
 constexpr std::uint32_t kMostSpread = 256;
+// Unit: rounds for one network of spread().
 constexpr int kRoundsOfShare = 3;
-constexpr double kMostUncounted = 0.5;  // of the limit
+constexpr double kMostUncounted = 0.5;  // share of the memory limit
 // Share of the limits for the plans of small parts of the space, which divide
 // the rest of that share equally.
 constexpr double kShareOfFirstPlans = 0.4;
@@ -34,18 +36,18 @@ constexpr double kShareOfEachTime = 0.5;
 constexpr double kShareOfMixed = 0.25;
 // Share of the time or work limit until which spread() looks for cheaper plans.
 constexpr double kShareOfSpread = 0.5;
-// Shares of the remaining time and work. The first network with memory is
-// abandoned at kFirstGivesUpAt if its best plan does not fit by then. Each
-// further round takes kShareOfRound, and is abandoned at kGivesUpAt of that.
+// Share of the remaining time and work. The first network that counts memory is
+// abandoned after it if its best plan does not fit.
 constexpr double kFirstGivesUpAt = 0.2;
+// Share of the remaining time and work for each further round.
 constexpr double kShareOfRound = 0.15;
-constexpr double kGivesUpAt = 0.5;  // of its share
+constexpr double kGivesUpAt = 0.5;  // share of a round
 // If the cheapest plan takes at most this multiple of the memory limit, a plan
-// of equal cost is expected to fit. The search for it takes this share of the
-// remaining time.
+// of equal cost is expected to fit.
 constexpr double kNearly = 1.25;
+// Share of the remaining time for the search of that plan.
 constexpr double kShareOfSmall = 0.3;
-// Limit of the work of tie-breaking: kTieWork table entries, plus the work of
+// The work of tie-breaking is at most kTieWork table entries plus the work of
 // the search divided by kTieShare. Good preferences are found early. A proof
 // that there are none better would take as long as the search.
 constexpr std::uint64_t kTieWork = 1'000'000'000;

@@ -144,7 +144,7 @@ class StagedSearch {
                                                        : RanOut::kSize;
     }
     if (options_.stop.stop_requested()) return RanOut::kInterrupted;
-    // Only its deadline stops the building of a problem.
+    // Building a problem stops only at its deadline.
     if (failure_) return RanOut::kTime;
     return last_ran_out_;
   }
@@ -340,8 +340,10 @@ class StagedSearch {
     options_.progress(progress);
   }
 
+  // Unit: seconds. Limit of the solve for the all-replicated plan.
   static constexpr double kReplicatedSeconds = 1;
-  static constexpr double kNear = 0.05;  // relative gap
+  // Relative gap up to which the best plan counts as near the optimum.
+  static constexpr double kNear = 0.05;
 
   const Graph& graph_;
   const DeviceMesh& mesh_;

@@ -5,12 +5,12 @@
 // On one or two mesh dims larger than 1, the named space is built at once,
 // unless reading a large graph has taken much of the time. On more of them, the
 // first plan treats all mesh dims but the last as one. It is found as fast as
-// on two mesh dims. If there is no plan yet, plans over one run of mesh dims
-// follow. Plans over two runs follow on more than three mesh dims, or if there
-// is no plan yet.
+// on two mesh dims. If it is missing, plans over one run of mesh dims follow.
+// Plans over two runs follow on more than three mesh dims, or if a plan is
+// still missing.
 //
 // A space that cannot be built in time is skipped. The all-replicated plan is
-// tried if there is no plan, or if the best plan may be far from the optimum.
+// tried if a plan is missing, or if the best plan may be far from the optimum.
 #pragma once
 
 #include "plan/evaluate/plan_solution.h"
@@ -40,8 +40,8 @@ struct StagedResult {
   std::vector<PlanRecipe> recipes;
 };
 
-// Errors: those of PlanProblem::create(), and PlanSolution::failure if there is
-// no plan. Running out of time is an error only if no space could be built.
+// Errors: those of PlanProblem::create(), and PlanSolution::failure if no plan
+// was found. Running out of time is an error only if no space could be built.
 // Precondition: `options.start` is set.
 Result<StagedResult> search_in_stages(const Graph& graph,
                                       const DeviceMesh& mesh,

@@ -15,14 +15,16 @@
 namespace shardprop {
 namespace {
 
-// Largest weight of a preference, for inputs, for results and for a parameter
-// that differs from its group. Costs are scaled so that all weights together
-// are less than a nanosecond.
+// The unit of these weights is 1 / scale nanoseconds, see scaled(). The scale
+// is so large that all weights together are less than a nanosecond. This is the
+// largest weight of the bytes of an input.
 constexpr std::int64_t kInputBytes = 4096;
+// This is the largest weight of the bytes of an operator's results.
 constexpr std::int64_t kResultBytes = 256;
+// Weight of a parameter whose choice differs from that of most of its group.
 constexpr std::int64_t kUnlike = 512;
-// Unit: scaled cost. Sums of scaled costs stay far below the solver's forbidden
-// cost.
+// Unit: 1 / scale nanoseconds. Sums of scaled costs stay far below the solver's
+// forbidden cost.
 constexpr std::int64_t kMostScaled = solver::kForbidden / 16;
 
 // Preferences holds the weights of the choices of the plan's variables.
