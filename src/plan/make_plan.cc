@@ -4,6 +4,7 @@
 #include "base/try.h"
 #include "plan/explain/assemble_plan.h"
 #include "plan/search/compare_recipes.h"
+#include "plan/search/solve_plan.h"
 #include "plan/search/staged_search.h"
 #include "plan/problem/stop.h"
 

@@ -3,6 +3,7 @@
 #include "base/guard.h"
 #include "base/try.h"
 #include "plan/problem/problem_data.h"
+#include "plan/search/solve_plan.h"
 #include "plan/search/staged_search.h"
 #include "plan/problem/stop.h"
 

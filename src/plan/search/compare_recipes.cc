@@ -2,8 +2,9 @@
 
 #include "base/try.h"
 #include "plan/problem/constraints/recipe_layouts.h"
-#include "plan/search/restricted_problem.h"
 #include "plan/problem/stop.h"
+#include "plan/search/restricted_problem.h"
+#include "plan/search/solve_plan.h"
 
 #include <algorithm>
 #include <chrono>

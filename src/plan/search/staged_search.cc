@@ -249,7 +249,8 @@ class StagedSearch {
     solution.lower_bound = best_->solution.lower_bound;
     check_bound(solution.lower_bound, cost);
     solution.status = PlanStatus::kFeasible;
-    best_ = {*std::move(problem), std::move(solution), best_->space};
+    const PlanSpace space = best_->space;
+    best_.emplace(*std::move(problem), std::move(solution), space);
     return {};
   }
 
@@ -294,7 +295,7 @@ class StagedSearch {
       if (next.space.joined_dims != 0 && next.solution.assignment) {
         joined_bound_ = next.solution.lower_bound;
       }
-      best_ = std::move(next);
+      best_.emplace(std::move(next));
       return;
     }
     const bool better =
@@ -306,7 +307,7 @@ class StagedSearch {
     if (better || proof ||
         (!best_->solution.assignment && next.space.is_named())) {
       joined_bound_.reset();
-      best_ = std::move(next);
+      best_.emplace(std::move(next));
       return;
     }
     // The larger space contains the smaller one, so its bound holds for this

@@ -43,15 +43,15 @@ Result<std::shared_ptr<const StorageClass>> StorageClasses::of(
 std::vector<std::uint64_t> StorageClasses::signature(
     const PlanStorage& storage) const {
   std::vector<std::uint64_t> out;
-  const PlanVariable& maker = body_.variables[storage.maker.index()];
+  const PlanVariable& maker = data_.variables[storage.maker.index()];
   out.push_back(address(maker.choices.get()));
   out.push_back(storage.operand << 2U | (storage.persistent ? 1U : 0U) |
                 (storage.inside_kernel ? 2U : 0U));
   out.push_back(storage.values.size());
   for (const ValueId value : storage.values) {
-    const PlanValue& planned = body_.values[value.index()];
+    const PlanValue& planned = data_.values[value.index()];
     const ValueId parent = forest_.parent(value);
-    out.push_back(parent.valid() ? body_.values[parent.index()].place : 0U);
+    out.push_back(parent.valid() ? data_.values[parent.index()].place : 0U);
     out.push_back(address(forest_.view(value)));
     out.push_back(std::uint64_t{planned.tensor} << 1U |
                   (planned.hideable ? 1U : 0U));
@@ -59,7 +59,7 @@ std::vector<std::uint64_t> StorageClasses::signature(
     for (const LayoutId id : copied_to(value)) out.push_back(id.index());
   }
   for (const StorageUse& use : storage.uses) {
-    const PlanVariable& user = body_.variables[use.variable.index()];
+    const PlanVariable& user = data_.variables[use.variable.index()];
     out.push_back(address(user.choices.get()));
     out.push_back(std::uint64_t{use.operand} << 32U | use.value);
   }
@@ -93,13 +93,13 @@ Result<void> StorageClasses::add_states(const PlanStorage& storage,
     for (auto& layouts : out.layouts) layouts.resize(states);
     out.layouts[value][states - 1] = layout;
   };
-  const ChoiceSet& maker = *body_.variables[storage.maker.index()].choices;
+  const ChoiceSet& maker = *data_.variables[storage.maker.index()].choices;
   for (const LayoutId id : maker.layouts[storage.operand]) add_state(0, id);
   for (std::size_t v = 0; v < values; ++v) {
     const ValueId value = storage.values[v];
     if (v > 0) {
       const std::size_t parent =
-          body_.values[forest_.parent(value).index()].place;
+          data_.values[forest_.parent(value).index()].place;
       const ChoiceSet& view = *forest_.view(value);
       for (std::size_t c = 0; c < view.size(); ++c) {
         const auto seen = state_of[parent].find(view.layout(c, 0));
@@ -117,7 +117,7 @@ Result<void> StorageClasses::add_states(const PlanStorage& storage,
   if (states > std::numeric_limits<StorageState>::max() ||
       states * states > kMostMoves) {
     return fail(ErrorCode::kProblemTooLarge,
-                "`" + body_.graph.value(storage.values[0]).display_name() +
+                "`" + data_.graph.value(storage.values[0]).display_name() +
                     "` can be laid out in " + std::to_string(states) +
                     " ways, more than are planned for",
                 "pin it or what takes it, or merge mesh dims");
@@ -126,7 +126,7 @@ Result<void> StorageClasses::add_states(const PlanStorage& storage,
     out.made.push_back(state_of[0].at(id));
   }
   for (const StorageUse& use : storage.uses) {
-    const ChoiceSet& user = *body_.variables[use.variable.index()].choices;
+    const ChoiceSet& user = *data_.variables[use.variable.index()].choices;
     auto& wanted = out.wanted.emplace_back();
     for (const LayoutId id : user.layouts[use.operand]) {
       wanted.push_back(state_of[use.value].at(id));
@@ -134,10 +134,10 @@ Result<void> StorageClasses::add_states(const PlanStorage& storage,
   }
   out.bytes.resize(states);
   for (std::size_t v = 0; v < values; ++v) {
-    const std::uint32_t tensor = body_.values[storage.values[v].index()].tensor;
+    const std::uint32_t tensor = data_.values[storage.values[v].index()].tensor;
     for (std::size_t s = 0; s < states; ++s) {
       const LayoutId id = out.layouts[v][s];
-      if (id.valid()) out.bytes[s] = body_.moves.local_bytes(tensor, id);
+      if (id.valid()) out.bytes[s] = data_.moves.local_bytes(tensor, id);
     }
   }
   return {};
@@ -151,29 +151,29 @@ Result<void> StorageClasses::set_moves(const PlanStorage& storage,
   // priced.
   std::set<std::tuple<std::uint32_t, bool, std::vector<LayoutId>>> seen;
   for (std::size_t v = 0; v < storage.values.size(); ++v) {
-    const PlanValue& value = body_.values[storage.values[v].index()];
+    const PlanValue& value = data_.values[storage.values[v].index()];
     const std::vector<LayoutId>& layouts = out.layouts[v];
     if (!seen.emplace(value.tensor, value.hideable, layouts).second) continue;
     for (std::size_t from = 0; from < n; ++from) {
       if (!layouts[from].valid()) continue;
-      SP_CHECK(body_.check_stop());
+      SP_CHECK(data_.check_stop());
       for (std::size_t to = 0; to < n; ++to) {
         if (!layouts[to].valid()) continue;
         StorageClass::Move& move = out.moves[from * n + to];
         const std::int64_t transfer =
-            body_.moves.nanoseconds(value.tensor, layouts[from], layouts[to]);
+            data_.moves.nanoseconds(value.tensor, layouts[from], layouts[to]);
         if (transfer >= move.transfer()) continue;
         StorageClass::Move found;
-        found.hidden = body_.share_that_hides(value, transfer);
+        found.hidden = data_.share_that_hides(value, transfer);
         found.nanoseconds = sat_add(
             transfer - found.hidden,
-            body_.cut_nanoseconds(storage, value, layouts[from], layouts[to]));
+            data_.cut_nanoseconds(storage, value, layouts[from], layouts[to]));
         found.value = static_cast<std::uint32_t>(v);
         if (found.transfer() < move.transfer()) move = found;
       }
     }
   }
-  if (body_.moves.refusal()) return {};
+  if (data_.moves.refusal()) return {};
   return set_indirect_moves(out);
 }
 
@@ -194,7 +194,7 @@ Result<void> StorageClasses::set_indirect_moves(StorageClass& out) const {
   std::vector<std::int64_t> least;
   std::vector<std::size_t> over;
   for (std::size_t from = 0; from < n; ++from) {
-    SP_CHECK(body_.check_stop());
+    SP_CHECK(data_.check_stop());
     near.clear();
     far.clear();
     for (std::size_t to = 0; to < n; ++to) {
