@@ -44,21 +44,21 @@ void print_json(const Solution& solution, Console& console) {
       solution.seconds, assignment);
 }
 
-void print_clash(const solver::Clash& clash, Console& console) {
-  console.data << (clash.irreducible
+void print_conflict(const solver::Conflict& conflict, Console& console) {
+  console.data << (conflict.irreducible
                        ? "these cannot hold together, and none can be left "
                          "out:\n"
                        : "these cannot hold together (time ran out before "
                          "every one was tried):\n");
-  for (const solver::VariableId v : clash.variables) {
+  for (const solver::VariableId v : conflict.variables) {
     console.data << fmt::format("  the forbidden choices of node {}\n",
                                 v.index());
   }
-  for (const solver::EdgeId e : clash.edges) {
+  for (const solver::EdgeId e : conflict.edges) {
     console.data << fmt::format("  the forbidden pairs of edge {}\n",
                                 e.index());
   }
-  for (const solver::Clash::MemoryStep& step : clash.memory) {
+  for (const solver::Conflict::MemoryStep& step : conflict.memory) {
     console.data << fmt::format("  the usage limit at time {}: {} short\n",
                                 step.time, solver::to_string(step.bytes_short));
   }
@@ -73,7 +73,8 @@ void print_text(const Solution& solution, Console& console) {
     console.data << fmt::format(", gap {:.4f} %", 100 * *gap);
   }
   console.data << '\n';
-  if (solution.clash.has_value()) print_clash(*solution.clash, console);
+  if (solution.conflict.has_value())
+    print_conflict(*solution.conflict, console);
   for (const solver::PassStats& pass : solution.passes) {
     console.data << fmt::format("  {:<18} {:>7} runs {:>9.3f} s\n",
                                 pass_name(pass.pass), pass.runs, pass.seconds);

@@ -155,8 +155,8 @@ class ReadRanges {
     }
   }
   // A tensor read that meets `written`, those of number `except` apart.
-  const LocalTensor* clash(const LocalTensor& written,
-                           std::size_t except) const {
+  const LocalTensor* conflict(const LocalTensor& written,
+                              std::size_t except) const {
     const ByteRange range = byte_range(written);
     if (range.first == range.end) return nullptr;
     auto at = std::lower_bound(ranges_.begin(), ranges_.end(), range.end,
@@ -211,12 +211,12 @@ Result<void> check_overlap(const CollectiveCall& call, std::size_t n,
   read.finish();
   const auto check = [&](const LocalTensor& output,
                          std::size_t except) -> Result<void> {
-    const LocalTensor* clash = read.clash(output, except);
-    if (clash == nullptr) return {};
+    const LocalTensor* conflict = read.conflict(output, except);
+    if (conflict == nullptr) return {};
     return fail(Error{ErrorCode::kCollectiveOverlap,
                       std::string(to_string(call.kind)) + ": output " +
                           to_string(output) + " overlaps input " +
-                          to_string(*clash),
+                          to_string(*conflict),
                       call.where});
   };
   // In place the slices of one tensor are told apart by whoever cut them:

@@ -16,7 +16,7 @@ struct Graph::Body {
   std::string device = "cpu";
   std::vector<Node> nodes;
   std::vector<Value> values;
-  std::vector<Storage> storages;
+  std::vector<Buffer> buffers;
   std::vector<GraphInput> inputs;
   std::vector<GraphOutput> outputs;
   std::vector<Symbol> symbols;

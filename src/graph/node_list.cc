@@ -39,12 +39,12 @@ ValueId NodeList::add_value(Value value, ValueId view_of) {
   value.id = id;
   value.view_of = view_of;
   if (view_of.valid()) {
-    value.storage = body_->value(view_of).storage;
+    value.buffer = body_->value(view_of).buffer;
   } else {
-    value.storage = StorageId(body_->storages.size());
-    body_->storages.push_back({value.storage, {}});
+    value.buffer = BufferId(body_->buffers.size());
+    body_->buffers.push_back({value.buffer, {}});
   }
-  body_->storages[value.storage.index()].values.push_back(id);
+  body_->buffers[value.buffer.index()].values.push_back(id);
   value_names_.emplace(value.name, id);
   append_to(body_->values, std::move(value), expected_values_);
   return id;
@@ -229,10 +229,10 @@ void NodeList::drop_unused_generated() {
 
   std::vector<NodeId> new_node(body_->nodes.size());
   std::vector<ValueId> new_value(body_->values.size());
-  std::vector<StorageId> new_storage(body_->storages.size());
+  std::vector<BufferId> new_storage(body_->buffers.size());
   std::vector<Node> nodes;
   std::vector<Value> values;
-  std::vector<Storage> storages;
+  std::vector<Buffer> buffers;
   for (std::size_t i = 0; i < keep.size(); ++i) {
     if (!keep[i]) continue;
     new_node[i] = NodeId(nodes.size());
@@ -241,18 +241,18 @@ void NodeList::drop_unused_generated() {
   }
   for (Value& value : body_->values) {
     if (value.producer.valid() && !keep[value.producer.index()]) continue;
-    const std::size_t old_storage = value.storage.index();
+    const std::size_t old_storage = value.buffer.index();
     new_value[value.id.index()] = ValueId(values.size());
     value.id = ValueId(values.size());
     value.producer = moved(value.producer, new_node);
     // What was viewed came first, and stays: this view uses its maker's input.
     value.view_of = moved(value.view_of, new_value);
     if (!new_storage[old_storage].valid()) {
-      new_storage[old_storage] = StorageId(storages.size());
-      storages.push_back({StorageId(storages.size()), {}});
+      new_storage[old_storage] = BufferId(buffers.size());
+      buffers.push_back({BufferId(buffers.size()), {}});
     }
-    value.storage = new_storage[old_storage];
-    storages[value.storage.index()].values.push_back(value.id);
+    value.buffer = new_storage[old_storage];
+    buffers[value.buffer.index()].values.push_back(value.id);
     values.push_back(std::move(value));
   }
   for (Node& node : nodes) {
@@ -269,7 +269,7 @@ void NodeList::drop_unused_generated() {
   }
   body_->nodes = std::move(nodes);
   body_->values = std::move(values);
-  body_->storages = std::move(storages);
+  body_->buffers = std::move(buffers);
   node_names_.clear();
   value_names_.clear();
   for (const Node& node : body_->nodes) node_names_.emplace(node.name, node.id);

@@ -15,8 +15,8 @@ bool is_view(const SpmdProgram& program, const ProgramStep& step) {
   bool views = false;
   bool makes = false;
   for_each_made(step, [&](ProgramValueId id) {
-    const ProgramValueId storage = program.value(id).storage;
-    const bool own = !storage.valid() || storage == id;
+    const ProgramValueId buffer = program.value(id).buffer;
+    const bool own = !buffer.valid() || buffer == id;
     (own ? makes : views) = true;
   });
   return views && !makes;

@@ -2,11 +2,11 @@
 
 #include "base/guard.h"
 #include "base/try.h"
+#include "graph/analysis/view_source.h"
 #include "lower/broken_plan.h"
 #include "lower/lifetimes.h"
 #include "lower/lowering.h"
 #include "lower/unsharded_plan.h"
-#include "graph/analysis/view_source.h"
 #include "plan/problem/build/buffers.h"
 
 #include <utility>
@@ -194,9 +194,9 @@ Result<void> Lowering::add_node(const Node& node, const PlannedNode& planned) {
 ProgramValueId Lowering::memory_of(
     const Node& node, std::size_t output, const LocalCall& call,
     const std::vector<ProgramValueId>& inputs) const {
-  if (StorageForest::keeps_every_element(graph_, node)) return inputs[0];
+  if (BufferForest::keeps_every_element(graph_, node)) return inputs[0];
   if (!call.is_view) return {};
-  const auto operand = shown_operand(graph_, node, output);
+  const auto operand = viewed_operand(graph_, node, output);
   return operand ? inputs[*operand] : ProgramValueId();
 }
 

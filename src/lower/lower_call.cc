@@ -98,8 +98,7 @@ Result<std::vector<ProgramValueId>> Lowering::run_call(
     const std::string& where) {
   const auto new_value = [&](std::size_t output) {
     const Target& target = targets[output];
-    return build_.value(target.name, target.meta, target.layout,
-                        target.storage);
+    return build_.value(target.name, target.meta, target.layout, target.buffer);
   };
   std::vector<ProgramValueId> made(targets.size());
   // A result of the call itself, if no other has taken it yet.

@@ -29,7 +29,8 @@ RedistributeStep as_sent(RedistributeStep step, DType dtype) {
 
 Result<void> Lowering::make_copies(std::size_t slot) {
   while (next_copy_ < plan_.copies.size() &&
-         plan_.copies[next_copy_].made_at == static_cast<std::int64_t>(slot)) {
+         plan_.copies[next_copy_].produced_at ==
+             static_cast<std::int64_t>(slot)) {
     build_.stand_at(slot, next_copy_);
     SP_CHECK(make_copy(next_copy_));
     ++next_copy_;
@@ -127,13 +128,13 @@ Result<void> Lowering::make_copy(std::size_t index) {
   const auto broken = [&](const std::string& what) {
     return broken_plan(where_of(index), what);
   };
-  if (copy.freed_at < copy.made_at) {
+  if (copy.freed_at < copy.produced_at) {
     return broken("it is freed before it is made");
   }
   if (unread_copies_.contains(index)) {
     program_.copies.push_back({copy.from,
                                {},
-                               static_cast<std::size_t>(copy.made_at),
+                               static_cast<std::size_t>(copy.produced_at),
                                static_cast<std::size_t>(copy.freed_at)});
     return {};
   }
@@ -164,7 +165,7 @@ Result<void> Lowering::make_copy(std::size_t index) {
     return broken("its steps do not lead to " + to_string(copy.dst));
   }
   program_.copies.push_back({copy.from, at,
-                             static_cast<std::size_t>(copy.made_at),
+                             static_cast<std::size_t>(copy.produced_at),
                              static_cast<std::size_t>(copy.freed_at)});
   return {};
 }

@@ -48,7 +48,7 @@ class Lowering {
     std::string name;
     TensorMeta meta;
     Layout layout;
-    ProgramValueId storage;  // of a view: whose
+    ProgramValueId buffer;  // of a view: whose
   };
   Result<std::vector<ProgramValueId>> run_call(
       const LocalCall& call, const std::vector<ProgramValueId>& inputs,
@@ -75,7 +75,8 @@ class Lowering {
 
   // lower_updates.cc
   Result<void> add_update(const PlannedUpdate& update);
-  Result<void> leave_update(const PlannedUpdate& update, ProgramValueId gradient);
+  Result<void> leave_update(const PlannedUpdate& update,
+                            ProgramValueId gradient);
   ProgramValueId scalar_input(InputKind kind, std::string name);
 
   const Plan& plan_;

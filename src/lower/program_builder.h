@@ -26,9 +26,9 @@ class ProgramBuilder {
   }
 
   // A value under this name, or the name and a number where it is taken; with
-  // its own memory unless that of `storage` is given.
+  // its own memory unless that of `buffer` is given.
   ProgramValueId value(std::string name, TensorMeta meta, Layout layout,
-                       ProgramValueId storage = {});
+                       ProgramValueId buffer = {});
   ProgramValueId local(std::string name);
   ProgramValueId input(ProgramInput made, std::string name, TensorMeta meta,
                        Layout layout);
@@ -49,7 +49,7 @@ class ProgramBuilder {
 
  private:
   std::string unique(std::string name);
-  ProgramValueId add(ProgramValue value, ProgramValueId storage);
+  ProgramValueId add(ProgramValue value, ProgramValueId buffer);
 
   SpmdProgram& program_;
   std::size_t node_ = 0;

@@ -3,10 +3,10 @@
 #include "base/guard.h"
 #include "base/try.h"
 #include "plan/explain/assemble_plan.h"
+#include "plan/problem/stop.h"
 #include "plan/search/compare_recipes.h"
 #include "plan/search/solve_plan.h"
 #include "plan/search/staged_search.h"
-#include "plan/problem/stop.h"
 
 #include <algorithm>
 #include <chrono>
@@ -17,21 +17,22 @@
 namespace shardprop {
 namespace {
 
-// Unit: table entries. Limit of one feasibility check of `Blame`.
+// Unit: table entries. Limit of one feasibility check of `ConflictMinimizer`.
 constexpr std::uint64_t kWorkPerQuestion = 400'000'000;
 // Unit: seconds. Limit of such a check, unless the caller limits the work.
 constexpr double kSecondsPerQuestion = 10;
 
 using Clock = std::chrono::steady_clock;
 
-// Blame finds a minimal conflict of an infeasible problem. It drops the recipe,
+// ConflictMinimizer finds a minimal conflict of an infeasible problem. It drops the recipe,
 // then each pin, and keeps it dropped if the rest is still infeasible. The
 // remaining pins are the reported conflict.
-class Blame {
+class ConflictMinimizer {
  public:
   // Precondition: `options.start` is set.
-  Blame(const Graph& graph, const DeviceMesh& mesh, const Topology& topology,
-        const OpLibrary& library, PlanOptions options)
+  ConflictMinimizer(const Graph& graph, const DeviceMesh& mesh,
+                    const Topology& topology, const OpLibrary& library,
+                    PlanOptions options)
       : graph_(graph),
         mesh_(mesh),
         topology_(topology),
@@ -59,7 +60,7 @@ class Blame {
       SP_CHECK(drop(std::move(fewer), solution));
       if (options_.pins.size() == before) ++i;
     }
-    solution.clash_irreducible = solution.clash_irreducible && !unsure_;
+    solution.conflict_irreducible = solution.conflict_irreducible && !unsure_;
     return {};
   }
 
@@ -124,9 +125,10 @@ Result<Plan> plan_for(const Graph& graph, const DeviceMesh& mesh,
   PlanSolution& solution = found.solution;
   std::vector<std::string> pins;
   if (solution.status == PlanStatus::kInfeasible) {
-    Blame blame(graph, mesh, topology, library, own);
-    SP_CHECK(blame.run(solution));
-    for (const Pin& pin : blame.pins()) pins.push_back(to_string(pin));
+    ConflictMinimizer minimize_conflict(graph, mesh, topology, library, own);
+    SP_CHECK(minimize_conflict.run(solution));
+    for (const Pin& pin : minimize_conflict.pins())
+      pins.push_back(to_string(pin));
   }
   PlanProgress last{.phase = PlanProgress::Phase::kReport};
   if (solution.assignment) last.objective = solution.evaluation.objective;
@@ -135,7 +137,7 @@ Result<Plan> plan_for(const Graph& graph, const DeviceMesh& mesh,
   Plan plan = assemble_plan(found.problem, solution);
   if (plan.has_plan()) plan.space = found.space;
   plan.ran_out = found.ran_out;
-  plan.clash.pins = std::move(pins);
+  plan.conflict.pins = std::move(pins);
   if (options.compare) {
     SP_ASSIGN(plan.recipes,
               compare_recipes(graph, mesh, topology, library, own, found));

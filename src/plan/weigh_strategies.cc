@@ -3,9 +3,9 @@
 #include "base/guard.h"
 #include "base/try.h"
 #include "plan/problem/problem_data.h"
+#include "plan/problem/stop.h"
 #include "plan/search/solve_plan.h"
 #include "plan/search/staged_search.h"
-#include "plan/problem/stop.h"
 
 #include <algorithm>
 #include <chrono>
@@ -21,8 +21,8 @@ constexpr double kShareOfPlan = 0.5;
 
 // Returns the value that a view shows in the end, through all views.
 const Value& viewed(const PlanProblem& problem, ValueId value) {
-  const PlanStorageId storage = problem.value(value).storage;
-  return problem.graph().value(problem.storage(storage).values.front());
+  const PlanBufferId buffer = problem.value(value).buffer;
+  return problem.graph().value(problem.buffer(buffer).values.front());
 }
 
 Error no_strategies(const PlanProblem& problem, const Node& node) {

@@ -71,7 +71,7 @@ class LiveBytes {
 
   void hold(ProgramValueId id, std::size_t node) {
     if (!counted_[id.index()]) return;
-    const ProgramValueId memory = program_.value(id).storage;
+    const ProgramValueId memory = program_.value(id).buffer;
     Span& span = spans_[memory.index()];
     if (!span.held) span = {true, node, node, bytes_of(memory)};
     span.until = std::max(span.until, node);

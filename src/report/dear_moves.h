@@ -12,7 +12,7 @@
 
 namespace shardprop {
 
-struct DearMove {
+struct ExpensiveMove {
   ModuleMove first;    // of those that are alike
   std::string module;  // layers.0..31.mlp
   std::size_t count = 0;
@@ -20,6 +20,6 @@ struct DearMove {
 };
 
 // Those that take time.
-std::vector<DearMove> dear_moves(const Plan& plan);
+std::vector<ExpensiveMove> expensive_moves(const Plan& plan);
 
 }  // namespace shardprop

@@ -117,7 +117,7 @@ std::vector<std::size_t> first_users(const Plan& plan) {
   set_users_of_updates(plan, users);
   for (std::size_t c = 0; c < users.size(); ++c) {
     if (users[c] != kNone) continue;
-    const auto at = index(plan.copies[c].made_at);
+    const auto at = index(plan.copies[c].produced_at);
     users[c] = at == 0 ? 0 : at - 1;
   }
   return users;

@@ -103,7 +103,7 @@ class Comparison {
            *b_.objective_nanoseconds);
     time("compute", &PlanSummary::compute_nanoseconds);
     time("communication", &PlanSummary::communication_nanoseconds);
-    time("hidden", &PlanSummary::hidden_nanoseconds);
+    time("hidden", &PlanSummary::overlapped_nanoseconds);
     figure("optimizer", Unit::kTime, a_.optimizer_nanoseconds,
            b_.optimizer_nanoseconds);
     figure("sent", Unit::kBytes, a_.summary.bytes_per_rank,

@@ -27,7 +27,7 @@ class DimInWords {
 
   std::string text() const {
     std::string out = products();
-    for (std::string part : {between(), storage()}) {
+    for (std::string part : {between(), buffer()}) {
       if (!part.empty()) out += "; " + part;
     }
     return fmt::format("{}={}: {}", dim_.name, dim_.size, out);
@@ -170,7 +170,7 @@ class DimInWords {
     return "";
   }
 
-  std::string storage() const {
+  std::string buffer() const {
     const std::int64_t parameters = share("parameters");
     const std::int64_t optimizer = share("optimizer");
     const bool data = share("batch") + share("tokens") >= 500;
@@ -253,11 +253,10 @@ std::string gap_in_words(const Plan& plan) {
 // Which update of the parameters the plan counts; empty for a program without
 // gradients.
 std::string update_in_words(const Plan& plan) {
-  const bool trains =
-      std::any_of(plan.outputs.begin(), plan.outputs.end(),
-                  [](const PlannedOutput& output) {
-                    return output.kind == OutputKind::kGradient;
-                  });
+  const bool trains = std::any_of(plan.outputs.begin(), plan.outputs.end(),
+                                  [](const PlannedOutput& output) {
+                                    return output.kind == OutputKind::kGradient;
+                                  });
   const std::string optimizer = option_of(plan, "optimizer");
   if (!trains || optimizer.empty()) return "";
   if (optimizer == to_string(Optimizer::kNone)) {

@@ -42,7 +42,7 @@ class Reader {
     read_status();
     if (!root_["gap"].is_null()) root_["gap"].number();  // said, not believed
     plan_.solve_seconds = root_["solve_seconds"].number();
-    if (root_.has("clash")) read_clash(root_["clash"]);
+    if (root_.has("clash")) read_conflict(root_["clash"]);
     for (const JsonCursor& op : root_["unsupported"].elements()) {
       plan_.unsupported.push_back(
           {op["op"].text(), op["count"].integer(1), op["reason"].text()});
@@ -166,14 +166,14 @@ class Reader {
     return out;
   }
 
-  void read_clash(const JsonCursor& clash) {
-    plan_.clash.pins = clash["pins"].texts();
-    for (const JsonCursor& step : clash["memory"].elements()) {
-      plan_.clash.memory.push_back({step["at"].integer(0, end_),
-                                    step["node"].text(),
-                                    step["bytes_short"].integer()});
+  void read_conflict(const JsonCursor& conflict) {
+    plan_.conflict.pins = conflict["pins"].texts();
+    for (const JsonCursor& step : conflict["memory"].elements()) {
+      plan_.conflict.memory.push_back({step["at"].integer(0, end_),
+                                       step["node"].text(),
+                                       step["bytes_short"].integer()});
     }
-    plan_.clash.irreducible = clash["irreducible"].boolean();
+    plan_.conflict.irreducible = conflict["irreducible"].boolean();
   }
 
   void read_roles(const JsonCursor& roles) {
@@ -250,7 +250,7 @@ class Reader {
     PlanSummary said;
     said.compute_nanoseconds = summary["compute_us"].nanoseconds();
     said.communication_nanoseconds = summary["communication_us"].nanoseconds();
-    said.hidden_nanoseconds = summary["hidden_us"].nanoseconds();
+    said.overlapped_nanoseconds = summary["hidden_us"].nanoseconds();
     said.bytes_per_rank = summary["bytes_per_rank"].integer();
     for (const CollectiveKind kind : kAllCollectiveKinds) {
       said.collectives[index(kind)] =
@@ -261,7 +261,7 @@ class Reader {
     }
     const std::int64_t total = said.compute_nanoseconds +
                                said.communication_nanoseconds -
-                               said.hidden_nanoseconds;
+                               said.overlapped_nanoseconds;
     if (plan_.has_plan() && *plan_.objective_nanoseconds != total) {
       root_["objective_us"].fail("not the sum of the totals");
     }
@@ -357,13 +357,13 @@ class Reader {
     }
     if (at.has("undo")) out.undone = at["undo"].texts();
     if (runnable_) out.views = at["views"].texts();
-    out.made_at = at["made_at"].integer(0, end_);
-    out.freed_at = at["freed_at"].integer(out.made_at, end_);
+    out.produced_at = at["made_at"].integer(0, end_);
+    out.freed_at = at["freed_at"].integer(out.produced_at, end_);
     out.reason = at["reason"].text();
     if (const JsonCursor other = at["alternative_us"]; !other.is_null()) {
       out.alternative_nanoseconds = other.nanoseconds_more();
     }
-    out.hidden_nanoseconds = at["hidden_us"].nanoseconds();
+    out.overlapped_nanoseconds = at["hidden_us"].nanoseconds();
     if (at.has("cut_us")) out.cut_nanoseconds = at["cut_us"].nanoseconds();
     if (at.has("once_a_step")) out.once_a_step = at["once_a_step"].boolean();
     for (const JsonCursor& element : at["steps"].elements()) {
@@ -390,10 +390,10 @@ class Reader {
       PlannedCopy& copy = plan_.copies[c];
       if (copy.source) copy.of = plan_.copies[*copy.source].from;
       if (!runnable_) continue;
-      if (copy.made_at < slot) {
+      if (copy.produced_at < slot) {
         entries[c]["made_at"].fail("made before the copy above it");
       }
-      slot = copy.made_at;
+      slot = copy.produced_at;
       if (copy.source && *copy.source >= c) {
         entries[c]["of"].fail("made of a later copy");
       }

@@ -47,8 +47,7 @@ std::string_view why_no_more(RanOut what) {
 class Printer {
  public:
   Printer(const Plan& plan, const TextOptions& options)
-      : plan_(plan),
-        options_(options) {}
+      : plan_(plan), options_(options) {}
 
   std::string print() {
     print_heading();
@@ -60,7 +59,7 @@ class Printer {
     }
     print_remarks();
     if (plan_.has_plan()) {
-      if (!options_.detail) print_dear_moves();
+      if (!options_.detail) print_expensive_moves();
       print_modules();
     }
     if (left_out_) line("\n--detail shows what was left out");
@@ -114,11 +113,12 @@ class Printer {
       return;
     }
     const std::string recipe = option_of(plan_, "recipe");
-    const bool by_memory_alone =
-        plan_.clash.irreducible && recipe.empty() && plan_.clash.pins.empty() &&
-        plan_.clash.memory.size() == 1 && memory.limit_bytes;
+    const bool by_memory_alone = plan_.conflict.irreducible && recipe.empty() &&
+                                 plan_.conflict.pins.empty() &&
+                                 plan_.conflict.memory.size() == 1 &&
+                                 memory.limit_bytes;
     if (by_memory_alone) {
-      const PlanClash::Step& step = plan_.clash.memory.front();
+      const PlanConflict::Step& step = plan_.conflict.memory.front();
       line("{}: a rank needs at least {} at {}, and the limit is {}{}", status,
            bytes_text(*memory.limit_bytes + step.bytes_short), place_of(step),
            bytes_text(*memory.limit_bytes), as_said(plan_));
@@ -138,19 +138,20 @@ class Printer {
     }
   }
 
-  static std::string place_of(const PlanClash::Step& step) {
+  static std::string place_of(const PlanConflict::Step& step) {
     return step.node.empty() ? std::string("the end") : "`" + step.node + "`";
   }
 
   void print_conflict(const std::string& recipe) {
     const PlanMemory& memory = plan_.memory;
     line("{}: these cannot hold together{}{}", to_string(plan_.status),
-         plan_.clash.irreducible ? "; without any one of them the others can"
-                                 : "",
+         plan_.conflict.irreducible ? "; without any one of them the others can"
+                                    : "",
          as_said(plan_));
     if (!recipe.empty()) line("  --recipe {}", recipe);
-    for (const std::string& pin : plan_.clash.pins) line("  --pin '{}'", pin);
-    for (const PlanClash::Step& step : plan_.clash.memory) {
+    for (const std::string& pin : plan_.conflict.pins)
+      line("  --pin '{}'", pin);
+    for (const PlanConflict::Step& step : plan_.conflict.memory) {
       line("  {} a rank at {}: at least {} short",
            memory.limit_bytes ? bytes_text(*memory.limit_bytes)
                               : std::string("the memory"),
@@ -328,12 +329,12 @@ class Printer {
     }
   }
 
-  void print_dear_moves() {
-    const std::vector<DearMove> moves = dear_moves(plan_);
+  void print_expensive_moves() {
+    const std::vector<ExpensiveMove> moves = expensive_moves(plan_);
     if (moves.empty()) return;
     line("\nredistributions, costliest first");
     for (std::size_t i = 0; i < std::min(moves.size(), kMostMoves); ++i) {
-      const DearMove& move = moves[i];
+      const ExpensiveMove& move = moves[i];
       line("  {} in {}{}", time_text(move.nanoseconds),
            move.module.empty() ? plan_.graph_name : move.module,
            move.count > 1 ? fmt::format(", {} times", move.count)
@@ -473,9 +474,8 @@ class Printer {
     const PlannedCopy& copy = plan_.copies[move.copy];
     line("{}{} {}  {} -> {}{}", indent, phase, copy.from, to_string(copy.src),
          to_string(copy.dst), times);
-    print_steps(
-        copy.steps, indent,
-        copy.once_a_step ? "   " + once_in(plan_) : std::string());
+    print_steps(copy.steps, indent,
+                copy.once_a_step ? "   " + once_in(plan_) : std::string());
     out_ += wrapped("because " + copy.reason,
                     {.indent = indent.size() + 4, .behind = indent.size() + 6});
   }

@@ -88,13 +88,13 @@ class Timeline {
   }
 
   void copies_before(std::int64_t at) {
-    for (; next_ < plan_.copies.size() && plan_.copies[next_].made_at <= at;
+    for (; next_ < plan_.copies.size() && plan_.copies[next_].produced_at <= at;
          ++next_) {
       const PlannedCopy& copy = plan_.copies[next_];
       for (const RedistributeStep& step : copy.steps) {
         send(copy.from, step, copy.reason);
       }
-      now_ += copy.nanoseconds() - copy.hidden_nanoseconds;
+      now_ += copy.nanoseconds() - copy.overlapped_nanoseconds;
       if (copy.cut_nanoseconds > 0) {
         compute(copy.from, copy.cut_nanoseconds, "copy", {}, {});
       }

@@ -32,15 +32,15 @@ TEST_CASE("pins that a tie contradicts: the pins and the tie, nothing else") {
   builder.pin(VariableId(4), 0);
   const Solution solution = solve(*std::move(builder).build(), patient());
   REQUIRE(solution.status == Status::kInfeasible);
-  REQUIRE(solution.clash.has_value());
-  CHECK(solution.clash->irreducible);
-  CHECK(solution.clash->memory.empty());
-  CHECK(solution.clash->variables.empty());
-  REQUIRE(solution.clash->pins.size() == 2);
-  CHECK(solution.clash->pins[1] == Pin{VariableId(4), 0});
+  REQUIRE(solution.conflict.has_value());
+  CHECK(solution.conflict->irreducible);
+  CHECK(solution.conflict->memory.empty());
+  CHECK(solution.conflict->variables.empty());
+  REQUIRE(solution.conflict->pins.size() == 2);
+  CHECK(solution.conflict->pins[1] == Pin{VariableId(4), 0});
   // From pin 2 or pin 0 to pin 4, without gaps.
-  CHECK(solution.clash->edges.size() ==
-        (solution.clash->pins[0].variable == VariableId(2) ? 2U : 4U));
+  CHECK(solution.conflict->edges.size() ==
+        (solution.conflict->pins[0].variable == VariableId(2) ? 2U : 4U));
 }
 
 TEST_CASE("a memory step that cannot hold says by how many bytes") {
@@ -53,20 +53,21 @@ TEST_CASE("a memory step that cannot hold says by how many bytes") {
   builder.set_limit(45);
   const Solution solution = solve(*std::move(builder).build(), patient());
   REQUIRE(solution.status == Status::kInfeasible);
-  CHECK(solution.clash->irreducible);
-  CHECK(solution.clash->pins == std::vector<Pin>{{VariableId(1), 0}});
-  REQUIRE(solution.clash->memory.size() == 1);
-  const auto& step = solution.clash->memory[0];
+  CHECK(solution.conflict->irreducible);
+  CHECK(solution.conflict->pins == std::vector<Pin>{{VariableId(1), 0}});
+  REQUIRE(solution.conflict->memory.size() == 1);
+  const auto& step = solution.conflict->memory[0];
   CHECK((step.time == 1 || step.time == 2));
   CHECK(to_string(step.bytes_short) == "5");  // 30 + 20 beyond 45
 }
 
 // The problem with just these parts of a clash kept.
-Problem only(const Problem& problem, const Clash& clash) {
+Problem only(const Problem& problem, const Conflict& conflict) {
   ProblemBuilder builder;
   for (std::size_t v = 0; v < problem.num_variables(); ++v) {
-    const bool keep = std::find(clash.variables.begin(), clash.variables.end(),
-                                VariableId(v)) != clash.variables.end();
+    const bool keep =
+        std::find(conflict.variables.begin(), conflict.variables.end(),
+                  VariableId(v)) != conflict.variables.end();
     std::vector<std::int64_t> costs(problem.num_choices(VariableId(v)), 0);
     for (std::size_t c = 0; keep && c < costs.size(); ++c) {
       if (is_forbidden(problem.costs(VariableId(v))[c])) costs[c] = kF;
@@ -74,7 +75,7 @@ Problem only(const Problem& problem, const Clash& clash) {
     builder.add_variable(costs);
     for (std::size_t u = 0; u < problem.num_usages(VariableId(v)); ++u) {
       const Usage usage = problem.usage(VariableId(v), u);
-      for (const Clash::MemoryStep& step : clash.memory) {
+      for (const Conflict::MemoryStep& step : conflict.memory) {
         if (usage.when.lo <= step.time && step.time < usage.when.hi) {
           builder.add_usage(VariableId(v), {step.time, step.time + 1},
                             usage.bytes);
@@ -82,7 +83,7 @@ Problem only(const Problem& problem, const Clash& clash) {
       }
     }
   }
-  for (const EdgeId e : clash.edges) {
+  for (const EdgeId e : conflict.edges) {
     const Edge& edge = problem.edge(e);
     const Table table = problem.table(edge.table);
     std::vector<std::int64_t> costs(table.costs.size(), 0);
@@ -92,20 +93,20 @@ Problem only(const Problem& problem, const Clash& clash) {
     builder.add_edge(edge.a, edge.b,
                      builder.add_table(table.rows, table.columns, costs));
   }
-  for (const Pin& pin : clash.pins) builder.pin(pin.variable, pin.choice);
+  for (const Pin& pin : conflict.pins) builder.pin(pin.variable, pin.choice);
   if (problem.limit().has_value()) builder.set_limit(*problem.limit());
   return *std::move(builder).build();
 }
 
 template <class T>
-void each_left_out(const Problem& problem, Clash clash,
-                   std::vector<T> Clash::* parts) {
-  const std::vector<T> all = clash.*parts;
+void each_left_out(const Problem& problem, Conflict conflict,
+                   std::vector<T> Conflict::* parts) {
+  const std::vector<T> all = conflict.*parts;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    clash.*parts = all;
-    (clash.*parts)
-        .erase((clash.*parts).begin() + static_cast<std::ptrdiff_t>(i));
-    CHECK(testing::brute_force(only(problem, clash)).has_value());
+    conflict.*parts = all;
+    (conflict.*parts)
+        .erase((conflict.*parts).begin() + static_cast<std::ptrdiff_t>(i));
+    CHECK(testing::brute_force(only(problem, conflict)).has_value());
   }
 }
 
@@ -144,17 +145,17 @@ TEST_CASE("clashes of random problems clash, and no part can be left out") {
     if (solution.status != Status::kInfeasible) continue;
     ++seen;
     CAPTURE(i);
-    REQUIRE(solution.clash.has_value());
-    const Clash& clash = *solution.clash;
-    CHECK(clash.irreducible);
-    CHECK(!testing::brute_force(only(problem, clash)).has_value());
-    for (const Clash::MemoryStep& step : clash.memory) {
-      if (clash.memory.size() == 1) CHECK(step.bytes_short > 0);
+    REQUIRE(solution.conflict.has_value());
+    const Conflict& conflict = *solution.conflict;
+    CHECK(conflict.irreducible);
+    CHECK(!testing::brute_force(only(problem, conflict)).has_value());
+    for (const Conflict::MemoryStep& step : conflict.memory) {
+      if (conflict.memory.size() == 1) CHECK(step.bytes_short > 0);
     }
-    each_left_out(problem, clash, &Clash::pins);
-    each_left_out(problem, clash, &Clash::variables);
-    each_left_out(problem, clash, &Clash::edges);
-    each_left_out(problem, clash, &Clash::memory);
+    each_left_out(problem, conflict, &Conflict::pins);
+    each_left_out(problem, conflict, &Conflict::variables);
+    each_left_out(problem, conflict, &Conflict::edges);
+    each_left_out(problem, conflict, &Conflict::memory);
   }
   CHECK(seen > 50);
 }

@@ -39,10 +39,10 @@ struct GraphOutput {
   ValueId target;
 };
 
-// `Storage` is one buffer: the value that first allocated it, then its views
+// `Buffer` is one buffer: the value that first allocated it, then its views
 // and aliases.
-struct Storage {
-  StorageId id;
+struct Buffer {
+  BufferId id;
   std::vector<ValueId> values;
 
   ValueId base() const { return values.front(); }
@@ -76,11 +76,11 @@ class Graph {
   const std::string& device() const;
   std::span<const Node> nodes() const;  // in schedule order
   std::span<const Value> values() const;
-  std::span<const Storage> storages() const;
+  std::span<const Buffer> buffers() const;
   // Precondition of the next three functions: the id is from this graph.
   const Node& node(NodeId id) const;
   const Value& value(ValueId id) const;
-  const Storage& storage(StorageId id) const;
+  const Buffer& buffer(BufferId id) const;
 
   std::span<const GraphInput> inputs() const;
   std::span<const GraphOutput> outputs() const;

@@ -19,7 +19,7 @@ namespace shardprop {
 
 using ValueId = StrongId<struct ValueTag>;
 using NodeId = StrongId<struct NodeTag>;
-using StorageId = StrongId<struct StorageTag>;
+using BufferId = StrongId<struct StorageTag>;
 
 // `Use` is one use of a value: operand `operand` of `node`.
 struct Use {
@@ -50,8 +50,8 @@ struct Value {
   std::uint32_t output_index = 0;  // among the outputs of its producer
   std::vector<Use> consumers;      // in schedule order
 
-  StorageId storage;  // shared by views and aliasing inputs
-  ValueId view_of;    // its direct base; invalid if it is not a view
+  BufferId buffer;  // shared by views and aliasing inputs
+  ValueId view_of;  // its direct base; invalid if it is not a view
 
   bool is_view() const { return view_of.valid(); }
   bool is_input() const { return !producer.valid(); }

@@ -43,7 +43,7 @@ struct Pin {
   std::vector<PinTerm> terms;  // never empty
   Layout layout;
 
-  bool pins_storage() const { return place != Place::kUsed; }
+  bool pins_buffer() const { return place != Place::kUsed; }
   bool pins_uses() const { return place != Place::kStored; }
 
   // Errors: kPinSyntax and those of Layout::parse.

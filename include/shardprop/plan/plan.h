@@ -12,7 +12,7 @@
 //
 // The plan runs in this order:
 //
-// 1. before node i, the copies with `made_at` i;
+// 1. before node i, the copies with `produced_at` i;
 // 2. node i, on its inputs, by its local run;
 // 3. the copies with `freed_at` i are freed.
 //
@@ -103,16 +103,16 @@ struct PlannedCopy {
   // are applied.
   std::vector<std::string> undone;
   std::vector<std::string> views;
-  // The copy is produced before the node of index `made_at` and freed after
+  // The copy is produced before the node of index `produced_at` and freed after
   // that of `freed_at`. The number of nodes and updates means the end of the
   // program.
-  std::int64_t made_at = 0;
+  std::int64_t produced_at = 0;
   std::int64_t freed_at = 0;
   std::string reason;
   // Extra cost of the best plan without this copy that changes only one
   // consumer; empty if no consumer has another choice.
   std::optional<std::int64_t> alternative_nanoseconds;
-  std::int64_t hidden_nanoseconds = 0;  // overlapped with compute
+  std::int64_t overlapped_nanoseconds = 0;  // overlapped with compute
   // If the copy splits a kernel: the added launch, write and read. They are
   // part of the compute.
   std::int64_t cut_nanoseconds = 0;
@@ -205,10 +205,10 @@ struct UnsupportedOp {
   friend bool operator==(const UnsupportedOp&, const UnsupportedOp&) = default;
 };
 
-// `PlanClash` is the conflict of an infeasible plan: constraints that cannot
+// `PlanConflict` is the conflict of an infeasible plan: constraints that cannot
 // all hold. If `irreducible`, it is minimal: without any one of them the others
 // can hold. The recipe of the options, if any, is one of them.
-struct PlanClash {
+struct PlanConflict {
   struct Step {
     std::int64_t at = 0;           // index of the node that runs then
     std::string node;              // its name; empty at the end of the program
@@ -220,7 +220,7 @@ struct PlanClash {
   bool irreducible = false;
 
   bool empty() const { return pins.empty() && memory.empty(); }
-  friend bool operator==(const PlanClash&, const PlanClash&) = default;
+  friend bool operator==(const PlanConflict&, const PlanConflict&) = default;
 };
 
 // `PlanPin` is a pin, the number of values that it matches, and the number that
@@ -296,7 +296,7 @@ struct PlanMemory {
 struct PlanSummary {
   std::int64_t compute_nanoseconds = 0;
   std::int64_t communication_nanoseconds = 0;
-  std::int64_t hidden_nanoseconds = 0;
+  std::int64_t overlapped_nanoseconds = 0;
   std::int64_t bytes_per_rank = 0;
   // Number of steps by CollectiveKind.
   std::array<std::int64_t, std::size(kAllCollectiveKinds)> collectives{};
@@ -356,7 +356,7 @@ struct Plan {
   // True if status and bound were read from a file and are not proven here.
   bool is_proof_given = false;
   double solve_seconds = 0;
-  PlanClash clash;
+  PlanConflict conflict;
 
   std::vector<UnsupportedOp> unsupported;
   std::vector<Guard> guards;

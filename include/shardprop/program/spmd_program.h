@@ -53,7 +53,7 @@ struct ProgramValue {
   Layout layout;  // current layout; without mesh dims for local values
   // The value whose memory this one views; itself if it has its own memory. An
   // evaluator may have to copy if local strides do not allow a view.
-  ProgramValueId storage;
+  ProgramValueId buffer;
 
   // Returns whether it is inside an operator's local program, where only the
   // local tensors are known.
@@ -129,8 +129,8 @@ struct ProgramNode {
 struct ProgramCopy {
   std::string from;
   ProgramValueId value;
-  std::size_t made_at = 0;   // before the node of this index
-  std::size_t freed_at = 0;  // after the node of this index
+  std::size_t produced_at = 0;  // before the node of this index
+  std::size_t freed_at = 0;     // after the node of this index
 };
 
 struct ProgramInput {

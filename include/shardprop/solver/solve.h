@@ -39,17 +39,17 @@ namespace shardprop::solver {
 enum class Status : std::uint8_t {
   kOptimal,     // proven over all assignments
   kFeasible,    // within `gap` of the optimum
-  kInfeasible,  // proven; `clash` is the minimal conflict
+  kInfeasible,  // proven; `conflict` is the minimal conflict
   kUnknown,     // neither an assignment nor a proof was found
 };
 
 // Returns "optimal", "feasible", "infeasible" or "unknown".
 std::string_view to_string(Status status);
 
-// `Clash` is a conflict: parts of the problem that cannot hold together. If
+// `Conflict` is a conflict: parts of the problem that cannot hold together. If
 // `irreducible`, the conflict is minimal: without any one part (a pin, the
 // costs of a variable, an edge, the limit at a time) the other parts can hold.
-struct Clash {
+struct Conflict {
   std::vector<Pin> pins;
   std::vector<VariableId> variables;  // whose forbidden choices matter
   std::vector<EdgeId> edges;          // whose forbidden entries matter
@@ -77,7 +77,7 @@ struct Solution {
   // No assignment costs less; absent if infeasible or if no bound is known.
   std::optional<Int128> lower_bound;
   Assignment assignment;
-  std::optional<Clash> clash;  // unless SolveOptions::explains is off
+  std::optional<Conflict> conflict;  // unless SolveOptions::explains is off
   std::vector<PassStats> passes;
   double seconds = 0;
   std::uint64_t work = 0;  // table entries touched
@@ -121,7 +121,7 @@ struct SolveOptions {
   int threads = 1;
   std::uint64_t seed = 0;
   PassSet passes;
-  // If true, an infeasible problem is explained by `clash`.
+  // If true, an infeasible problem is explained by `conflict`.
   bool explains = true;
   // Initial assignments, used if they are feasible; they must outlive the call.
   std::span<const Assignment> known;

@@ -2,10 +2,10 @@
 
 namespace shardprop {
 
-Overwriting::Overwriting(const Graph& graph)
-    : graph_(graph), memory_(graph.storages().size()) {
+InPlace::InPlace(const Graph& graph)
+    : graph_(graph), memory_(graph.buffers().size()) {
   const auto memory_of = [&](ValueId value) -> Memory& {
-    return memory_[graph.value(value).storage.index()];
+    return memory_[graph.value(value).buffer.index()];
   };
   for (const Node& node : graph.nodes()) {
     const auto at = static_cast<std::int64_t>(node.id.index());
@@ -32,9 +32,9 @@ Overwriting::Overwriting(const Graph& graph)
   }
 }
 
-bool Overwriting::may(const Node& node, std::size_t input) const {
+bool InPlace::may(const Node& node, std::size_t input) const {
   const Memory& memory =
-      memory_[graph_.value(node.inputs[input]).storage.index()];
+      memory_[graph_.value(node.inputs[input]).buffer.index()];
   return memory.changeable && memory.uses_there == 1 &&
          memory.last_use == static_cast<std::int64_t>(node.id.index());
 }

@@ -1,4 +1,4 @@
-// Overwriting finds the values that an operator may overwrite because no one
+// InPlace finds the values that an operator may overwrite because no one
 // reads them afterwards.
 #pragma once
 
@@ -10,9 +10,9 @@
 
 namespace shardprop {
 
-class Overwriting {
+class InPlace {
  public:
-  explicit Overwriting(const Graph& graph);
+  explicit InPlace(const Graph& graph);
 
   // Returns whether the result of `node` may reuse the memory of its input.
   // This needs two conditions:
@@ -27,7 +27,7 @@ class Overwriting {
     bool changeable = true;
   };
   const Graph& graph_;
-  std::vector<Memory> memory_;  // by StorageId of the graph
+  std::vector<Memory> memory_;  // by BufferId of the graph
 };
 
 }  // namespace shardprop

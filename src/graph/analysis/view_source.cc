@@ -8,8 +8,9 @@ bool runs_as_view(const IndexSpace& space) {
   return space.is_free && space.program == nullptr;
 }
 
-std::optional<std::uint32_t> shown_operand(const Graph& graph, const Node& node,
-                                           std::size_t output) {
+std::optional<std::uint32_t> viewed_operand(const Graph& graph,
+                                            const Node& node,
+                                            std::size_t output) {
   const Value& value = graph.value(node.outputs[output]);
   const auto viewed =
       std::find(node.inputs.begin(), node.inputs.end(), value.view_of);

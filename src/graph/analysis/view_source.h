@@ -1,4 +1,4 @@
-// shown_operand() finds the operand whose memory an output of a node aliases.
+// viewed_operand() finds the operand whose memory an output of a node aliases.
 #pragma once
 
 #include <shardprop/graph/graph.h>
@@ -19,7 +19,8 @@ bool runs_as_view(const IndexSpace& space);
 //
 //   slice f32[8,4] -> f32[2,4]      operand 0
 //   split f32[8,6] -> 3 x f32[8,2]  operand 0, for each of them
-std::optional<std::uint32_t> shown_operand(const Graph& graph, const Node& node,
-                                           std::size_t output);
+std::optional<std::uint32_t> viewed_operand(const Graph& graph,
+                                            const Node& node,
+                                            std::size_t output);
 
 }  // namespace shardprop

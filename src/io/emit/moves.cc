@@ -16,7 +16,7 @@ namespace shardprop::emit {
 namespace {
 
 // The dtype in which engines reduce, where they do not know this one.
-DType carried_in(DType dtype) {
+DType passed_through_in(DType dtype) {
   switch (dtype) {
     case DType::kBool:
       return DType::kU8;
@@ -111,7 +111,7 @@ TorchId Moves::flat(TorchId x) {
 TorchId Moves::reduced(const std::string& op, const CollectiveStep& step,
                        TorchId x, ReduceOp by, Dims shape, std::int64_t ranks) {
   const DType own = graph_.dtype(x);
-  const DType sent = carried_in(step.dtype);
+  const DType sent = passed_through_in(step.dtype);
   x = contiguous(graph_, cast(graph_, x, sent));
   TorchArguments args = {
       {"input", x},

@@ -2,46 +2,46 @@
 
 namespace shardprop {
 
-StorageViews::StorageViews(const PlanProblem& problem,
-                           const PlanAssignment& plan)
+BufferViews::BufferViews(const PlanProblem& problem, const PlanAssignment& plan)
     : problem_(problem),
       plan_(plan),
       copies_(problem, plan),
       behind_(problem.graph().values().size()) {
-  for (std::size_t s = 0; s < problem.storages().size(); ++s) {
-    const PlanStorage& storage = problem.storages()[s];
-    if (storage.values.size() < 2) continue;
+  for (std::size_t s = 0; s < problem.buffers().size(); ++s) {
+    const PlanBuffer& buffer = problem.buffers()[s];
+    if (buffer.values.size() < 2) continue;
     FirstCopies first;
-    for (const std::size_t c : copies_.of(PlanStorageId(s))) {
+    for (const std::size_t c : copies_.of(PlanBufferId(s))) {
       first.emplace(plan.copies[c].state, c);
     }
-    for (std::size_t v = 1; v < storage.values.size(); ++v) {
-      const ValueId value = storage.values[v];
-      behind_[value.index()] = choose(value, v, PlanStorageId(s), first);
+    for (std::size_t v = 1; v < buffer.values.size(); ++v) {
+      const ValueId value = buffer.values[v];
+      behind_[value.index()] = choose(value, v, PlanBufferId(s), first);
     }
   }
 }
 
-StorageState StorageViews::state(PlanStorageId storage,
-                                 const std::optional<std::size_t>& copy) const {
+BufferLayout BufferViews::state(PlanBufferId buffer,
+                                const std::optional<std::size_t>& copy) const {
   if (copy) return plan_.copies[*copy].state;
-  const PlanStorage& of = problem_.storage(storage);
-  return problem_.state_made(of, plan_.choices[of.maker.index()]);
+  const PlanBuffer& of = problem_.buffer(buffer);
+  return problem_.layout_produced(of, plan_.choices[of.producer.index()]);
 }
 
-LayoutId StorageViews::layout(ValueId value,
-                              const std::optional<std::size_t>& copy) const {
+LayoutId BufferViews::layout(ValueId value,
+                             const std::optional<std::size_t>& copy) const {
   const PlanValue& planned = problem_.value(value);
-  return problem_.storage(planned.storage)
-      .kind->layouts[planned.place][state(planned.storage, copy)];
+  return problem_.buffer(planned.buffer)
+      .kind->layouts[planned.place][state(planned.buffer, copy)];
 }
 
-bool StorageViews::shows(const PlanProblem& problem, const PlanStorage& storage,
-                         std::size_t place, StorageState state) {
+bool BufferViews::shares_elements(const PlanProblem& problem,
+                                  const PlanBuffer& buffer, std::size_t place,
+                                  BufferLayout state) {
   const Graph& graph = problem.graph();
   const ValueId viewed =
-      graph.node(graph.value(storage.values[place]).producer).inputs[0];
-  const auto& layouts = storage.kind->layouts;
+      graph.node(graph.value(buffer.values[place]).producer).inputs[0];
+  const auto& layouts = buffer.kind->layouts;
   return layouts[place][state].valid() &&
          layouts[problem.value(viewed).place][state].valid();
 }
@@ -58,24 +58,24 @@ bool StorageViews::shows(const PlanProblem& problem, const PlanStorage& storage,
 // If every user of a view reads a copy made before the view's node runs, the
 // view's source may already be freed. The view is then created again at the
 // copy.
-std::optional<std::size_t> StorageViews::choose(
-    ValueId value, std::size_t place, PlanStorageId id,
-    const FirstCopies& first) const {
-  const PlanStorage& storage = problem_.storage(id);
+std::optional<std::size_t> BufferViews::choose(ValueId value, std::size_t place,
+                                               PlanBufferId id,
+                                               const FirstCopies& first) const {
+  const PlanBuffer& buffer = problem_.buffer(id);
   const auto slot =
       static_cast<std::int64_t>(problem_.graph().value(value).producer.index());
-  const auto shows = [&](StorageState state) {
-    return StorageViews::shows(problem_, storage, place, state);
+  const auto shares = [&](BufferLayout state) {
+    return BufferViews::shares_elements(problem_, buffer, place, state);
   };
-  const bool as_made = shows(state(id, std::nullopt));
+  const bool as_made = shares(state(id, std::nullopt));
   if (as_made && slot <= plan_.freed_at[id.index()]) return std::nullopt;
   std::optional<std::size_t> earliest;
   const auto offer = [&](std::size_t c) {
-    if (shows(plan_.copies[c].state)) {
+    if (shares(plan_.copies[c].state)) {
       earliest = std::min(earliest.value_or(c), c);
     }
   };
-  copies_.held_at(id, slot, offer);
+  copies_.cached_at(id, slot, offer);
   if (earliest || as_made) return earliest;
   for (const auto& [state, c] : first) offer(c);
   return earliest;

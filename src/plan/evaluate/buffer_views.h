@@ -1,4 +1,4 @@
-// StorageViews states which copy of a buffer the node of each view reads. It
+// BufferViews states which copy of a buffer the node of each view reads. It
 // may also read the buffer as it was produced.
 #pragma once
 
@@ -12,15 +12,16 @@
 
 namespace shardprop {
 
-class StorageViews {
+class BufferViews {
  public:
-  StorageViews(const PlanProblem& problem, const PlanAssignment& plan);
+  BufferViews(const PlanProblem& problem, const PlanAssignment& plan);
 
   // Returns whether the node of the view at `place` can read a buffer in layout
   // `state`. Both the view and the value that it views must have a layout in
   // it.
-  static bool shows(const PlanProblem& problem, const PlanStorage& storage,
-                    std::size_t place, StorageState state);
+  static bool shares_elements(const PlanProblem& problem,
+                              const PlanBuffer& buffer, std::size_t place,
+                              BufferLayout state);
 
   // Returns the copy that the node of a view reads. Empty if the node reads the
   // buffer as it was produced, or if the value is not a view.
@@ -28,7 +29,7 @@ class StorageViews {
     return behind_[value.index()];
   }
   // Returns the layout of the buffer, or of a copy of it.
-  StorageState state(PlanStorageId storage,
+  BufferLayout state(PlanBufferId buffer,
                      const std::optional<std::size_t>& copy) const;
   // Returns the layout of `value` in the buffer as it was produced, or in a
   // copy of it.
@@ -36,14 +37,14 @@ class StorageViews {
 
  private:
   // FirstCopies maps a layout of the buffer to the first copy in it.
-  using FirstCopies = std::map<StorageState, std::size_t>;
+  using FirstCopies = std::map<BufferLayout, std::size_t>;
   std::optional<std::size_t> choose(ValueId value, std::size_t place,
-                                    PlanStorageId id,
+                                    PlanBufferId id,
                                     const FirstCopies& first) const;
 
   const PlanProblem& problem_;
   const PlanAssignment& plan_;
-  HeldCopies copies_;
+  CachedCopies copies_;
   std::vector<std::optional<std::size_t>> behind_;  // by value
 };
 

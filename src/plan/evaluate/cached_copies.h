@@ -1,4 +1,4 @@
-// HeldCopies lists the copies of each buffer and the copies that exist in a
+// CachedCopies lists the copies of each buffer and the copies that exist in a
 // slot.
 #pragma once
 
@@ -12,14 +12,14 @@
 
 namespace shardprop {
 
-class HeldCopies {
+class CachedCopies {
  public:
   // `plan` must outlive the object.
-  HeldCopies(const PlanProblem& problem, const PlanAssignment& plan);
+  CachedCopies(const PlanProblem& problem, const PlanAssignment& plan);
 
   // Returns the copies of the buffer in the order of plan.copies.
-  std::span<const std::size_t> of(PlanStorageId storage) const {
-    return storages_[storage.index()].all;
+  std::span<const std::size_t> of(PlanBufferId buffer) const {
+    return buffers_[buffer.index()].all;
   }
 
   // Calls visit(copy) for every copy of the buffer that exists in `slot`, in no
@@ -27,16 +27,16 @@ class HeldCopies {
   // `slot` or across pauses between segments of uses, not with the number of
   // all copies.
   template <class Visit>
-  void held_at(PlanStorageId storage, std::int64_t slot,
-               const Visit& visit) const {
-    const Copies& copies = storages_[storage.index()];
+  void cached_at(PlanBufferId buffer, std::int64_t slot,
+                 const Visit& visit) const {
+    const Copies& copies = buffers_[buffer.index()];
     const auto before = [&](std::int64_t at, std::size_t copy) {
-      return at < plan_.copies[copy].made_at;
+      return at < plan_.copies[copy].produced_at;
     };
     auto brief = std::upper_bound(copies.brief.begin(), copies.brief.end(),
                                   slot, before);
     while (brief != copies.brief.begin() &&
-           plan_.copies[*--brief].made_at == slot) {
+           plan_.copies[*--brief].produced_at == slot) {
       visit(*brief);
     }
     auto at = static_cast<std::size_t>(std::upper_bound(copies.lasting.begin(),
@@ -54,7 +54,7 @@ class HeldCopies {
   struct Copies {
     std::vector<std::size_t> all;
     // Copies that exist in one slot only, and copies that exist in several.
-    // Both lists are ordered by made_at.
+    // Both lists are ordered by produced_at.
     std::vector<std::size_t> brief;
     std::vector<std::size_t> lasting;
     // last_freed[i] is the last slot in which one of lasting[0] to lasting[i]
@@ -63,7 +63,7 @@ class HeldCopies {
   };
 
   const PlanAssignment& plan_;
-  std::vector<Copies> storages_;
+  std::vector<Copies> buffers_;
 };
 
 }  // namespace shardprop

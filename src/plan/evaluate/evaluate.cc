@@ -21,24 +21,25 @@ class Evaluator {
   PlanEvaluation run() {
     add_choices();
     for (std::size_t c = 0; c < plan_.copies.size(); ++c) add_copy(c);
-    for (std::size_t s = 0; s < problem_.storages().size(); ++s) check_uses(s);
+    for (std::size_t s = 0; s < problem_.buffers().size(); ++s) check_uses(s);
     out_.objective = sat_add(out_.objective, out_.exposed());
     if (out_.broken.empty()) add_memory();
     return out_;
   }
 
  private:
-  const StorageClass& kind(PlanStorageId id) const {
-    return *problem_.storage(id).kind;
+  const BufferClass& kind(PlanBufferId id) const {
+    return *problem_.buffer(id).kind;
   }
-  StorageState made_state(PlanStorageId id) const {
-    const PlanStorage& storage = problem_.storage(id);
-    return problem_.state_made(storage, plan_.choices[storage.maker.index()]);
+  BufferLayout produced_layout(PlanBufferId id) const {
+    const PlanBuffer& buffer = problem_.buffer(id);
+    return problem_.layout_produced(buffer,
+                                    plan_.choices[buffer.producer.index()]);
   }
-  std::string name(PlanStorageId id) const {
+  std::string name(PlanBufferId id) const {
     return "`" +
            problem_.graph()
-               .value(problem_.storage(id).values[0])
+               .value(problem_.buffer(id).values[0])
                .display_name() +
            "`";
   }
@@ -52,10 +53,11 @@ class Evaluator {
         std::int64_t& compute =
             window_at(static_cast<std::int64_t>(variable.index)).compute;
         compute = sat_add(compute, variable.choices->compute[choice]);
-      } else if (!variable.choices->hidden.empty()) {
+      } else if (!variable.choices->overlapped.empty()) {
         // The gather overlaps the first window of the next step.
-        std::int64_t& hideable = window_at(0).hideable;
-        hideable = sat_add(hideable, variable.choices->hidden[choice]);
+        std::int64_t& overlappable = window_at(0).overlappable;
+        overlappable =
+            sat_add(overlappable, variable.choices->overlapped[choice]);
       }
       if (variable.kind != PlanVariable::Kind::kInput ||
           problem_.graph().inputs()[variable.index].kind !=
@@ -74,51 +76,51 @@ class Evaluator {
 
   void add_copy(std::size_t c) {
     const AssignedCopy& copy = plan_.copies[c];
-    const PlanStorage& storage = problem_.storage(copy.storage);
-    StorageState source = made_state(copy.storage);
-    std::int64_t from = storage.made_at;
-    std::int64_t until = plan_.freed_at[copy.storage.index()];
+    const PlanBuffer& buffer = problem_.buffer(copy.buffer);
+    BufferLayout source = produced_layout(copy.buffer);
+    std::int64_t from = buffer.produced_at;
+    std::int64_t until = plan_.freed_at[copy.buffer.index()];
     if (copy.source) {
-      if (*copy.source >= c) return broke(copy.storage, "comes of a later one");
+      if (*copy.source >= c) return broke(copy.buffer, "comes of a later one");
       const AssignedCopy& other = plan_.copies[*copy.source];
-      if (other.storage != copy.storage) {
-        return broke(copy.storage, "comes of another storage");
+      if (other.buffer != copy.buffer) {
+        return broke(copy.buffer, "comes of another storage");
       }
       source = other.state;
-      from = other.made_at;
+      from = other.produced_at;
       until = other.freed_at;
     }
-    if (copy.made_at < from || copy.made_at > until) {
-      return broke(copy.storage, "is made of what is not there");
+    if (copy.produced_at < from || copy.produced_at > until) {
+      return broke(copy.buffer, "is made of what is not there");
     }
-    const LayoutId src = kind(copy.storage).layouts[copy.value][source];
-    const LayoutId dst = kind(copy.storage).layouts[copy.value][copy.state];
+    const LayoutId src = kind(copy.buffer).layouts[copy.value][source];
+    const LayoutId dst = kind(copy.buffer).layouts[copy.value][copy.state];
     if (!src.valid() || !dst.valid()) {
-      return broke(copy.storage, "is moved as a value that it cannot be");
+      return broke(copy.buffer, "is moved as a value that it cannot be");
     }
     const std::int64_t cost =
-        problem_.move_nanoseconds(storage.values[copy.value], src, dst);
-    if (cost >= kUnreachable) return broke(copy.storage, "cannot be made");
+        problem_.move_nanoseconds(buffer.values[copy.value], src, dst);
+    if (cost >= kUnreachable) return broke(copy.buffer, "cannot be made");
     const CopyCost price = copy_cost(problem_, plan_, c, once_a_step_[c]);
-    std::int64_t& hideable = window_at(copy.made_at).hideable;
-    hideable = sat_add(hideable, price.hideable);
+    std::int64_t& overlappable = window_at(copy.produced_at).overlappable;
+    overlappable = sat_add(overlappable, price.overlappable);
     out_.objective = sat_add(out_.objective, price.nanoseconds);
   }
 
   void check_uses(std::size_t s) {
-    const PlanStorageId id(s);
-    const PlanStorage& storage = problem_.storage(id);
-    for (std::size_t u = 0; u < storage.uses.size(); ++u) {
-      const StorageUse& use = storage.uses[u];
-      StorageState state = made_state(id);
-      std::int64_t from = storage.made_at;
+    const PlanBufferId id(s);
+    const PlanBuffer& buffer = problem_.buffer(id);
+    for (std::size_t u = 0; u < buffer.uses.size(); ++u) {
+      const BufferUse& use = buffer.uses[u];
+      BufferLayout state = produced_layout(id);
+      std::int64_t from = buffer.produced_at;
       std::int64_t until = plan_.freed_at[s];
-      if (const auto& copy = plan_.taken[s][u]) {
-        if (plan_.copies[*copy].storage != id) {
+      if (const auto& copy = plan_.read[s][u]) {
+        if (plan_.copies[*copy].buffer != id) {
           return broke(id, "is taken for another storage");
         }
         state = plan_.copies[*copy].state;
-        from = plan_.copies[*copy].made_at;
+        from = plan_.copies[*copy].produced_at;
         until = plan_.copies[*copy].freed_at;
       }
       if (from > use.slot || until < use.until) {
@@ -140,7 +142,7 @@ class Evaluator {
     out_.peak_at = peak - bytes.begin();
   }
 
-  void broke(PlanStorageId id, const char* what) {
+  void broke(PlanBufferId id, const char* what) {
     if (out_.broken.empty()) out_.broken = "a copy of " + name(id) + " " + what;
   }
 
@@ -167,22 +169,22 @@ PlanEvaluation evaluate(const PlanProblem& problem,
 
 CopyCost copy_cost(const PlanProblem& problem, const PlanAssignment& assignment,
                    std::size_t copy, bool once_a_step) {
-  const AssignedCopy& made = assignment.copies[copy];
-  const PlanStorage& storage = problem.storage(made.storage);
-  const StorageState source =
-      made.source
-          ? assignment.copies[*made.source].state
-          : problem.state_made(storage,
-                               assignment.choices[storage.maker.index()]);
-  const ValueId value = storage.values[made.value];
-  const LayoutId src = storage.kind->layouts[made.value][source];
-  const LayoutId dst = storage.kind->layouts[made.value][made.state];
+  const AssignedCopy& produced = assignment.copies[copy];
+  const PlanBuffer& buffer = problem.buffer(produced.buffer);
+  const BufferLayout source =
+      produced.source
+          ? assignment.copies[*produced.source].state
+          : problem.layout_produced(
+                buffer, assignment.choices[buffer.producer.index()]);
+  const ValueId value = buffer.values[produced.value];
+  const LayoutId src = buffer.kind->layouts[produced.value][source];
+  const LayoutId dst = buffer.kind->layouts[produced.value][produced.state];
   const auto share = [&](std::int64_t nanoseconds) {
     return once_a_step ? problem.share_of_step(nanoseconds) : nanoseconds;
   };
   return {sat_add(share(problem.move_nanoseconds(value, src, dst)),
-                  problem.cut_nanoseconds(storage, value, src, dst)),
-          share(problem.hideable_nanoseconds(value, src, dst))};
+                  problem.cut_nanoseconds(buffer, value, src, dst)),
+          share(problem.overlappable_nanoseconds(value, src, dst))};
 }
 
 std::vector<bool> copies_once_a_step(const PlanProblem& problem,
@@ -195,13 +197,13 @@ std::vector<bool> copies_once_a_step(const PlanProblem& problem,
   // once a step.
   std::vector<std::size_t> readers(copies, 0);
   std::vector<bool> has_late_use(copies, false);
-  for (std::size_t s = 0; s < assignment.taken.size(); ++s) {
-    const PlanStorage& storage = problem.storages()[s];
-    for (std::size_t u = 0; u < assignment.taken[s].size(); ++u) {
-      const auto& copy = assignment.taken[s][u];
+  for (std::size_t s = 0; s < assignment.read.size(); ++s) {
+    const PlanBuffer& buffer = problem.buffers()[s];
+    for (std::size_t u = 0; u < assignment.read[s].size(); ++u) {
+      const auto& copy = assignment.read[s][u];
       if (!copy || *copy >= copies) continue;
       ++readers[*copy];
-      const PlanVariableId user = storage.uses[u].variable;
+      const PlanVariableId user = buffer.uses[u].variable;
       has_late_use[*copy] = problem.is_reduced_late(
           problem.variable(user), assignment.choices[user.index()]);
     }
@@ -224,14 +226,14 @@ std::vector<std::int64_t> bytes_by_slot(const PlanProblem& problem,
   const std::size_t slots = problem.graph().nodes().size() + 1;
   std::vector<WideInt> change(slots + 1, 0);
   std::vector<std::int64_t> moving(slots, 0);
-  for (const HeldBytes& held : held_bytes(problem, assignment)) {
-    const auto from = index(held.from);
-    if (held.kind == MemoryKind::kMoving) {
-      moving[from] = std::max(moving[from], held.bytes);
+  for (const LiveBytes& cached : live_bytes(problem, assignment)) {
+    const auto from = index(cached.from);
+    if (cached.kind == MemoryKind::kMoving) {
+      moving[from] = std::max(moving[from], cached.bytes);
       continue;
     }
-    change[from] += held.bytes;
-    change[index(held.until) + 1] -= held.bytes;
+    change[from] += cached.bytes;
+    change[index(cached.until) + 1] -= cached.bytes;
   }
   WideInt live = 0;
   std::vector<std::int64_t> out(slots);

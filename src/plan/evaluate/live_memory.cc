@@ -17,16 +17,16 @@ class Holdings {
         end_(static_cast<std::int64_t>(problem.graph().nodes().size())) {
     for (const GraphOutput& output : problem.graph().outputs()) {
       if (output.kind == OutputKind::kGradient) {
-        gradients_.insert(problem.value(output.value).storage);
+        gradients_.insert(problem.value(output.value).buffer);
       }
     }
     if (problem.options().accumulate > 1) find_accumulated();
-    find_shown();
+    find_viewed();
   }
 
-  std::vector<HeldBytes> run() {
-    for (std::size_t s = 0; s < problem_.storages().size(); ++s) {
-      add_storage(PlanStorageId(s));
+  std::vector<LiveBytes> run() {
+    for (std::size_t s = 0; s < problem_.buffers().size(); ++s) {
+      add_buffer(PlanBufferId(s));
     }
     for (std::size_t c = 0; c < plan_.copies.size(); ++c) add_copy(c);
     return std::move(out_);
@@ -39,13 +39,13 @@ class Holdings {
   // produced.
   void find_accumulated() {
     accumulated_copies_.resize(plan_.copies.size(), false);
-    accumulated_.resize(problem_.storages().size(), false);
+    accumulated_.resize(problem_.buffers().size(), false);
     for (std::size_t v = 0; v < problem_.variables().size(); ++v) {
       const PlanVariable& variable = problem_.variables()[v];
       if (variable.choices->state_layouts.empty()) continue;
       for (std::size_t u = 0; u < variable.uses.size(); ++u) {
-        const PlanStorageId id = problem_.value(variable.uses[u]).storage;
-        const auto& copy = plan_.taken[id.index()][variable.use_places[u]];
+        const PlanBufferId id = problem_.value(variable.uses[u]).buffer;
+        const auto& copy = plan_.read[id.index()][variable.use_places[u]];
         if (copy && !problem_.is_reduced_late(variable, plan_.choices[v])) {
           accumulated_copies_[*copy] = true;
         } else {
@@ -58,21 +58,23 @@ class Holdings {
   // A buffer that a view aliases is kept as long as the view. Views come after
   // the buffers that they alias, so one pass from the last one covers views of
   // views.
-  void find_shown() {
+  void find_viewed() {
     until_ = plan_.freed_at;
     copy_until_.reserve(plan_.copies.size());
     for (const AssignedCopy& copy : plan_.copies) {
       copy_until_.push_back(copy.freed_at);
     }
-    for (std::size_t s = problem_.storages().size(); s-- > 0;) {
-      const PlanStorage& view = problem_.storages()[s];
-      if (!view.shows) continue;
-      const PlanVariable& maker = problem_.variable(view.maker);
-      const PlanStorageId id = problem_.value(maker.uses[*view.shows]).storage;
-      const auto& copy = plan_.taken[id.index()][maker.use_places[*view.shows]];
+    for (std::size_t s = problem_.buffers().size(); s-- > 0;) {
+      const PlanBuffer& view = problem_.buffers()[s];
+      if (!view.view_of_use) continue;
+      const PlanVariable& producer = problem_.variable(view.producer);
+      const PlanBufferId id =
+          problem_.value(producer.uses[*view.view_of_use]).buffer;
+      const auto& copy =
+          plan_.read[id.index()][producer.use_places[*view.view_of_use]];
       std::int64_t& until = copy ? copy_until_[*copy] : until_[id.index()];
       until = std::max(until, until_[s]);
-      if (!copy) shown_[id].push_back({view.made_at, until_[s]});
+      if (!copy) viewed_[id].push_back({view.produced_at, until_[s]});
     }
   }
 
@@ -85,35 +87,36 @@ class Holdings {
     return plan_.choices[variable.index()];
   }
 
-  LayoutId layout_made(const PlanStorage& storage) const {
-    return problem_.variable(storage.maker)
-        .choices->layout(choice(storage.maker), storage.operand);
+  LayoutId layout_of_produced(const PlanBuffer& buffer) const {
+    return problem_.variable(buffer.producer)
+        .choices->layout(choice(buffer.producer), buffer.operand);
   }
 
-  StorageState state_made(const PlanStorage& storage) const {
-    return problem_.state_made(storage, choice(storage.maker));
+  BufferLayout layout_produced(const PlanBuffer& buffer) const {
+    return problem_.layout_produced(buffer, choice(buffer.producer));
   }
 
-  void add_storage(PlanStorageId id) {
-    const PlanStorage& storage = problem_.storage(id);
-    const PlanVariable& maker = problem_.variable(storage.maker);
-    if (maker.kind == PlanVariable::Kind::kInput &&
-        problem_.graph().inputs()[maker.index].kind == InputKind::kParameter) {
-      return add_parameter(id, maker);
+  void add_buffer(PlanBufferId id) {
+    const PlanBuffer& buffer = problem_.buffer(id);
+    const PlanVariable& producer = problem_.variable(buffer.producer);
+    if (producer.kind == PlanVariable::Kind::kInput &&
+        problem_.graph().inputs()[producer.index].kind ==
+            InputKind::kParameter) {
+      return add_parameter(id, producer);
     }
     const std::int64_t bytes =
-        problem_.local_bytes(storage.values[0], layout_made(storage));
+        problem_.local_bytes(buffer.values[0], layout_of_produced(buffer));
     if (!accumulated_.empty() && accumulated_[id.index()]) {
-      return hold(kind_of(id, maker), bytes, 0, end_);
+      return hold(kind_of(id, producer), bytes, 0, end_);
     }
-    if (storage.shows) return;
-    hold(kind_of(id, maker), bytes, storage.made_at, until_[id.index()]);
+    if (buffer.view_of_use) return;
+    hold(kind_of(id, producer), bytes, buffer.produced_at, until_[id.index()]);
   }
 
-  void add_parameter(PlanStorageId id, const PlanVariable& maker) {
-    const PlanStorage& storage = problem_.storage(id);
+  void add_parameter(PlanBufferId id, const PlanVariable& producer) {
+    const PlanBuffer& buffer = problem_.buffer(id);
     const KeptParameter kept =
-        kept_parameter(problem_, maker, choice(storage.maker));
+        kept_parameter(problem_, producer, choice(buffer.producer));
     hold(MemoryKind::kParameter, kept.parameter, 0, end_);
     hold(MemoryKind::kOptimizer, kept.optimizer, 0, end_);
     hold(MemoryKind::kGathered, kept.working, 0, end_);
@@ -125,14 +128,14 @@ class Holdings {
 
   // Returns the slots in which the 16-bit copy exists: those of each segment of
   // uses, and those in which views alias it.
-  std::vector<SlotSpan> cast_spans(PlanStorageId id) const {
-    const PlanStorage& storage = problem_.storage(id);
+  std::vector<SlotSpan> cast_spans(PlanBufferId id) const {
+    const PlanBuffer& buffer = problem_.buffer(id);
     std::vector<SlotSpan> spans;
-    for (const UseSegment& segment : storage.segments) {
-      spans.push_back(span_of(storage, segment));
+    for (const UseSegment& segment : buffer.segments) {
+      spans.push_back(span_of(buffer, segment));
     }
-    if (const auto shown = shown_.find(id); shown != shown_.end()) {
-      spans.insert(spans.end(), shown->second.begin(), shown->second.end());
+    if (const auto viewed = viewed_.find(id); viewed != viewed_.end()) {
+      spans.insert(spans.end(), viewed->second.begin(), viewed->second.end());
     }
     std::sort(
         spans.begin(), spans.end(),
@@ -148,9 +151,9 @@ class Holdings {
     return apart;
   }
 
-  MemoryKind kind_of(PlanStorageId id, const PlanVariable& maker) const {
-    if (maker.kind == PlanVariable::Kind::kInput) {
-      const InputKind kind = problem_.graph().inputs()[maker.index].kind;
+  MemoryKind kind_of(PlanBufferId id, const PlanVariable& producer) const {
+    if (producer.kind == PlanVariable::Kind::kInput) {
+      const InputKind kind = problem_.graph().inputs()[producer.index].kind;
       return kind == InputKind::kUser ? MemoryKind::kActivation
                                       : MemoryKind::kBuffer;
     }
@@ -163,27 +166,27 @@ class Holdings {
     const AssignedCopy& copy = plan_.copies[c];
     const bool accumulated =
         !accumulated_copies_.empty() && accumulated_copies_[c];
-    const PlanStorage& storage = problem_.storage(copy.storage);
-    const std::vector<LayoutId>& layouts = storage.kind->layouts[copy.value];
-    const ValueId value = storage.values[copy.value];
+    const PlanBuffer& buffer = problem_.buffer(copy.buffer);
+    const std::vector<LayoutId>& layouts = buffer.kind->layouts[copy.value];
+    const ValueId value = buffer.values[copy.value];
     const LayoutId src = layouts[copy.source ? plan_.copies[*copy.source].state
-                                             : state_made(storage)];
+                                             : layout_produced(buffer)];
     const LayoutId dst = layouts[copy.state];
     const std::int64_t bytes = problem_.local_bytes(value, dst);
-    hold(gradients_.contains(copy.storage) ? MemoryKind::kGradient
-                                           : MemoryKind::kGathered,
-         bytes, accumulated ? 0 : copy.made_at,
+    hold(gradients_.contains(copy.buffer) ? MemoryKind::kGradient
+                                          : MemoryKind::kGathered,
+         bytes, accumulated ? 0 : copy.produced_at,
          accumulated ? end_ : copy_until_[c]);
     hold(MemoryKind::kMoving,
          problem_.redistribution_peak(value, src, dst) -
              problem_.local_bytes(value, src) - bytes,
-         copy.made_at, copy.made_at);
+         copy.produced_at, copy.produced_at);
   }
 
   const PlanProblem& problem_;
   const PlanAssignment& plan_;
   std::int64_t end_;
-  std::set<PlanStorageId> gradients_;
+  std::set<PlanBufferId> gradients_;
   // By buffer and by copy; empty without accumulation.
   std::vector<bool> accumulated_;
   std::vector<bool> accumulated_copies_;
@@ -191,13 +194,13 @@ class Holdings {
   std::vector<std::int64_t> until_;
   std::vector<std::int64_t> copy_until_;
   // By buffer: the slots in which views alias it as it was produced.
-  std::map<PlanStorageId, std::vector<SlotSpan>> shown_;
-  std::vector<HeldBytes> out_;
+  std::map<PlanBufferId, std::vector<SlotSpan>> viewed_;
+  std::vector<LiveBytes> out_;
 };
 
 }  // namespace
 
-std::vector<HeldBytes> held_bytes(const PlanProblem& problem,
+std::vector<LiveBytes> live_bytes(const PlanProblem& problem,
                                   const PlanAssignment& assignment) {
   return Holdings(problem, assignment).run();
 }
@@ -229,10 +232,10 @@ KeptParameter kept_parameter(const PlanProblem& problem,
   return kept;
 }
 
-SlotSpan span_of(const PlanStorage& storage, const UseSegment& segment) {
-  SlotSpan span{storage.uses[segment.first].slot, 0};
+SlotSpan span_of(const PlanBuffer& buffer, const UseSegment& segment) {
+  SlotSpan span{buffer.uses[segment.first].slot, 0};
   for (std::size_t u = 0; u < segment.count; ++u) {
-    span.last = std::max(span.last, storage.uses[segment.first + u].until);
+    span.last = std::max(span.last, buffer.uses[segment.first + u].until);
   }
   return span;
 }

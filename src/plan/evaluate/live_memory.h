@@ -23,7 +23,7 @@ enum class MemoryKind : std::uint8_t {
   kMoving,
 };
 
-struct HeldBytes {
+struct LiveBytes {
   MemoryKind kind = MemoryKind::kActivation;
   std::int64_t bytes = 0;
   // The first and the last slot.
@@ -31,7 +31,7 @@ struct HeldBytes {
   std::int64_t until = 0;
 };
 
-std::vector<HeldBytes> held_bytes(const PlanProblem& problem,
+std::vector<LiveBytes> live_bytes(const PlanProblem& problem,
                                   const PlanAssignment& assignment);
 
 // KeptParameter states the bytes that a parameter takes between steps and while
@@ -55,6 +55,6 @@ struct SlotSpan {
   std::int64_t first = 0;
   std::int64_t last = 0;
 };
-SlotSpan span_of(const PlanStorage& storage, const UseSegment& segment);
+SlotSpan span_of(const PlanBuffer& buffer, const UseSegment& segment);
 
 }  // namespace shardprop

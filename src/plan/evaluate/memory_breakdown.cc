@@ -10,29 +10,29 @@ PlanMemory memory_at(const PlanProblem& problem,
                      const PlanAssignment& assignment, std::int64_t slot) {
   PlanMemory out;
   std::int64_t moving = 0;
-  for (const HeldBytes& held : held_bytes(problem, assignment)) {
-    if (slot < held.from || held.until < slot) continue;
-    switch (held.kind) {
+  for (const LiveBytes& cached : live_bytes(problem, assignment)) {
+    if (slot < cached.from || cached.until < slot) continue;
+    switch (cached.kind) {
       case MemoryKind::kParameter:
-        out.parameter_bytes += held.bytes;
+        out.parameter_bytes += cached.bytes;
         break;
       case MemoryKind::kGradient:
-        out.gradient_bytes += held.bytes;
+        out.gradient_bytes += cached.bytes;
         break;
       case MemoryKind::kOptimizer:
-        out.optimizer_bytes += held.bytes;
+        out.optimizer_bytes += cached.bytes;
         break;
       case MemoryKind::kActivation:
-        out.activation_bytes += held.bytes;
+        out.activation_bytes += cached.bytes;
         break;
       case MemoryKind::kGathered:
-        out.gathered_bytes += held.bytes;
+        out.gathered_bytes += cached.bytes;
         break;
       case MemoryKind::kBuffer:
-        out.buffer_bytes += held.bytes;
+        out.buffer_bytes += cached.bytes;
         break;
       case MemoryKind::kMoving:
-        moving = std::max(moving, held.bytes);
+        moving = std::max(moving, cached.bytes);
         break;
     }
   }

@@ -33,15 +33,15 @@
 namespace shardprop {
 
 struct AssignedCopy {
-  PlanStorageId storage;
-  StorageState state = 0;
+  PlanBufferId buffer;
+  BufferLayout state = 0;
   // The value of the buffer as which the copy is redistributed.
   std::uint32_t value = 0;
   // The copy from which it is made; empty if it is made from the buffer as it
   // was produced.
   std::optional<std::size_t> source;
   // The first and the last slot in which the copy exists.
-  std::int64_t made_at = 0;
+  std::int64_t produced_at = 0;
   std::int64_t freed_at = 0;
 };
 
@@ -52,17 +52,17 @@ struct PlanAssignment {
   std::vector<std::int64_t> freed_at;
   // By buffer and use: the copy that is read; empty if the buffer is read as it
   // was produced.
-  std::vector<std::vector<std::optional<std::size_t>>> taken;
+  std::vector<std::vector<std::optional<std::size_t>>> read;
 };
 
 // WindowLoad is the overlappable time of one overlap window and the compute of
 // its operators, in nanoseconds.
 struct WindowLoad {
-  std::int64_t hideable = 0;
+  std::int64_t overlappable = 0;
   std::int64_t compute = 0;
   // Returns the overlappable time that exceeds the compute.
   std::int64_t exposed() const {
-    return hideable > compute ? hideable - compute : 0;
+    return overlappable > compute ? overlappable - compute : 0;
   }
   friend bool operator==(const WindowLoad&, const WindowLoad&) = default;
 };
@@ -102,7 +102,7 @@ std::vector<bool> copies_once_a_step(const PlanProblem& problem,
 // (PlanEvaluation::broken).
 struct CopyCost {
   std::int64_t nanoseconds = 0;
-  std::int64_t hideable = 0;
+  std::int64_t overlappable = 0;
 };
 CopyCost copy_cost(const PlanProblem& problem, const PlanAssignment& assignment,
                    std::size_t copy, bool once_a_step);

@@ -27,12 +27,12 @@ struct PlanSolution {
     std::int64_t slot = 0;
     std::int64_t bytes_short = 0;
   };
-  std::vector<ShortSlot> clash;
-  bool clash_irreducible = false;
+  std::vector<ShortSlot> conflict;
+  bool conflict_irreducible = false;
   // The added cost of the best plan found in which the parameters of equal
   // layers have the same layouts. Empty if they have the same layouts in this
   // plan, or if no other plan was found.
-  std::optional<std::int64_t> alike_costs_more;
+  std::optional<std::int64_t> uniform_costs_more;
   std::uint64_t work = 0;  // of the solver, in table entries
   // The limit that ended the search. It is kAttempts if the search ended by
   // itself, and kNothing with a proof.

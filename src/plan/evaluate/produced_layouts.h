@@ -14,8 +14,8 @@ namespace shardprop {
 //   1. the end of the last segment with a use that reads it as produced,
 //   2. the slot of the last copy that is made directly from it, and
 //   3. the end of the program if the buffer is persistent.
-// Reads `copies` and `taken` of the assignment.
-std::vector<std::int64_t> held_as_made(const PlanProblem& problem,
-                                       const PlanAssignment& assignment);
+// Reads `copies` and `read` of the assignment.
+std::vector<std::int64_t> read_as_produced(const PlanProblem& problem,
+                                           const PlanAssignment& assignment);
 
 }  // namespace shardprop

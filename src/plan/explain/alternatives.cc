@@ -8,16 +8,16 @@
 namespace shardprop {
 namespace {
 
-struct UseOfStorage {
-  PlanStorageId storage;
+struct UseOfBuffer {
+  PlanBufferId buffer;
   std::size_t use = 0;
 };
 
 // Returns the index of a variable's operand among the uses of its buffer.
-UseOfStorage use_of(const PlanProblem& problem, PlanVariableId user,
-                    std::size_t operand) {
+UseOfBuffer use_of(const PlanProblem& problem, PlanVariableId user,
+                   std::size_t operand) {
   const PlanVariable& variable = problem.variable(user);
-  return {problem.value(variable.uses[operand]).storage,
+  return {problem.value(variable.uses[operand]).buffer,
           variable.use_places[operand]};
 }
 
@@ -26,10 +26,10 @@ UseOfStorage use_of(const PlanProblem& problem, PlanVariableId user,
 std::vector<CopyUsers> users_of_copies(const PlanProblem& problem,
                                        const PlanAssignment& plan) {
   std::vector<CopyUsers> users(plan.copies.size());
-  for (std::size_t s = 0; s < plan.taken.size(); ++s) {
-    for (std::size_t u = 0; u < plan.taken[s].size(); ++u) {
-      if (const auto& copy = plan.taken[s][u]) {
-        users[*copy].uses.push_back(problem.storages()[s].uses[u]);
+  for (std::size_t s = 0; s < plan.read.size(); ++s) {
+    for (std::size_t u = 0; u < plan.read[s].size(); ++u) {
+      if (const auto& copy = plan.read[s][u]) {
+        users[*copy].uses.push_back(problem.buffers()[s].uses[u]);
       }
     }
   }
@@ -78,7 +78,7 @@ void AlternativeCosts::add(Part& to, const Part& part) {
 std::int64_t AlternativeCosts::more(const Part& now, const Part& then) const {
   WideInt sum = WideInt{then.nanoseconds} - now.nanoseconds;
   for (std::size_t w = 0; w < loads_.size(); ++w) {
-    const WideInt before = WideInt{loads_[w].hideable} - loads_[w].compute;
+    const WideInt before = WideInt{loads_[w].overlappable} - loads_[w].compute;
     WideInt after = before;
     if (!then.load.empty()) after += then.load[w];
     if (!now.load.empty()) after -= now.load[w];
@@ -96,10 +96,10 @@ std::int64_t AlternativeCosts::weight(const Part& part) const {
   return sum;
 }
 
-StorageState AlternativeCosts::made(const PlanStorage& storage,
-                                    std::uint32_t choice) const {
-  return storage.kind->made[problem_.variable(storage.maker)
-                                .choices->pick(choice, storage.operand)];
+BufferLayout AlternativeCosts::produced(const PlanBuffer& buffer,
+                                        std::uint32_t choice) const {
+  return buffer.kind->produced[problem_.variable(buffer.producer)
+                                   .choices->pick(choice, buffer.operand)];
 }
 
 AlternativeCosts::Part AlternativeCosts::choosing(const PlanVariable& user,
@@ -109,29 +109,28 @@ AlternativeCosts::Part AlternativeCosts::choosing(const PlanVariable& user,
   out.nanoseconds = set.costs[choice];
   if (user.kind == PlanVariable::Kind::kOperator) {
     add_load(out, static_cast<std::int64_t>(user.index), -set.compute[choice]);
-  } else if (!set.hidden.empty()) {
-    add_load(out, 0, set.hidden[choice]);
+  } else if (!set.overlapped.empty()) {
+    add_load(out, 0, set.overlapped[choice]);
   }
   return out;
 }
 
-AlternativeCosts::Part AlternativeCosts::moving(const PlanStorage& storage,
-                                                StorageState from,
-                                                StorageState to,
+AlternativeCosts::Part AlternativeCosts::moving(const PlanBuffer& buffer,
+                                                BufferLayout from,
+                                                BufferLayout to,
                                                 std::int64_t slot,
                                                 bool once) const {
   Part out;
   if (from == to) return out;
-  const StorageClass::Move& move = storage.kind->move(from, to);
+  const BufferClass::Move& move = buffer.kind->move(from, to);
   if (!move.is_reachable()) {
     out.is_possible = false;
     return out;
   }
-  const Taking way = once
-                         ? once_a_step(problem_, storage, from, to)
-                         : Taking{move.nanoseconds, move.hidden, from};
+  const Fetch way = once ? once_a_step(problem_, buffer, from, to)
+                         : Fetch{move.nanoseconds, move.overlapped, from};
   out.nanoseconds = way.nanoseconds;
-  add_load(out, slot, way.hidden);
+  add_load(out, slot, way.overlapped);
   return out;
 }
 
@@ -140,15 +139,15 @@ AlternativeCosts::Part AlternativeCosts::copying(std::size_t copy,
   Part out;
   const CopyCost cost = copy_cost(problem_, plan_, copy, once);
   out.nanoseconds = cost.nanoseconds;
-  add_load(out, plan_.copies[copy].made_at, cost.hideable);
+  add_load(out, plan_.copies[copy].produced_at, cost.overlappable);
   return out;
 }
 
 AlternativeCosts::Chain AlternativeCosts::chain(PlanVariableId user,
                                                 std::size_t operand) const {
-  const UseOfStorage at = use_of(problem_, user, operand);
+  const UseOfBuffer at = use_of(problem_, user, operand);
   Chain out;
-  for (auto copy = plan_.taken[at.storage.index()][at.use]; copy;
+  for (auto copy = plan_.read[at.buffer.index()][at.use]; copy;
        copy = plan_.copies[*copy].source) {
     const CopyUsers& users = users_[*copy];
     if (users.uses.size() + users.copies.size() != 1) break;
@@ -169,26 +168,26 @@ AlternativeCosts::Part AlternativeCosts::reading_now(
 AlternativeCosts::Part AlternativeCosts::reading(PlanVariableId user,
                                                  std::size_t operand,
                                                  std::uint32_t choice) const {
-  const UseOfStorage at = use_of(problem_, user, operand);
-  const PlanStorage& storage = problem_.storage(at.storage);
-  const StorageClass& kind = *storage.kind;
-  const std::int64_t slot = storage.uses[at.use].slot;
+  const UseOfBuffer at = use_of(problem_, user, operand);
+  const PlanBuffer& buffer = problem_.buffer(at.buffer);
+  const BufferClass& kind = *buffer.kind;
+  const std::int64_t slot = buffer.uses[at.use].slot;
   const PlanVariable& reader = problem_.variable(user);
-  const StorageState wanted =
-      kind.wanted[at.use][reader.choices->pick(choice, operand)];
+  const BufferLayout required =
+      kind.required[at.use][reader.choices->pick(choice, operand)];
   const bool once = problem_.is_reduced_late(reader, choice);
   Part best;
   best.is_possible = false;
-  const auto from = [&](StorageState held, const Part& with) {
-    Part part = moving(storage, held, wanted, slot, once);
+  const auto from = [&](BufferLayout cached, const Part& with) {
+    Part part = moving(buffer, cached, required, slot, once);
     add(part, with);
     if (weight(part) < weight(best)) best = std::move(part);
   };
-  if (plan_.freed_at[at.storage.index()] >= slot) {
-    from(made(storage, plan_.choices[storage.maker.index()]), {});
+  if (plan_.freed_at[at.buffer.index()] >= slot) {
+    from(produced(buffer, plan_.choices[buffer.producer.index()]), {});
   }
   const Chain own = chain(user, operand);
-  copies_.held_at(at.storage, slot, [&](std::size_t c) {
+  copies_.cached_at(at.buffer, slot, [&](std::size_t c) {
     if (std::find(own.begin(), own.end(), c) == own.end()) {
       from(plan_.copies[c].state, {});
     }
@@ -202,28 +201,29 @@ AlternativeCosts::Part AlternativeCosts::reading(PlanVariableId user,
   return best;
 }
 
-AlternativeCosts::Part AlternativeCosts::producing(PlanStorageId id,
+AlternativeCosts::Part AlternativeCosts::producing(PlanBufferId id,
                                                    std::uint32_t choice) const {
-  const PlanStorage& storage = problem_.storage(id);
-  const StorageState now = made(storage, plan_.choices[storage.maker.index()]);
-  const StorageState then = made(storage, choice);
-  const auto& taken = plan_.taken[id.index()];
+  const PlanBuffer& buffer = problem_.buffer(id);
+  const BufferLayout now =
+      produced(buffer, plan_.choices[buffer.producer.index()]);
+  const BufferLayout then = produced(buffer, choice);
+  const auto& read = plan_.read[id.index()];
   const bool is_read_as_made =
-      std::any_of(taken.begin(), taken.end(),
+      std::any_of(read.begin(), read.end(),
                   [](const auto& copy) { return !copy.has_value(); });
   Part all;  // all copies made from the new layout
   for (const std::size_t c : copies_.of(id)) {
     const AssignedCopy& copy = plan_.copies[c];
     if (copy.source) continue;
     add(all, now == then ? copying(c, once_a_step_[c])
-                         : moving(storage, then, copy.state, copy.made_at,
+                         : moving(buffer, then, copy.state, copy.produced_at,
                                   once_a_step_[c]));
   }
   if (now == then) return all;
   // If something reads the buffer as it is produced, its present layout is
   // restored at once.
   const Part restored =
-      moving(storage, then, now, storage.made_at, /*once=*/false);
+      moving(buffer, then, now, buffer.produced_at, /*once=*/false);
   if (is_read_as_made) add(all, restored);
   Part same = restored;  // all copies made from the restored layout
   for (const std::size_t c : copies_.of(id)) {
@@ -245,7 +245,7 @@ const std::vector<std::optional<std::int64_t>>& AlternativeCosts::prices_of(
       add(sum, choice == now ? reading_now(id, u) : reading(id, u, choice));
     }
     for (const ValueId value : user.makes) {
-      add(sum, producing(problem_.value(value).storage, choice));
+      add(sum, producing(problem_.value(value).buffer, choice));
     }
     return sum;
   };
@@ -261,19 +261,18 @@ const std::vector<std::optional<std::int64_t>>& AlternativeCosts::prices_of(
 std::optional<Alternative> AlternativeCosts::without(std::size_t copy) const {
   const CopyUsers& users = users_[copy];
   if (users.uses.size() != 1 || !users.copies.empty()) return std::nullopt;
-  const StorageUse& use = users.uses[0];
+  const BufferUse& use = users.uses[0];
   const PlanVariable& user = problem_.variable(use.variable);
   const std::uint32_t now = plan_.choices[use.variable.index()];
   const auto& prices = prices_of(use.variable);
-  const LayoutId unwanted = user.choices->layout(now, use.operand);
+  const LayoutId not_required = user.choices->layout(now, use.operand);
   std::optional<Alternative> best;
   for (std::uint32_t c = 0; c < user.choices->size(); ++c) {
-    if (user.choices->layout(c, use.operand) == unwanted || !prices[c]) {
+    if (user.choices->layout(c, use.operand) == not_required || !prices[c]) {
       continue;
     }
-    const bool is_in_space =
-        problem_.options().memory_limit ||
-        sat_add(objective_, *prices[c]) >= lower_bound_;
+    const bool is_in_space = problem_.options().memory_limit ||
+                             sat_add(objective_, *prices[c]) >= lower_bound_;
     if (!is_in_space || (best && *prices[c] >= best->nanoseconds)) continue;
     best = Alternative{*prices[c], user.choices->layout(c, use.operand)};
   }

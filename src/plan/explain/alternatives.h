@@ -15,7 +15,7 @@ namespace shardprop {
 // `CopyUsers` lists the uses that read a copy and the copies that are made from
 // it.
 struct CopyUsers {
-  std::vector<StorageUse> uses;
+  std::vector<BufferUse> uses;
   std::vector<std::size_t> copies;
 };
 
@@ -67,10 +67,10 @@ class AlternativeCosts {
   // window that already has more of it than compute.
   std::int64_t weight(const Part& part) const;
 
-  StorageState made(const PlanStorage& storage, std::uint32_t choice) const;
+  BufferLayout produced(const PlanBuffer& buffer, std::uint32_t choice) const;
   // The cost of one choice alone, without redistributions.
   Part choosing(const PlanVariable& user, std::uint32_t choice) const;
-  Part moving(const PlanStorage& storage, StorageState from, StorageState to,
+  Part moving(const PlanBuffer& buffer, BufferLayout from, BufferLayout to,
               std::int64_t slot, bool once) const;
   Part copying(std::size_t copy, bool once) const;
   Chain chain(PlanVariableId user, std::size_t operand) const;
@@ -79,7 +79,7 @@ class AlternativeCosts {
                std::uint32_t choice) const;
   // The cost of the copies that are made directly from a result, if its
   // producer makes `choice`.
-  Part producing(PlanStorageId storage, std::uint32_t choice) const;
+  Part producing(PlanBufferId buffer, std::uint32_t choice) const;
   // By choice of the user: the added cost of the plan over everything that the
   // user reads and produces. Empty if the choice is not possible.
   const std::vector<std::optional<std::int64_t>>& prices_of(
@@ -89,7 +89,7 @@ class AlternativeCosts {
   const PlanAssignment& plan_;
   std::vector<CopyUsers> users_;
   std::vector<bool> once_a_step_;  // by copy
-  HeldCopies copies_;
+  CachedCopies copies_;
   std::vector<WindowLoad> loads_;  // by window
   std::int64_t objective_ = 0;
   std::int64_t lower_bound_;

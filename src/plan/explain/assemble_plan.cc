@@ -1,12 +1,12 @@
 #include "plan/explain/assemble_plan.h"
 
 #include "base/index.h"
+#include "plan/evaluate/buffer_views.h"
+#include "plan/evaluate/memory_breakdown.h"
 #include "plan/explain/copy_list.h"
 #include "plan/explain/count_kernels.h"
 #include "plan/explain/roles_and_work.h"
-#include "plan/evaluate/memory_breakdown.h"
 #include "plan/problem/problem_data.h"
-#include "plan/evaluate/buffer_views.h"
 
 #include <shardprop/base/error.h>
 #include <shardprop/plan/make_plan.h>
@@ -80,11 +80,11 @@ class Assembler {
   }
 
   // Returns the copy that use `use` of a variable reads.
-  std::optional<std::size_t> taken_by(PlanVariableId variable,
-                                      std::size_t use) const {
+  std::optional<std::size_t> read_by(PlanVariableId variable,
+                                     std::size_t use) const {
     const ValueId value = problem_.variable(variable).uses[use];
-    const PlanStorageId id = problem_.value(value).storage;
-    return plan_.taken[id.index()][problem_.variable(variable).use_places[use]];
+    const PlanBufferId id = problem_.value(value).buffer;
+    return plan_.read[id.index()][problem_.variable(variable).use_places[use]];
   }
 
   // Returns the choice of a node, or the strategy of a view without a variable.
@@ -122,7 +122,7 @@ class Assembler {
     const ChoiceSet* set = problem_.choices_of(node.id);
     if (set == nullptr) {
       for (const ValueId input : node.inputs) {
-        out.inputs.push_back(copies_.taken(input, views_.copy_behind(input)));
+        out.inputs.push_back(copies_.read(input, views_.copy_behind(input)));
       }
       return out;
     }
@@ -137,9 +137,9 @@ class Assembler {
     out.inside = collectives_inside(context, problem_.topology());
     const PlanVariableId variable = problem_.variable_of(node.id);
     for (std::size_t u = 0; u < node.inputs.size(); ++u) {
-      out.inputs.push_back(copies_.taken(
+      out.inputs.push_back(copies_.read(
           node.inputs[u], variable.valid()
-                              ? taken_by(variable, u)
+                              ? read_by(variable, u)
                               : views_.copy_behind(node.outputs[0])));
     }
     for (std::size_t o = 0; o < node.outputs.size(); ++o) {
@@ -158,7 +158,7 @@ class Assembler {
       const PlanVariable& variable = problem_.variables()[v];
       if (variable.kind == PlanVariable::Kind::kOperator) continue;
       for (std::size_t u = 0; u < variable.uses.size(); ++u) {
-        const auto copy = taken_by(PlanVariableId(v), u);
+        const auto copy = read_by(PlanVariableId(v), u);
         if (variable.kind == PlanVariable::Kind::kOutput) {
           own[variable.index] = copy;
         } else {
@@ -177,7 +177,7 @@ class Assembler {
       plan.outputs.push_back(
           {output.kind,
            output.target.valid() ? name(output.target) : std::string(),
-           copies_.taken(output.value, copy)});
+           copies_.read(output.value, copy)});
     }
   }
 
@@ -239,11 +239,11 @@ class Assembler {
       // Gathers after updates have slots after the nodes. They overlap the
       // first operators of the next step.
       const std::size_t window =
-          problem_.window_of(copy.made_at > nodes ? 0 : copy.made_at);
+          problem_.window_of(copy.produced_at > nodes ? 0 : copy.produced_at);
       const std::int64_t part =
-          std::min(exposed[window], copy.hidden_nanoseconds);
+          std::min(exposed[window], copy.overlapped_nanoseconds);
       exposed[window] -= part;
-      copy.hidden_nanoseconds -= part;
+      copy.overlapped_nanoseconds -= part;
     }
   }
 
@@ -256,7 +256,7 @@ class Assembler {
           to_string(text(own)) + " to " + to_string(text(state)));
     }
     slice.of = slice.from;
-    slice.made_at = slice.freed_at = at;
+    slice.produced_at = slice.freed_at = at;
     slice.reason = "its optimizer's state lies as " + to_string(text(state));
     return copies_.add(std::move(slice));
   }
@@ -266,7 +266,7 @@ class Assembler {
     PlannedCopy gather = copies_.moved(value, state, own);
     copies_.share(gather);
     gather.from = gather.of = of;
-    gather.made_at = at;
+    gather.produced_at = at;
     gather.freed_at = end_;
     gather.reason = "the optimizer updates it as " + to_string(text(state)) +
                     ", the program takes it as " + to_string(text(own));
@@ -286,7 +286,7 @@ class Assembler {
   const Graph& graph_;
   const PlanAssignment& plan_;
   std::int64_t end_;
-  StorageViews views_;
+  BufferViews views_;
   CopyList copies_;
   std::vector<WindowLoad> windows_;
   std::map<std::pair<const ChoiceSet*, std::size_t>, LocalRun> local_;
@@ -308,9 +308,9 @@ void add_options(const PlanOptions& options, Plan& plan) {
   };
   if (options.recipe) {
     // The recipe as it was applied, with its mesh dims.
-    const auto taken = on_mesh(*options.recipe, plan.mesh);
+    const auto read = on_mesh(*options.recipe, plan.mesh);
     plan.options.emplace_back("recipe",
-                              to_string(taken ? *taken : *options.recipe));
+                              to_string(read ? *read : *options.recipe));
   }
   // Under a work limit the plan is the same on any number of threads.
   if (!options.work_limit) {
@@ -377,14 +377,14 @@ Plan assemble_plan(const PlanProblem& problem, const PlanSolution& solution) {
   plan.memory.peak_bytes = judged.peak_bytes;
   plan.memory.peak_at = judged.peak_at;
   plan.memory.limit_bytes = problem.options().memory_limit;
-  for (const PlanSolution::ShortSlot& step : solution.clash) {
+  for (const PlanSolution::ShortSlot& step : solution.conflict) {
     const auto at = index(step.slot);
-    plan.clash.memory.push_back(
+    plan.conflict.memory.push_back(
         {step.slot,
          at < plan.graph_ops ? problem.graph().nodes()[at].name : std::string(),
          step.bytes_short});
   }
-  plan.clash.irreducible = solution.clash_irreducible;
+  plan.conflict.irreducible = solution.conflict_irreducible;
   if (!solution.assignment) return plan;
   Assembler(problem, solution).fill(plan);
   if (plan.memory.peak_at == static_cast<std::int64_t>(plan.nodes.size())) {

@@ -14,7 +14,7 @@ constexpr std::size_t kNone = ~std::size_t{0};
 }  // namespace
 
 CopyList::CopyList(const PlanProblem& problem, const PlanAssignment& plan,
-                   const StorageViews& views, std::int64_t end,
+                   const BufferViews& views, std::int64_t end,
                    std::int64_t lower_bound)
     : problem_(problem), plan_(plan), views_(views), end_(end) {
   const std::vector<CopyUsers> users = users_of_copies(problem, plan);
@@ -33,7 +33,7 @@ const std::string& CopyList::name(ValueId value) const {
 
 ValueId CopyList::value_of(std::size_t copy) const {
   const AssignedCopy& of = plan_.copies[copy];
-  return problem_.storage(of.storage).values[of.value];
+  return problem_.buffer(of.buffer).values[of.value];
 }
 
 std::int64_t CopyList::freed_at(std::size_t copy) const {
@@ -79,16 +79,16 @@ PlannedCopy CopyList::assigned(std::size_t c,
                            views_.layout(value, c));
   const ValueId of = assigned.source
                          ? value_of(*assigned.source)
-                         : problem_.storage(assigned.storage).values[0];
+                         : problem_.buffer(assigned.buffer).values[0];
   if (once_a_step_[c]) share(copy);
-  const PlanStorage& storage = problem_.storage(assigned.storage);
+  const PlanBuffer& buffer = problem_.buffer(assigned.buffer);
   copy.cut_nanoseconds = problem_.cut_nanoseconds(
-      storage, value, views_.layout(value, assigned.source),
+      buffer, value, views_.layout(value, assigned.source),
       views_.layout(value, c));
   copy.source = assigned.source;
   copy.of = name(of);
   lead(of, value, copy);
-  copy.made_at = assigned.made_at;
+  copy.produced_at = assigned.produced_at;
   copy.freed_at = freed_at(c);
   CopyReason reason = reason_of(problem_, plan_, c, users, alternatives);
   copy.reason = std::move(reason.text);
@@ -103,7 +103,8 @@ PlannedCopy CopyList::moved(ValueId value, LayoutId src, LayoutId dst) const {
   copy.dst = problem_.layouts()[dst];
   RedistributePlan moves = problem_.redistribution(value, src, dst);
   copy.steps = std::move(moves.steps);
-  copy.hidden_nanoseconds = problem_.hideable_nanoseconds(value, src, dst);
+  copy.overlapped_nanoseconds =
+      problem_.overlappable_nanoseconds(value, src, dst);
   return copy;
 }
 
@@ -111,10 +112,11 @@ void CopyList::share(PlannedCopy& copy) const {
   if (problem_.options().accumulate == 1) return;
   copy.once_a_step = true;
   const std::int64_t whole = copy.nanoseconds();
-  const std::int64_t hidden = problem_.share_of_step(copy.hidden_nanoseconds);
+  const std::int64_t overlapped =
+      problem_.share_of_step(copy.overlapped_nanoseconds);
   std::int64_t left =
-      hidden + problem_.share_of_step(whole - copy.hidden_nanoseconds);
-  copy.hidden_nanoseconds = hidden;
+      overlapped + problem_.share_of_step(whole - copy.overlapped_nanoseconds);
+  copy.overlapped_nanoseconds = overlapped;
   RedistributeStep* last = nullptr;
   for (RedistributeStep& step : copy.steps) {
     if (step.nanoseconds == 0) continue;
@@ -143,7 +145,7 @@ std::size_t CopyList::entry(ValueId value, std::size_t copy) {
   seen.source = copy;
   seen.of = name(value_of(copy));
   lead(value_of(copy), value, seen);
-  seen.made_at = plan_.copies[copy].made_at;
+  seen.produced_at = plan_.copies[copy].produced_at;
   seen.freed_at = freed_at(copy);
   seen.reason = "a view of the copy of `" + seen.of + "`";
   copies_.push_back(std::move(seen));
@@ -151,8 +153,8 @@ std::size_t CopyList::entry(ValueId value, std::size_t copy) {
   return known->second;
 }
 
-PlannedInput CopyList::taken(ValueId value,
-                             const std::optional<std::size_t>& copy) {
+PlannedInput CopyList::read(ValueId value,
+                            const std::optional<std::size_t>& copy) {
   PlannedInput input{
       name(value), problem_.layouts()[views_.layout(value, copy)], {}};
   if (copy && copy != views_.copy_behind(value)) {
@@ -166,7 +168,7 @@ void CopyList::number(Plan& plan) {
   std::iota(order.begin(), order.end(), std::size_t{0});
   // Views of a copy come directly after it.
   const auto key = [&](std::size_t c) {
-    return std::tuple(copies_[c].made_at, copied_[c], c);
+    return std::tuple(copies_[c].produced_at, copied_[c], c);
   };
   std::sort(order.begin(), order.end(),
             [&](std::size_t a, std::size_t b) { return key(a) < key(b); });

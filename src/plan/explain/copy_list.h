@@ -3,9 +3,9 @@
 // of the optimizer's step.
 #pragma once
 
-#include "plan/explain/alternatives.h"
-#include "plan/evaluate/plan_assignment.h"
 #include "plan/evaluate/buffer_views.h"
+#include "plan/evaluate/plan_assignment.h"
+#include "plan/explain/alternatives.h"
 
 #include <shardprop/plan/plan.h>
 
@@ -24,13 +24,13 @@ class CopyList {
   // `end` is the slot that represents the end of the program. No assignment
   // costs less than `lower_bound`. All arguments must outlive the list.
   CopyList(const PlanProblem& problem, const PlanAssignment& plan,
-           const StorageViews& views, std::int64_t end,
+           const BufferViews& views, std::int64_t end,
            std::int64_t lower_bound);
 
   // Returns `value` as an input that is read from the copy, or from the buffer
   // as it was produced if `copy` is empty. Indices of copies refer to this list
   // until number() has ordered them.
-  PlannedInput taken(ValueId value, const std::optional<std::size_t>& copy);
+  PlannedInput read(ValueId value, const std::optional<std::size_t>& copy);
   // Returns a redistribution of `value` whose slots and reason are not set yet.
   PlannedCopy moved(ValueId value, LayoutId src, LayoutId dst) const;
   // Reduces a copy that is made once a step to the share of one micro-batch.
@@ -53,7 +53,7 @@ class CopyList {
 
   const PlanProblem& problem_;
   const PlanAssignment& plan_;
-  const StorageViews& views_;
+  const BufferViews& views_;
   std::int64_t end_;
   std::vector<bool> once_a_step_;  // by copy of the assignment
   std::vector<PlannedCopy> copies_;

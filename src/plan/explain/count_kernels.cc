@@ -83,9 +83,9 @@ class KernelCount {
   std::optional<std::size_t> copy_of(const Node& node, std::size_t use) const {
     const PlanVariableId variable = problem_.variable_of(node.id);
     if (!variable.valid()) return std::nullopt;  // its user reads the copy
-    const PlanStorageId storage = problem_.value(node.inputs[use]).storage;
+    const PlanBufferId buffer = problem_.value(node.inputs[use]).buffer;
     return plan_
-        .taken[storage.index()][problem_.variable(variable).use_places[use]];
+        .read[buffer.index()][problem_.variable(variable).use_places[use]];
   }
 
   // Joins the node with producers of its inputs in the same group, if it reads
@@ -99,10 +99,10 @@ class KernelCount {
           copy_of(node, u)) {
         continue;
       }
-      const Node& maker = graph_.node(value.producer);
+      const Node& producer = graph_.node(value.producer);
       const bool both = (computes(node) || is_view(node)) &&
-                        (computes(maker) || is_view(maker));
-      if (both) above_[root(node.id.index())] = root(maker.id.index());
+                        (computes(producer) || is_view(producer));
+      if (both) above_[root(node.id.index())] = root(producer.id.index());
     }
   }
 
@@ -112,8 +112,8 @@ class KernelCount {
   }
 
   // Returns the node that produced the memory of a value.
-  std::optional<std::size_t> maker_of(const Value& value) const {
-    const Value& base = graph_.value(graph_.storage(value.storage).base());
+  std::optional<std::size_t> producer_of(const Value& value) const {
+    const Value& base = graph_.value(graph_.buffer(value.buffer).base());
     if (base.is_input()) return std::nullopt;
     return base.producer.index();
   }
@@ -125,14 +125,14 @@ class KernelCount {
     for (std::size_t u = 0; u < node.inputs.size(); ++u) {
       const Value& value = graph_.value(node.inputs[u]);
       const auto copy = copy_of(node, u);
-      const auto maker = maker_of(value);
+      const auto producer = producer_of(value);
       const std::size_t kernel = root(node.id.index());
-      if (!copy && maker && root(*maker) == kernel) continue;
+      if (!copy && producer && root(*producer) == kernel) continue;
       if (!read_.emplace(kernel, value.id, copy.value_or(~std::size_t{0}))
                .second) {
         continue;
       }
-      const Value& base = graph_.value(graph_.storage(value.storage).base());
+      const Value& base = graph_.value(graph_.buffer(value.buffer).base());
       const double share =
           value.meta.numel() == 0
               ? 0
@@ -159,10 +159,10 @@ class KernelCount {
 
   // Returns whether the value is written to memory: another kernel reads it, or
   // a copy is made from it.
-  bool leaves(const Node& node, const Value& made) {
-    if (!groups_.stays_inside(made.id)) return true;
-    for (const ValueId shown : graph_.storage(made.storage).values) {
-      for (const Use& use : graph_.value(shown).consumers) {
+  bool leaves(const Node& node, const Value& produced) {
+    if (!groups_.stays_inside(produced.id)) return true;
+    for (const ValueId viewed : graph_.buffer(produced.buffer).values) {
+      for (const Use& use : graph_.value(viewed).consumers) {
         const Node& user = graph_.node(use.node);
         if (is_view(user)) continue;
         if (root(user.id.index()) != root(node.id.index())) return true;
@@ -172,19 +172,20 @@ class KernelCount {
   }
 
   void add_cut(const AssignedCopy& copy) {
-    const PlanStorage& storage = problem_.storage(copy.storage);
-    if (!storage.inside_kernel) return;
-    const std::vector<LayoutId>& layouts = storage.kind->layouts[copy.value];
-    const StorageState from =
+    const PlanBuffer& buffer = problem_.buffer(copy.buffer);
+    if (!buffer.inside_kernel) return;
+    const std::vector<LayoutId>& layouts = buffer.kind->layouts[copy.value];
+    const BufferLayout from =
         copy.source
             ? plan_.copies[*copy.source].state
-            : storage.kind->made[problem_.variable(storage.maker)
-                                     .choices->pick(
-                                         plan_.choices[storage.maker.index()],
-                                         storage.operand)];
+            : buffer.kind
+                  ->produced[problem_.variable(buffer.producer)
+                                 .choices->pick(
+                                     plan_.choices[buffer.producer.index()],
+                                     buffer.operand)];
     out_.priced_nanoseconds =
         sat_add(out_.priced_nanoseconds,
-                problem_.cut_nanoseconds(storage, storage.values[copy.value],
+                problem_.cut_nanoseconds(buffer, buffer.values[copy.value],
                                          layouts[from], layouts[copy.state]));
   }
 

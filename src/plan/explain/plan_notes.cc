@@ -175,7 +175,8 @@ class Notes {
     for (const PlannedNode& node : plan_.nodes) {
       if (node.phase != Phase::kBackward || !modules.contains(node.module_path))
         continue;
-      for (const PlannedResult& made : node.outputs) summed.insert(made.name);
+      for (const PlannedResult& produced : node.outputs)
+        summed.insert(produced.name);
     }
     for (const PlannedCopy& copy : plan_.copies) {
       const bool reduces = std::any_of(
@@ -219,18 +220,18 @@ class Notes {
     for (const std::size_t copy : copies) {
       gathers = sat_add(gathers, plan_.copies[copy].nanoseconds());
     }
-    out_.push_back(fmt::format(
-        "replicated for want of a rule: {}; that takes {}, and "
-        "{} of communication before",
-        names, time_text(own), time_text(gathers)));
+    out_.push_back(
+        fmt::format("replicated for want of a rule: {}; that takes {}, and "
+                    "{} of communication before",
+                    names, time_text(own), time_text(gathers)));
   }
 
   void add_unlike() {
-    if (!solution_.alike_costs_more) return;
+    if (!solution_.uniform_costs_more) return;
     out_.push_back(fmt::format(
         "parameters of equal layers do not all have the same layout: the best "
         "plan found in which they do costs {} more",
-        time_text(*solution_.alike_costs_more)));
+        time_text(*solution_.uniform_costs_more)));
   }
 
   // The times are those of fused kernels. The memory is that of eager
@@ -258,9 +259,10 @@ class Notes {
                                      dim.name) == std::end(kNames)) {
         continue;
       }
-      out_.push_back(fmt::format(
-          "pipelines are not planned: {}={} shards tensors as any mesh dim does",
-          dim.name, dim.size));
+      out_.push_back(
+          fmt::format("pipelines are not planned: {}={} shards tensors as any "
+                      "mesh dim does",
+                      dim.name, dim.size));
     }
   }
 

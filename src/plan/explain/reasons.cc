@@ -21,7 +21,7 @@ std::string named(const Node& node) {
 }
 
 // Returns "`mm_1`", "the gradient of `w`" or "the result of the program".
-std::string user_name(const PlanProblem& problem, const StorageUse& use) {
+std::string user_name(const PlanProblem& problem, const BufferUse& use) {
   const Graph& graph = problem.graph();
   const PlanVariable& user = problem.variable(use.variable);
   switch (user.kind) {
@@ -41,7 +41,7 @@ std::string user_name(const PlanProblem& problem, const StorageUse& use) {
 // Returns the layout that a gradient or an update takes from its parameter:
 // "that is stored, S(0),R".
 std::string stored_as(const PlanProblem& problem, const PlanAssignment& plan,
-                      const StorageUse& use) {
+                      const BufferUse& use) {
   const PlanVariable& input = problem.variable(use.variable);
   const std::uint32_t choice = plan.choices[use.variable.index()];
   const std::string dst =
@@ -55,27 +55,26 @@ std::string stored_as(const PlanProblem& problem, const PlanAssignment& plan,
 }
 
 // Returns whether a pin decides how the user reads a value.
-bool decides(const PlanProblem& problem, const Pin& pin,
-             const StorageUse& use) {
+bool decides(const PlanProblem& problem, const Pin& pin, const BufferUse& use) {
   const Graph& graph = problem.graph();
   const PlanVariable& user = problem.variable(use.variable);
   if (user.kind == PlanVariable::Kind::kOutput) return false;
   if (user.kind == PlanVariable::Kind::kInput) {
-    return pin.pins_storage() && matches_input(pin, graph.value(user.makes[0]));
+    return pin.pins_buffer() && matches_input(pin, graph.value(user.makes[0]));
   }
   const Node& node = graph.nodes()[user.index];
-  for (const ValueId made : node.outputs) {
-    if (matches_result(pin, node, graph.value(made))) return true;
+  for (const ValueId produced : node.outputs) {
+    if (matches_result(pin, node, graph.value(produced))) return true;
   }
   // The value is read as it is, or through a view.
-  const PlanStorageId storage = problem.value(user.uses[use.operand]).storage;
-  const Value& value = graph.value(problem.storage(storage).values[0]);
+  const PlanBufferId buffer = problem.value(user.uses[use.operand]).buffer;
+  const Value& value = graph.value(problem.buffer(buffer).values[0]);
   return pin.pins_uses() && !value.producer.valid() &&
          matches_use(pin, value, node);
 }
 
 // Returns why the user cannot read another layout.
-std::string why_no_other(const PlanProblem& problem, const StorageUse& use) {
+std::string why_no_other(const PlanProblem& problem, const BufferUse& use) {
   for (const Pin& pin : problem.options().pins) {
     if (decides(problem, pin, use)) {
       return "; pinned by --pin '" + to_string(pin) + "'";
@@ -87,17 +86,16 @@ std::string why_no_other(const PlanProblem& problem, const StorageUse& use) {
   // The text names the recipe, since --compare may have chosen it.
   if (const auto& recipe = problem.options().recipe; recipe && restricted) {
     const auto used = on_mesh(*recipe, problem.mesh());
-    return "; the recipe " + to_string(used ? *used : *recipe) +
-           " asks for it";
+    return "; the recipe " + to_string(used ? *used : *recipe) + " asks for it";
   }
   return "; it can be had in no other layout";
 }
 
 // Returns the uses that read copies made from this copy, directly or through
 // further copies.
-std::vector<StorageUse> uses_behind(const std::vector<CopyUsers>& users,
-                                    std::size_t copy) {
-  std::vector<StorageUse> out;
+std::vector<BufferUse> uses_behind(const std::vector<CopyUsers>& users,
+                                   std::size_t copy) {
+  std::vector<BufferUse> out;
   std::vector<std::size_t> open = {copy};
   for (std::size_t i = 0; i < open.size(); ++i) {
     const CopyUsers& here = users[open[i]];
@@ -115,10 +113,10 @@ CopyReason reason_of(const PlanProblem& problem, const PlanAssignment& plan,
   CopyReason reason;
   // A copy that only feeds other copies is explained by the uses of these.
   const bool is_between = users[copy].uses.empty();
-  const std::vector<StorageUse> uses =
+  const std::vector<BufferUse> uses =
       is_between ? uses_behind(users, copy) : users[copy].uses;
   if (uses.empty()) return reason;
-  const StorageUse& use = uses.front();
+  const BufferUse& use = uses.front();
   const PlanVariable& first = problem.variable(use.variable);
   const std::string dst = to_string(problem.layouts()[first.choices->layout(
       plan.choices[use.variable.index()], use.operand)]);
@@ -156,7 +154,7 @@ CopyReason reason_of(const PlanProblem& problem, const PlanAssignment& plan,
         "; as {} the plan would cost {:.1f} us {}",
         to_string(problem.layouts()[other->layout]),
         std::abs(static_cast<double>(other->nanoseconds) / 1000),
-        other->nanoseconds >= 0               ? "more"
+        other->nanoseconds >= 0          ? "more"
         : problem.options().memory_limit ? "less, and hold more memory"
                                          : "less");
   } else {

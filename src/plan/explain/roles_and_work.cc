@@ -204,7 +204,7 @@ class Describer {
       add(m, "between " + std::string(kCutNames[index(cut)]),
           between.permille(cut), {});
     }
-    describe_storage(m);
+    describe_buffer(m);
   }
 
   Cut cut_of(const Node& node, const IndexSpace& space,
@@ -252,7 +252,7 @@ class Describer {
                        });
   }
 
-  void describe_storage(int m) {
+  void describe_buffer(int m) {
     std::array<Shares, 3> shares;  // parameters, optimizer state, inputs
     for (const PlannedValue& value : plan_.values) {
       double bytes = static_cast<double>(item_size(value.tensor.dtype));
@@ -313,7 +313,7 @@ OpKind kind_of(const Node& node, const IndexSpace& space) {
   }
   if (node.op.function->has_tag("pointwise")) return OpKind::kPointwise;
   if (space.is_free || node.inputs.empty()) return OpKind::kOther;
-  const auto held = [&](const std::vector<Operand>& operands, int factor) {
+  const auto cached = [&](const std::vector<Operand>& operands, int factor) {
     return std::any_of(
         operands.begin(), operands.end(),
         [&](const Operand& operand) { return operand.holds(factor); });
@@ -327,8 +327,8 @@ OpKind kind_of(const Node& node, const IndexSpace& space) {
     }
     is_parallel = is_parallel && kind == FactorKind::kParallel;
     reduces = reduces || (space.factors[f].size > 1 &&
-                          held(space.inputs, static_cast<int>(f)) &&
-                          !held(space.outputs, static_cast<int>(f)));
+                          cached(space.inputs, static_cast<int>(f)) &&
+                          !cached(space.outputs, static_cast<int>(f)));
   }
   if (reduces) return OpKind::kReduction;
   // Copies and casts that do not move elements count as pointwise.

@@ -1,6 +1,6 @@
+#include "plan/evaluate/buffer_views.h"
 #include "plan/evaluate/produced_layouts.h"
 #include "plan/network/plan_network.h"
-#include "plan/evaluate/buffer_views.h"
 
 #include <shardprop/base/error.h>
 
@@ -11,33 +11,32 @@
 namespace shardprop {
 namespace {
 
-// StorageDecoder turns the cached layouts of one buffer, live interval by live
+// BufferDecoder turns the cached layouts of one buffer, live interval by live
 // interval, into copies. It adds a copy when a use or another copy first needs
 // it.
-class StorageDecoder {
+class BufferDecoder {
  public:
-  StorageDecoder(const PlanStorage& storage, PlanStorageId id,
-                 PlanAssignment& out)
-      : storage_(storage), id_(id), out_(out) {}
+  BufferDecoder(const PlanBuffer& buffer, PlanBufferId id, PlanAssignment& out)
+      : buffer_(buffer), id_(id), out_(out) {}
 
-  void run(StorageState made, std::span<const Stretch> stretches,
-           std::span<const HeldSet> held,
-           std::span<const StorageState> wanted) {
-    things_.push_back({made, kNone, 0, storage_.made_at, kNone});
-    holding_ = {{made, 0}};
-    set_ = {made, made};
-    std::size_t taken = 0;
-    for (std::size_t i = 0; i < stretches.size(); ++i) {
-      const Stretch& here = stretches[i];
+  void run(BufferLayout produced, std::span<const LiveInterval> live_intervals,
+           std::span<const CachedLayouts> cached,
+           std::span<const BufferLayout> required) {
+    things_.push_back({produced, kNone, 0, buffer_.produced_at, kNone});
+    holding_ = {{produced, 0}};
+    set_ = {produced, produced};
+    std::size_t read = 0;
+    for (std::size_t i = 0; i < live_intervals.size(); ++i) {
+      const LiveInterval& here = live_intervals[i];
       last_slot_ = here.end - 1;
-      enter(held[i], here.begin);
+      enter(cached[i], here.begin);
       for (std::size_t u = 0; u < here.num_uses; ++u) {
-        take(here.first_use + u, wanted[here.first_use + u]);
-        ++taken;
+        take(here.first_use + u, required[here.first_use + u]);
+        ++read;
       }
     }
     last_slot_ = -1;
-    if (taken < wanted.size()) take(taken, wanted[taken]);
+    if (read < required.size()) take(read, required[read]);
   }
 
  private:
@@ -45,70 +44,69 @@ class StorageDecoder {
 
   // Thing is the buffer as it was produced, or a copy of it.
   struct Thing {
-    StorageState state = 0;
+    BufferLayout state = 0;
     std::size_t source = kNone;  // index into things_
     std::uint32_t value = 0;
     std::int64_t slot = 0;
     std::size_t copy = kNone;  // index into out_.copies, once needed
   };
 
-  std::size_t thing_in(StorageState state) const {
-    for (const auto& [held, thing] : holding_) {
-      if (held == state) return thing;
+  std::size_t thing_in(BufferLayout state) const {
+    for (const auto& [cached, thing] : holding_) {
+      if (cached == state) return thing;
     }
     throw InternalError("a storage is not held as its users were told");
   }
 
-  std::size_t make(StorageState to, std::size_t from, std::int64_t slot) {
-    const StorageClass::Move& move =
-        storage_.kind->move(things_[from].state, to);
-    if (move.via != StorageClass::Move::kDirect) {
-      const auto via = static_cast<StorageState>(move.via);
+  std::size_t make(BufferLayout to, std::size_t from, std::int64_t slot) {
+    const BufferClass::Move& move = buffer_.kind->move(things_[from].state, to);
+    if (move.via != BufferClass::Move::kDirect) {
+      const auto via = static_cast<BufferLayout>(move.via);
       return make(to, make(via, from, slot), slot);
     }
     things_.push_back({to, from, move.value, slot, kNone});
     return things_.size() - 1;
   }
 
-  void enter(HeldSet set, std::int64_t slot) {
-    for (const Making& making : transition(storage_, set_, set).makings) {
+  void enter(CachedLayouts set, std::int64_t slot) {
+    for (const Transfer& making : transition(buffer_, set_, set).transfers) {
       holding_.emplace_back(making.to,
                             make(making.to, thing_in(making.from), slot));
     }
     std::erase_if(holding_,
-                  [&](const auto& held) { return !set.has(held.first); });
+                  [&](const auto& cached) { return !set.has(cached.first); });
     set_ = set;
   }
 
-  void take(std::size_t use, StorageState wanted) {
-    const StorageUse& at = storage_.uses[use];
+  void take(std::size_t use, BufferLayout required) {
+    const BufferUse& at = buffer_.uses[use];
     std::size_t thing = 0;
     std::int64_t until = at.until;
-    if (set_.has(wanted)) {
-      thing = thing_in(wanted);
+    if (set_.has(required)) {
+      thing = thing_in(required);
       // A cached copy is kept to the end of its segment.
       until = std::max(until, last_slot_);
     } else {
-      thing =
-          make(wanted, thing_in(taking(storage_, set_, wanted).from), at.slot);
+      thing = make(required, thing_in(fetch(buffer_, set_, required).from),
+                   at.slot);
     }
     need(thing, until);
-    out_.taken[id_.index()][use] =
+    out_.read[id_.index()][use] =
         thing == 0 ? std::nullopt : std::optional(things_[thing].copy);
   }
 
   void need(std::size_t thing, std::int64_t until) {
     if (thing == 0) return;  // held_as_made() computes its end
     if (things_[thing].copy == kNone) {
-      const Thing made = things_[thing];
-      need(made.source, made.slot);
+      const Thing produced = things_[thing];
+      need(produced.source, produced.slot);
       AssignedCopy copy;
-      copy.storage = id_;
-      copy.state = made.state;
-      copy.value = made.value;
-      if (made.source != 0) copy.source = things_[made.source].copy;
-      copy.made_at = made.slot;
-      copy.freed_at = made.slot;
+      copy.buffer = id_;
+      copy.state = produced.state;
+      copy.value = produced.value;
+      if (produced.source != 0) copy.source = things_[produced.source].copy;
+      copy.produced_at = produced.slot;
+      copy.freed_at = produced.slot;
       things_[thing].copy = out_.copies.size();
       out_.copies.push_back(copy);
     }
@@ -116,12 +114,12 @@ class StorageDecoder {
     freed_at = std::max(freed_at, until);
   }
 
-  const PlanStorage& storage_;
-  PlanStorageId id_;
+  const PlanBuffer& buffer_;
+  PlanBufferId id_;
   PlanAssignment& out_;
   std::vector<Thing> things_;  // the buffer as produced comes first
-  std::vector<std::pair<StorageState, std::size_t>> holding_;
-  HeldSet set_;
+  std::vector<std::pair<BufferLayout, std::size_t>> holding_;
+  CachedLayouts set_;
   std::int64_t last_slot_ = -1;  // of the present live interval
 };
 
@@ -131,47 +129,47 @@ class StorageDecoder {
 class ViewsInTime {
  public:
   ViewsInTime(const PlanProblem& problem, PlanAssignment& plan)
-      : problem_(problem), plan_(plan), copies_of_(problem.storages().size()) {
+      : problem_(problem), plan_(plan), copies_of_(problem.buffers().size()) {
     for (std::size_t c = 0; c < plan.copies.size(); ++c) {
-      copies_of_[plan.copies[c].storage.index()].push_back(c);
+      copies_of_[plan.copies[c].buffer.index()].push_back(c);
     }
   }
 
   void run() {
     for (std::size_t s = 0; s < copies_of_.size(); ++s) {
       if (copies_of_[s].empty()) continue;
-      const PlanStorage& storage = problem_.storages()[s];
-      for (std::size_t v = 1; v < storage.values.size(); ++v) {
-        make_in_time(storage, PlanStorageId(s), v);
+      const PlanBuffer& buffer = problem_.buffers()[s];
+      for (std::size_t v = 1; v < buffer.values.size(); ++v) {
+        make_in_time(buffer, PlanBufferId(s), v);
       }
     }
   }
 
  private:
-  void make_in_time(const PlanStorage& storage, PlanStorageId id,
+  void make_in_time(const PlanBuffer& buffer, PlanBufferId id,
                     std::size_t place) {
     const Graph& graph = problem_.graph();
     const auto slot = static_cast<std::int64_t>(
-        graph.value(storage.values[place]).producer.index());
-    const StorageState made =
-        problem_.state_made(storage, plan_.choices[storage.maker.index()]);
-    const auto shows = [&](StorageState state) {
-      return StorageViews::shows(problem_, storage, place, state);
+        graph.value(buffer.values[place]).producer.index());
+    const BufferLayout produced = problem_.layout_produced(
+        buffer, plan_.choices[buffer.producer.index()]);
+    const auto shares = [&](BufferLayout state) {
+      return BufferViews::shares_elements(problem_, buffer, place, state);
     };
-    if (shows(made)) return;
+    if (shares(produced)) return;
     std::optional<std::size_t> first;
     for (const std::size_t c : copies_of_[id.index()]) {
       const AssignedCopy& copy = plan_.copies[c];
-      if (!shows(copy.state)) continue;
-      if (copy.made_at <= slot && slot <= copy.freed_at) return;
+      if (!shares(copy.state)) continue;
+      if (copy.produced_at <= slot && slot <= copy.freed_at) return;
       if (!first) first = c;
     }
     if (!first) return;
     std::int64_t& freed_at = plan_.copies[*first].freed_at;
     freed_at = std::max(freed_at, slot);
-    for (auto c = first; c && plan_.copies[*c].made_at > slot;
+    for (auto c = first; c && plan_.copies[*c].produced_at > slot;
          c = plan_.copies[*c].source) {
-      plan_.copies[*c].made_at = slot;
+      plan_.copies[*c].produced_at = slot;
     }
   }
 
@@ -184,10 +182,10 @@ class ViewsInTime {
 void sort_copies(PlanAssignment& plan) {
   std::vector<std::size_t> order(plan.copies.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) {
-                     return plan.copies[a].made_at < plan.copies[b].made_at;
-                   });
+  std::stable_sort(
+      order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+        return plan.copies[a].produced_at < plan.copies[b].produced_at;
+      });
   std::vector<std::size_t> place(order.size());
   std::vector<AssignedCopy> sorted;
   sorted.reserve(order.size());
@@ -199,8 +197,8 @@ void sort_copies(PlanAssignment& plan) {
     if (copy.source) copy.source = place[*copy.source];
   }
   plan.copies = std::move(sorted);
-  for (auto& of_storage : plan.taken) {
-    for (auto& copy : of_storage) {
+  for (auto& of_buffer : plan.read) {
+    for (auto& copy : of_buffer) {
       if (copy) copy = place[*copy];
     }
   }
@@ -215,30 +213,31 @@ PlanAssignment PlanNetwork::decode(const NetworkAssignment& decoded) const {
   for (const solver::VariableId variable : variable_) {
     out.choices.push_back(assignment[variable.index()]);
   }
-  out.taken.resize(problem_.storages().size());
-  for (std::size_t s = 0; s < problem_.storages().size(); ++s) {
-    const PlanStorage& storage = problem_.storages()[s];
-    std::vector<StorageState> wanted;
-    wanted.reserve(storage.uses.size());
-    for (std::size_t u = 0; u < storage.uses.size(); ++u) {
-      wanted.push_back(problem_.state_wanted(
-          storage, u, out.choices[storage.uses[u].variable.index()]));
+  out.read.resize(problem_.buffers().size());
+  for (std::size_t s = 0; s < problem_.buffers().size(); ++s) {
+    const PlanBuffer& buffer = problem_.buffers()[s];
+    std::vector<BufferLayout> required;
+    required.reserve(buffer.uses.size());
+    for (std::size_t u = 0; u < buffer.uses.size(); ++u) {
+      required.push_back(problem_.layout_required(
+          buffer, u, out.choices[buffer.uses[u].variable.index()]));
     }
-    std::vector<HeldSet> held;
-    held.reserve(stretches_[s].size());
-    for (const Stretch& stretch : stretches_[s]) {
-      held.push_back((*stretch.sets)[assignment[stretch.variable.index()]]);
+    std::vector<CachedLayouts> cached;
+    cached.reserve(live_intervals_[s].size());
+    for (const LiveInterval& live_interval : live_intervals_[s]) {
+      cached.push_back(
+          (*live_interval.sets)[assignment[live_interval.variable.index()]]);
     }
-    out.taken[s].resize(storage.uses.size());
-    StorageDecoder decoder(storage, PlanStorageId(s), out);
+    out.read[s].resize(buffer.uses.size());
+    BufferDecoder decoder(buffer, PlanBufferId(s), out);
     decoder.run(
-        problem_.state_made(storage, out.choices[storage.maker.index()]),
-        stretches_[s], held, wanted);
+        problem_.layout_produced(buffer, out.choices[buffer.producer.index()]),
+        live_intervals_[s], cached, required);
   }
   sort_copies(out);
   ViewsInTime(problem_, out).run();
   sort_copies(out);
-  out.freed_at = held_as_made(problem_, out);
+  out.freed_at = read_as_produced(problem_, out);
   return out;
 }
 

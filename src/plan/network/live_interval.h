@@ -1,4 +1,4 @@
-// Stretch is the part of a buffer's life that one variable of the network
+// LiveInterval is the part of a buffer's life that one variable of the network
 // decides.
 #pragma once
 
@@ -13,11 +13,11 @@
 
 namespace shardprop {
 
-// Stretch is a live interval: a part of a buffer's life with a choice of cached
+// LiveInterval is a live interval: a part of a buffer's life with a choice of cached
 // layouts.
-struct Stretch {
+struct LiveInterval {
   solver::VariableId variable;
-  std::shared_ptr<const std::vector<HeldSet>> sets;  // by choice
+  std::shared_ptr<const std::vector<CachedLayouts>> sets;  // by choice
   std::size_t first_use = 0;
   std::size_t num_uses = 0;
   std::int64_t begin = 0;  // slots; `end` is the first one after it

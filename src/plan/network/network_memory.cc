@@ -18,31 +18,31 @@ class MemoryRows {
       : problem_(problem),
         variables_(variables),
         builder_(builder),
-        shown_(problem),
+        viewed_(problem),
         end_(static_cast<std::int64_t>(problem.graph().nodes().size())) {}
 
-  void add(PlanStorageId id, const std::vector<Stretch>& stretches) {
-    const PlanStorage& storage = problem_.storage(id);
-    const bool lone = has_lone_use(storage, true);
+  void add(PlanBufferId id, const std::vector<LiveInterval>& live_intervals) {
+    const PlanBuffer& buffer = problem_.buffer(id);
+    const bool lone = has_lone_use(buffer, true);
     // The buffer is as it was produced until it is cached in other layouts,
     // read by its single last use, or unused.
-    std::int64_t until = storage.made_at + 1;
-    if (storage.persistent) {
+    std::int64_t until = buffer.produced_at + 1;
+    if (buffer.persistent) {
       until = end_ + 1;
-    } else if (!stretches.empty()) {
-      until = stretches[0].begin;
+    } else if (!live_intervals.empty()) {
+      until = live_intervals[0].begin;
     } else if (lone) {
-      until = storage.uses.back().slot;
+      until = buffer.uses.back().slot;
     }
-    add_made(id, until);
-    for (std::size_t i = 0; i < stretches.size(); ++i) {
-      std::int64_t end = stretches[i].end;
-      if (i + 1 < stretches.size()) {
-        end = stretches[i + 1].begin;
+    add_produced(id, until);
+    for (std::size_t i = 0; i < live_intervals.size(); ++i) {
+      std::int64_t end = live_intervals[i].end;
+      if (i + 1 < live_intervals.size()) {
+        end = live_intervals[i + 1].begin;
       } else if (lone) {
-        end = std::max(end, storage.uses.back().slot);
+        end = std::max(end, buffer.uses.back().slot);
       }
-      add_held(id, stretches[i], end);
+      add_cached(id, live_intervals[i], end);
     }
     if (lone) add_lone(id);
   }
@@ -54,29 +54,31 @@ class MemoryRows {
   std::size_t choices(PlanVariableId id) const {
     return problem_.variable(id).choices->size();
   }
-  bool is_parameter(const PlanStorage& storage) const {
-    const PlanVariable& maker = problem_.variable(storage.maker);
-    return maker.kind == PlanVariable::Kind::kInput &&
-           problem_.graph().inputs()[maker.index].kind == InputKind::kParameter;
+  bool is_parameter(const PlanBuffer& buffer) const {
+    const PlanVariable& producer = problem_.variable(buffer.producer);
+    return producer.kind == PlanVariable::Kind::kInput &&
+           problem_.graph().inputs()[producer.index].kind ==
+               InputKind::kParameter;
   }
 
   // Adds a parameter with its optimizer's state.
-  void add_parameter(const PlanStorage& storage) {
-    const PlanVariable& maker = problem_.variable(storage.maker);
+  void add_parameter(const PlanBuffer& buffer) {
+    const PlanVariable& producer = problem_.variable(buffer.producer);
     std::vector<std::int64_t> throughout;
     std::vector<std::int64_t> casts;
-    for (std::size_t c = 0; c < choices(storage.maker); ++c) {
-      const KeptParameter kept = kept_parameter(problem_, maker, c);
+    for (std::size_t c = 0; c < choices(buffer.producer); ++c) {
+      const KeptParameter kept = kept_parameter(problem_, producer, c);
       throughout.push_back(
           sat_add(kept.parameter, sat_add(kept.optimizer, kept.working)));
       casts.push_back(kept.cast);
     }
-    builder_.add_usage(of(storage.maker), {0, end_ + 1}, throughout);
-    add_accumulated(storage.maker);
+    builder_.add_usage(of(buffer.producer), {0, end_ + 1}, throughout);
+    add_accumulated(buffer.producer);
     if (*std::max_element(casts.begin(), casts.end()) == 0) return;
-    for (const UseSegment& segment : storage.segments) {
-      const SlotSpan span = span_of(storage, segment);
-      builder_.add_usage(of(storage.maker), {span.first, span.last + 1}, casts);
+    for (const UseSegment& segment : buffer.segments) {
+      const SlotSpan span = span_of(buffer, segment);
+      builder_.add_usage(of(buffer.producer), {span.first, span.last + 1},
+                         casts);
     }
   }
 
@@ -87,9 +89,10 @@ class MemoryRows {
     const ChoiceSet& set = *parameter.choices;
     if (set.reduced_late.empty()) return;
     for (std::size_t u = 0; u < parameter.uses.size(); ++u) {
-      const PlanStorage& gradient =
-          problem_.storage(problem_.value(parameter.uses[u]).storage);
-      if (gradient.made_at == 0 || !counts_gradient(problem_, id, u)) continue;
+      const PlanBuffer& gradient =
+          problem_.buffer(problem_.value(parameter.uses[u]).buffer);
+      if (gradient.produced_at == 0 || !counts_gradient(problem_, id, u))
+        continue;
       std::vector<std::int64_t> bytes;
       for (std::size_t c = 0; c < set.size(); ++c) {
         bytes.push_back(
@@ -97,55 +100,57 @@ class MemoryRows {
                 ? 0
                 : problem_.local_bytes(parameter.uses[u], set.layout(c, u)));
       }
-      builder_.add_usage(of(id), {0, gradient.made_at}, bytes);
+      builder_.add_usage(of(id), {0, gradient.produced_at}, bytes);
     }
   }
 
   // Adds the buffer as it was produced, until slot `until`.
-  void add_made(PlanStorageId id, std::int64_t until) {
-    const PlanStorage& storage = problem_.storage(id);
-    if (is_parameter(storage)) return add_parameter(storage);
+  void add_produced(PlanBufferId id, std::int64_t until) {
+    const PlanBuffer& buffer = problem_.buffer(id);
+    if (is_parameter(buffer)) return add_parameter(buffer);
     const std::int64_t from =
-        storage.shows ? shown_.covered_until(id) : storage.made_at;
+        buffer.view_of_use ? viewed_.covered_until(id) : buffer.produced_at;
     if (from >= until) return;
     std::vector<std::int64_t> bytes;
-    bytes.reserve(choices(storage.maker));
-    for (std::size_t c = 0; c < choices(storage.maker); ++c) {
+    bytes.reserve(choices(buffer.producer));
+    for (std::size_t c = 0; c < choices(buffer.producer); ++c) {
       bytes.push_back(
-          storage.shows ? shown_.share(id, c)
-                        : storage.kind->bytes[problem_.state_made(storage, c)]);
+          buffer.view_of_use
+              ? viewed_.share(id, c)
+              : buffer.kind->bytes[problem_.layout_produced(buffer, c)]);
     }
-    builder_.add_usage(of(storage.maker), {from, until}, bytes);
+    builder_.add_usage(of(buffer.producer), {from, until}, bytes);
   }
 
   // Returns the bytes of a cached layout. A view that was produced in it adds
   // nothing while the buffer that it aliases is counted for its own uses
   // (`covered`). Afterwards it adds its share.
-  std::int64_t held(PlanStorageId id, StorageState state, bool covered) const {
-    const PlanStorage& storage = problem_.storage(id);
-    const std::int64_t own = storage.kind->bytes[state];
-    if (!storage.shows) return own;
-    const std::int64_t share = shown_.share_in(id, state);
-    if (share == ShownMemory::kNotMade) return own;
+  std::int64_t cached(PlanBufferId id, BufferLayout state, bool covered) const {
+    const PlanBuffer& buffer = problem_.buffer(id);
+    const std::int64_t own = buffer.kind->bytes[state];
+    if (!buffer.view_of_use) return own;
+    const std::int64_t share = viewed_.share_in(id, state);
+    if (share == ViewMemory::kNotMade) return own;
     if (covered) return 0;
     // A view with one layout is always as it was produced.
-    return storage.kind->num_states() == 1 ? share : std::min(own, share);
+    return buffer.kind->num_states() == 1 ? share : std::min(own, share);
   }
 
-  std::int64_t held(PlanStorageId id, const HeldSet& set, bool covered) const {
-    const PlanStorage& storage = problem_.storage(id);
-    const std::vector<std::int64_t>& own = storage.kind->bytes;
+  std::int64_t cached(PlanBufferId id, const CachedLayouts& set,
+                      bool covered) const {
+    const PlanBuffer& buffer = problem_.buffer(id);
+    const std::vector<std::int64_t>& own = buffer.kind->bytes;
     const bool two = set.second != set.first;
-    if (storage.persistent) return two ? own[set.second] : 0;
-    if (!two) return held(id, set.first, covered);
+    if (buffer.persistent) return two ? own[set.second] : 0;
+    if (!two) return cached(id, set.first, covered);
     // At most one of the two layouts is that of the buffer as it was produced.
-    return std::min(sat_add(held(id, set.first, covered), own[set.second]),
-                    sat_add(own[set.first], held(id, set.second, covered)));
+    return std::min(sat_add(cached(id, set.first, covered), own[set.second]),
+                    sat_add(own[set.first], cached(id, set.second, covered)));
   }
 
   // Adds `bytes(choice, covered)` for each choice over the slots `when`.
   template <class Bytes>
-  void add_usage(PlanStorageId id, solver::VariableId variable,
+  void add_usage(PlanBufferId id, solver::VariableId variable,
                  solver::Interval when, std::size_t choices,
                  const Bytes& bytes) {
     const auto add = [&](std::int64_t from, std::int64_t until, bool covered) {
@@ -157,35 +162,36 @@ class MemoryRows {
       }
       builder_.add_usage(variable, {from, until}, of_choices);
     };
-    if (!problem_.storage(id).shows) return add(when.lo, when.hi, false);
-    const std::int64_t covered = shown_.covered_until(id);
+    if (!problem_.buffer(id).view_of_use) return add(when.lo, when.hi, false);
+    const std::int64_t covered = viewed_.covered_until(id);
     add(when.lo, std::min(when.hi, covered), true);
     add(std::max(when.lo, covered), when.hi, false);
   }
 
-  void add_held(PlanStorageId id, const Stretch& stretch, std::int64_t end) {
-    add_usage(id, stretch.variable, {stretch.begin, end}, stretch.sets->size(),
-              [&](std::size_t c, bool covered) {
-                return held(id, (*stretch.sets)[c], covered);
+  void add_cached(PlanBufferId id, const LiveInterval& live_interval,
+                  std::int64_t end) {
+    add_usage(id, live_interval.variable, {live_interval.begin, end},
+              live_interval.sets->size(), [&](std::size_t c, bool covered) {
+                return cached(id, (*live_interval.sets)[c], covered);
               });
   }
 
   // Adds the layout that the last user reads, if no live interval includes it.
-  void add_lone(PlanStorageId id) {
-    const PlanStorage& storage = problem_.storage(id);
-    const std::size_t last = storage.uses.size() - 1;
-    const StorageUse& use = storage.uses[last];
+  void add_lone(PlanBufferId id) {
+    const PlanBuffer& buffer = problem_.buffer(id);
+    const std::size_t last = buffer.uses.size() - 1;
+    const BufferUse& use = buffer.uses[last];
     add_usage(id, of(use.variable), {use.slot, use.until + 1},
               choices(use.variable), [&](std::size_t c, bool covered) {
-                return held(id, problem_.state_wanted(storage, last, c),
-                            covered);
+                return cached(id, problem_.layout_required(buffer, last, c),
+                              covered);
               });
   }
 
   const PlanProblem& problem_;
   std::span<const solver::VariableId> variables_;
   solver::ProblemBuilder& builder_;
-  ShownMemory shown_;
+  ViewMemory viewed_;
   std::int64_t end_;
 };
 
@@ -194,28 +200,28 @@ class MemoryRows {
 bool counts_gradient(const PlanProblem& problem, PlanVariableId parameter,
                      std::size_t use) {
   const PlanVariable& reader = problem.variable(parameter);
-  const PlanStorage& gradient =
-      problem.storage(problem.value(reader.uses[use]).storage);
+  const PlanBuffer& gradient =
+      problem.buffer(problem.value(reader.uses[use]).buffer);
   const auto first = std::find_if(
-      gradient.uses.begin(), gradient.uses.end(), [&](const StorageUse& other) {
+      gradient.uses.begin(), gradient.uses.end(), [&](const BufferUse& other) {
         return !problem.variable(other.variable).choices->reduced_late.empty();
       });
   return first != gradient.uses.end() && first->variable == parameter &&
          first->operand == use;
 }
 
-bool has_lone_use(const PlanStorage& storage, bool with_memory) {
-  return !storage.segments.empty() && storage.segments.back().count == 1 &&
-         !(with_memory && storage.persistent);
+bool has_lone_use(const PlanBuffer& buffer, bool with_memory) {
+  return !buffer.segments.empty() && buffer.segments.back().count == 1 &&
+         !(with_memory && buffer.persistent);
 }
 
 void add_memory_rows(const PlanProblem& problem,
                      std::span<const solver::VariableId> variables,
-                     std::span<const std::vector<Stretch>> stretches,
+                     std::span<const std::vector<LiveInterval>> live_intervals,
                      solver::ProblemBuilder& builder) {
   MemoryRows rows(problem, variables, builder);
-  for (std::size_t s = 0; s < stretches.size(); ++s) {
-    rows.add(PlanStorageId(s), stretches[s]);
+  for (std::size_t s = 0; s < live_intervals.size(); ++s) {
+    rows.add(PlanBufferId(s), live_intervals[s]);
   }
 }
 

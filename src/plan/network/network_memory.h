@@ -16,17 +16,17 @@ namespace shardprop {
 // This use needs no live interval: the copy that it reads is freed with it. If
 // the network counts memory, inputs are the exception. They outlive the use, so
 // a layout that is cached next to them needs an interval.
-bool has_lone_use(const PlanStorage& storage, bool with_memory);
+bool has_lone_use(const PlanBuffer& buffer, bool with_memory);
 
 // Returns whether the gradient's bytes are counted with this parameter. Several
 // parameters may share a gradient, and then one accumulator may serve them all.
 bool counts_gradient(const PlanProblem& problem, PlanVariableId parameter,
                      std::size_t use);
 
-// `variables` is indexed by PlanVariableId, `stretches` by buffer.
+// `variables` is indexed by PlanVariableId, `live_intervals` by buffer.
 void add_memory_rows(const PlanProblem& problem,
                      std::span<const solver::VariableId> variables,
-                     std::span<const std::vector<Stretch>> stretches,
+                     std::span<const std::vector<LiveInterval>> live_intervals,
                      solver::ProblemBuilder& builder);
 
 }  // namespace shardprop

@@ -18,12 +18,12 @@ namespace {
 // down and credits are rounded up, so that the network's optimum stays a lower
 // bound.
 std::int64_t share_of(std::int64_t nanoseconds, std::int64_t price) {
-  return saturated(WideInt{nanoseconds} * price / kHiddenPriceUnit);
+  return saturated(WideInt{nanoseconds} * price / kOverlapMultiplierUnit);
 }
 
 std::int64_t share_rounded_up(std::int64_t nanoseconds, std::int64_t price) {
-  return saturated((WideInt{nanoseconds} * price + kHiddenPriceUnit - 1) /
-                   kHiddenPriceUnit);
+  return saturated((WideInt{nanoseconds} * price + kOverlapMultiplierUnit - 1) /
+                   kOverlapMultiplierUnit);
 }
 
 class NetworkBuilder {
@@ -35,19 +35,20 @@ class NetworkBuilder {
         with_memory_(identity_.counts_memory),
         end_(static_cast<std::int64_t>(problem.graph().nodes().size())) {}
 
-  Result<solver::Problem> build(std::vector<std::vector<Stretch>>& stretches,
-                                std::vector<solver::VariableId>& variables) {
-    for (const PlanStorage& storage : problem_.storages()) {
-      stretches.push_back(stretches_of(storage));
+  Result<solver::Problem> build(
+      std::vector<std::vector<LiveInterval>>& live_intervals,
+      std::vector<solver::VariableId>& variables) {
+    for (const PlanBuffer& buffer : problem_.buffers()) {
+      live_intervals.push_back(live_intervals_of(buffer));
     }
-    add_variables(stretches);
+    add_variables(live_intervals);
     variables = variable_;
-    for (std::size_t s = 0; s < stretches.size(); ++s) {
-      add_edges(problem_.storages()[s], stretches[s]);
+    for (std::size_t s = 0; s < live_intervals.size(); ++s) {
+      add_edges(problem_.buffers()[s], live_intervals[s]);
     }
     if (with_memory_) {
       add_accumulators();
-      add_memory_rows(problem_, variable_, stretches, builder_);
+      add_memory_rows(problem_, variable_, live_intervals, builder_);
       add_reserve();
       builder_.set_limit(*options_.memory_limit);
     }
@@ -57,19 +58,19 @@ class NetworkBuilder {
   std::vector<std::int64_t> slots() && { return std::move(slots_); }
 
  private:
-  enum class TableKind : std::uint8_t { kMaker, kNext, kTaken, kDirect };
+  enum class TableKind : std::uint8_t { kProducer, kNext, kTaken, kDirect };
 
   // ---- variables
 
   // Adds the variables in the order of the schedule, with the live intervals of
   // a buffer between its producer and its users. One sweep of messages of the
   // dual bound then covers the whole program.
-  void add_variables(std::vector<std::vector<Stretch>>& stretches) {
+  void add_variables(std::vector<std::vector<LiveInterval>>& live_intervals) {
     struct Entry {
       std::int64_t slot;
-      int rank;              // order at one slot, see below
-      std::size_t variable;  // or buffer
-      std::size_t stretch;   // kNone for variables
+      int rank;                   // order at one slot, see below
+      std::size_t variable;       // or buffer
+      std::size_t live_interval;  // kNone for variables
     };
     constexpr std::size_t kNone = ~std::size_t{0};
     std::vector<Entry> entries;
@@ -88,13 +89,13 @@ class NetworkBuilder {
           break;
       }
     }
-    for (std::size_t s = 0; s < stretches.size(); ++s) {
-      const PlanStorage& storage = problem_.storages()[s];
-      for (std::size_t i = 0; i < stretches[s].size(); ++i) {
-        if (i == 0 && !storage.persistent) {
-          entries.push_back({storage.made_at, 3, s, i});
+    for (std::size_t s = 0; s < live_intervals.size(); ++s) {
+      const PlanBuffer& buffer = problem_.buffers()[s];
+      for (std::size_t i = 0; i < live_intervals[s].size(); ++i) {
+        if (i == 0 && !buffer.persistent) {
+          entries.push_back({buffer.produced_at, 3, s, i});
         } else {
-          entries.push_back({stretches[s][i].begin, 1, s, i});
+          entries.push_back({live_intervals[s][i].begin, 1, s, i});
         }
       }
     }
@@ -104,13 +105,15 @@ class NetworkBuilder {
         });
     variable_.resize(problem_.variables().size());
     for (const Entry& entry : entries) {
-      if (entry.stretch == kNone) {
+      if (entry.live_interval == kNone) {
         variable_[entry.variable] = add_variable(
             costs_of(problem_.variables()[entry.variable]), entry.slot);
       } else {
-        Stretch& stretch = stretches[entry.variable][entry.stretch];
-        stretch.variable = add_variable(
-            std::vector<std::int64_t>(stretch.sets->size(), 0), entry.slot);
+        LiveInterval& live_interval =
+            live_intervals[entry.variable][entry.live_interval];
+        live_interval.variable = add_variable(
+            std::vector<std::int64_t>(live_interval.sets->size(), 0),
+            entry.slot);
       }
     }
   }
@@ -133,70 +136,73 @@ class NetworkBuilder {
   // the multiplier of the first window.
   std::vector<std::int64_t> costs_of(const PlanVariable& variable) const {
     std::vector<std::int64_t> costs = variable.choices->costs;
-    if (options_.hidden_prices.empty()) return costs;
+    if (options_.overlap_multipliers.empty()) return costs;
     const auto slot = static_cast<std::int64_t>(variable.index);
     for (std::size_t c = 0; c < costs.size(); ++c) {
       if (variable.kind == PlanVariable::Kind::kOperator) {
         costs[c] -=
             share_rounded_up(variable.choices->compute[c], price_at(slot));
-      } else if (!variable.choices->hidden.empty()) {
-        costs[c] = sat_add(costs[c],
-                           share_of(variable.choices->hidden[c], price_at(0)));
+      } else if (!variable.choices->overlapped.empty()) {
+        costs[c] = sat_add(
+            costs[c], share_of(variable.choices->overlapped[c], price_at(0)));
       }
     }
     return costs;
   }
 
   std::int64_t price_at(std::int64_t slot) const {
-    return options_.hidden_prices.empty() ? 0
-                                          : options_.hidden_prices[index(slot)];
+    return options_.overlap_multipliers.empty()
+               ? 0
+               : options_.overlap_multipliers[index(slot)];
   }
 
   std::int64_t first_use(const PlanVariable& input) const {
-    const PlanStorage& storage =
-        problem_.storage(problem_.value(input.makes[0]).storage);
-    return storage.uses.empty() ? 0 : storage.uses[0].slot;
+    const PlanBuffer& buffer =
+        problem_.buffer(problem_.value(input.makes[0]).buffer);
+    return buffer.uses.empty() ? 0 : buffer.uses[0].slot;
   }
 
   // ---- stretches
 
-  bool stands_alone(const PlanStorage& storage, std::size_t segment) const {
-    return segment + 1 == storage.segments.size() &&
-           has_lone_use(storage, with_memory_);
+  bool stands_alone(const PlanBuffer& buffer, std::size_t segment) const {
+    return segment + 1 == buffer.segments.size() &&
+           has_lone_use(buffer, with_memory_);
   }
 
-  std::int64_t begin_of(const PlanStorage& storage, std::size_t segment) const {
-    return storage.uses[storage.segments[segment].first].slot;
+  std::int64_t begin_of(const PlanBuffer& buffer, std::size_t segment) const {
+    return buffer.uses[buffer.segments[segment].first].slot;
   }
 
-  std::vector<Stretch> stretches_of(const PlanStorage& storage) {
-    std::vector<Stretch> out;
-    std::int64_t at = storage.made_at + (storage.persistent ? 0 : 1);
-    for (std::size_t g = 0; g < storage.segments.size(); ++g) {
-      const UseSegment& segment = storage.segments[g];
-      const std::int64_t begin = begin_of(storage, g);
+  std::vector<LiveInterval> live_intervals_of(const PlanBuffer& buffer) {
+    std::vector<LiveInterval> out;
+    std::int64_t at = buffer.produced_at + (buffer.persistent ? 0 : 1);
+    for (std::size_t g = 0; g < buffer.segments.size(); ++g) {
+      const UseSegment& segment = buffer.segments[g];
+      const std::int64_t begin = begin_of(buffer, g);
       const bool pause =
           with_memory_ && begin > at &&
-          (g > 0 || (!storage.persistent && begin - at > kLongPause));
-      if (pause) out.push_back(stretch(storage, segment.first, 0, at, begin));
-      if (stands_alone(storage, g)) break;
+          (g > 0 || (!buffer.persistent && begin - at > kLongPause));
+      if (pause)
+        out.push_back(live_interval(buffer, segment.first, 0, at, begin));
+      if (stands_alone(buffer, g)) break;
       std::int64_t until = begin;
       for (std::size_t u = 0; u < segment.count; ++u) {
-        until = std::max(until, storage.uses[segment.first + u].until);
+        until = std::max(until, buffer.uses[segment.first + u].until);
       }
-      out.push_back(
-          stretch(storage, segment.first, segment.count, begin, until + 1));
+      out.push_back(live_interval(buffer, segment.first, segment.count, begin,
+                                  until + 1));
       at = until + 1;
     }
     return out;
   }
 
-  Stretch stretch(const PlanStorage& storage, std::size_t first_use,
-                  std::size_t num_uses, std::int64_t begin, std::int64_t end) {
-    auto& sets = sets_[storage.kind.get()];
+  LiveInterval live_interval(const PlanBuffer& buffer, std::size_t first_use,
+                             std::size_t num_uses, std::int64_t begin,
+                             std::int64_t end) {
+    auto& sets = sets_[buffer.kind.get()];
     if (!sets) {
-      sets = std::make_shared<const std::vector<HeldSet>>(
-          held_sets(problem_, storage));
+      sets = std::make_shared<const std::vector<CachedLayouts>>(
+          cached_layouts(problem_, buffer));
     }
     return {{}, sets, first_use, num_uses, begin, end};
   }
@@ -206,7 +212,7 @@ class NetworkBuilder {
   // `uncounted(r, c)` returns the bytes of a pair that the network does not
   // count.
   template <class Cost, class Uncounted>
-  solver::TableId table(const PlanStorage& storage, TableKind what,
+  solver::TableId table(const PlanBuffer& buffer, TableKind what,
                         std::size_t use, std::int64_t slot, std::size_t rows,
                         std::size_t columns, const Cost& cost,
                         const Uncounted& uncounted) {
@@ -215,7 +221,7 @@ class NetworkBuilder {
              uncounted(r, c) > *options_.most_uncounted;
     };
     const std::int64_t price = price_at(slot);
-    const auto key = std::tuple{storage.kind.get(), what, use, price};
+    const auto key = std::tuple{buffer.kind.get(), what, use, price};
     if (const auto known = tables_.find(key); known != tables_.end()) {
       return known->second;
     }
@@ -227,7 +233,7 @@ class NetworkBuilder {
         costs.push_back(
             !way.is_possible || takes_too_much(r, c)
                 ? solver::kForbidden
-                : sat_add(way.nanoseconds, share_of(way.hidden, price)));
+                : sat_add(way.nanoseconds, share_of(way.overlapped, price)));
       }
     }
     return tables_.emplace(key, builder_.add_table(rows, columns, costs))
@@ -238,23 +244,23 @@ class NetworkBuilder {
     return variable_[id.index()];
   }
 
-  HeldSet made(const PlanStorage& storage, std::size_t choice) const {
-    const StorageState state = problem_.state_made(storage, choice);
+  CachedLayouts produced(const PlanBuffer& buffer, std::size_t choice) const {
+    const BufferLayout state = problem_.layout_produced(buffer, choice);
     return {state, state};
   }
-  StorageState wanted(const PlanStorage& storage, std::size_t use,
-                      std::size_t choice) const {
-    return problem_.state_wanted(storage, use, choice);
+  BufferLayout required(const PlanBuffer& buffer, std::size_t use,
+                        std::size_t choice) const {
+    return problem_.layout_required(buffer, use, choice);
   }
   // Returns how the user's choice reads the buffer. A gradient that is
   // accumulated first is reduced once a step.
-  Taking taken_by(const PlanStorage& storage, HeldSet held, std::size_t use,
-                  std::size_t choice) const {
-    const Taking way = taking(storage, held, wanted(storage, use, choice));
-    const PlanVariable& user = problem_.variable(storage.uses[use].variable);
+  Fetch read_by(const PlanBuffer& buffer, CachedLayouts cached, std::size_t use,
+                std::size_t choice) const {
+    const Fetch way = fetch(buffer, cached, required(buffer, use, choice));
+    const PlanVariable& user = problem_.variable(buffer.uses[use].variable);
     if (way.is_possible && problem_.is_reduced_late(user, choice)) {
-      return once_a_step(problem_, storage, way.from,
-                         wanted(storage, use, choice));
+      return once_a_step(problem_, buffer, way.from,
+                         required(buffer, use, choice));
     }
     return way;
   }
@@ -264,17 +270,17 @@ class NetworkBuilder {
 
   // Returns the scratch bytes of moving a buffer between two states, without
   // its source and result.
-  std::int64_t beside(const PlanStorage& storage, StorageState from,
-                      StorageState to) const {
-    const StorageClass& kind = *storage.kind;
-    const StorageClass::Move& move = kind.move(from, to);
+  std::int64_t beside(const PlanBuffer& buffer, BufferLayout from,
+                      BufferLayout to) const {
+    const BufferClass& kind = *buffer.kind;
+    const BufferClass::Move& move = kind.move(from, to);
     if (!move.is_reachable()) return 0;
-    if (move.via != StorageClass::Move::kDirect) {
-      const auto via = static_cast<StorageState>(move.via);
-      return sat_add(kind.bytes[via], std::max(beside(storage, from, via),
-                                               beside(storage, via, to)));
+    if (move.via != BufferClass::Move::kDirect) {
+      const auto via = static_cast<BufferLayout>(move.via);
+      return sat_add(kind.bytes[via], std::max(beside(buffer, from, via),
+                                               beside(buffer, via, to)));
     }
-    const ValueId value = storage.values[move.value];
+    const ValueId value = buffer.values[move.value];
     const LayoutId src = kind.layouts[move.value][from];
     const LayoutId dst = kind.layouts[move.value][to];
     return problem_.redistribution_peak(value, src, dst) -
@@ -282,103 +288,102 @@ class NetworkBuilder {
   }
   // A view owns no bytes as it is produced: the buffer that it aliases is
   // counted.
-  static std::int64_t source_bytes(const PlanStorage& storage,
-                                   StorageState state) {
-    return storage.shows ? 0 : storage.kind->bytes[state];
+  static std::int64_t source_bytes(const PlanBuffer& buffer,
+                                   BufferLayout state) {
+    return buffer.view_of_use ? 0 : buffer.kind->bytes[state];
   }
   // Returns the bytes of a transition that the network does not count: its
   // scratch, and the sources that it drops, which exist while it runs.
-  std::int64_t uncounted(const PlanStorage& storage, HeldSet from,
-                         HeldSet to) const {
+  std::int64_t uncounted(const PlanBuffer& buffer, CachedLayouts from,
+                         CachedLayouts to) const {
     std::int64_t sources = 0;
     std::int64_t room = 0;
-    for (const Making& making : transition(storage, from, to).makings) {
-      if (!to.has(making.from) && !storage.persistent) {
-        sources = sat_add(sources, source_bytes(storage, making.from));
+    for (const Transfer& making : transition(buffer, from, to).transfers) {
+      if (!to.has(making.from) && !buffer.persistent) {
+        sources = sat_add(sources, source_bytes(buffer, making.from));
       }
-      room = std::max(room, beside(storage, making.from, making.to));
+      room = std::max(room, beside(buffer, making.from, making.to));
     }
     return sat_add(sources, room);
   }
 
-  void add_edges(const PlanStorage& storage,
-                 const std::vector<Stretch>& stretches) {
-    const std::size_t made_ways = choices(storage.maker);
-    for (std::size_t i = 0; i < stretches.size(); ++i) {
-      const Stretch& here = stretches[i];
-      const std::vector<HeldSet>& sets = *here.sets;
+  void add_edges(const PlanBuffer& buffer,
+                 const std::vector<LiveInterval>& live_intervals) {
+    const std::size_t made_ways = choices(buffer.producer);
+    for (std::size_t i = 0; i < live_intervals.size(); ++i) {
+      const LiveInterval& here = live_intervals[i];
+      const std::vector<CachedLayouts>& sets = *here.sets;
       if (i == 0) {
         builder_.add_edge(
-            of(storage.maker), here.variable,
+            of(buffer.producer), here.variable,
             table(
-                storage, TableKind::kMaker, 0, here.begin, made_ways,
+                buffer, TableKind::kProducer, 0, here.begin, made_ways,
                 sets.size(),
                 [&](std::size_t r, std::size_t c) {
-                  return transition(storage, made(storage, r), sets[c]);
+                  return transition(buffer, produced(buffer, r), sets[c]);
                 },
                 [&](std::size_t r, std::size_t c) {
-                  return uncounted(storage, made(storage, r), sets[c]);
+                  return uncounted(buffer, produced(buffer, r), sets[c]);
                 }));
       } else {
-        builder_.add_edge(stretches[i - 1].variable, here.variable,
+        builder_.add_edge(live_intervals[i - 1].variable, here.variable,
                           table(
-                              storage, TableKind::kNext, 0, here.begin,
+                              buffer, TableKind::kNext, 0, here.begin,
                               sets.size(), sets.size(),
                               [&](std::size_t r, std::size_t c) {
-                                return transition(storage, sets[r], sets[c]);
+                                return transition(buffer, sets[r], sets[c]);
                               },
                               [&](std::size_t r, std::size_t c) {
-                                return uncounted(storage, sets[r], sets[c]);
+                                return uncounted(buffer, sets[r], sets[c]);
                               }));
       }
       for (std::size_t u = here.first_use; u < here.first_use + here.num_uses;
            ++u) {
-        add_taking(storage, here, u);
+        add_taking(buffer, here, u);
       }
     }
-    if (!has_lone_use(storage, with_memory_)) return;
-    const std::size_t last = storage.uses.size() - 1;
-    if (!stretches.empty()) {
-      add_taking(storage, stretches.back(), last);
+    if (!has_lone_use(buffer, with_memory_)) return;
+    const std::size_t last = buffer.uses.size() - 1;
+    if (!live_intervals.empty()) {
+      add_taking(buffer, live_intervals.back(), last);
       return;
     }
-    const PlanVariableId user = storage.uses[last].variable;
-    builder_.add_edge(of(storage.maker), of(user),
-                      table(
-                          storage, TableKind::kDirect, last,
-                          storage.uses[last].slot, made_ways, choices(user),
-                          [&](std::size_t r, std::size_t c) {
-                            return taken_by(storage, made(storage, r), last, c);
-                          },
-                          [&](std::size_t r, std::size_t c) {
-                            const StorageState from = made(storage, r).first;
-                            const StorageState to = wanted(storage, last, c);
-                            return from == to
-                                       ? 0
-                                       : sat_add(source_bytes(storage, from),
-                                                 beside(storage, from, to));
-                          }));
+    const PlanVariableId user = buffer.uses[last].variable;
+    builder_.add_edge(
+        of(buffer.producer), of(user),
+        table(
+            buffer, TableKind::kDirect, last, buffer.uses[last].slot, made_ways,
+            choices(user),
+            [&](std::size_t r, std::size_t c) {
+              return read_by(buffer, produced(buffer, r), last, c);
+            },
+            [&](std::size_t r, std::size_t c) {
+              const BufferLayout from = produced(buffer, r).first;
+              const BufferLayout to = required(buffer, last, c);
+              return from == to ? 0
+                                : sat_add(source_bytes(buffer, from),
+                                          beside(buffer, from, to));
+            }));
   }
 
-  void add_taking(const PlanStorage& storage, const Stretch& held,
+  void add_taking(const PlanBuffer& buffer, const LiveInterval& cached,
                   std::size_t use) {
-    const PlanVariableId user = storage.uses[use].variable;
-    const std::vector<HeldSet>& sets = *held.sets;
-    builder_.add_edge(held.variable, of(user),
-                      table(
-                          storage, TableKind::kTaken, use,
-                          storage.uses[use].slot, sets.size(), choices(user),
-                          [&](std::size_t r, std::size_t c) {
-                            return taken_by(storage, sets[r], use, c);
-                          },
-                          [&](std::size_t r, std::size_t c) {
-                            const StorageState to = wanted(storage, use, c);
-                            if (sets[r].has(to)) return std::int64_t{0};
-                            const StorageState from =
-                                taking(storage, sets[r], to).from;
-                            return sat_add(storage.kind->bytes[to],
-                                           beside(storage, from, to));
-                          }));
+    const PlanVariableId user = buffer.uses[use].variable;
+    const std::vector<CachedLayouts>& sets = *cached.sets;
+    builder_.add_edge(
+        cached.variable, of(user),
+        table(
+            buffer, TableKind::kTaken, use, buffer.uses[use].slot, sets.size(),
+            choices(user),
+            [&](std::size_t r, std::size_t c) {
+              return read_by(buffer, sets[r], use, c);
+            },
+            [&](std::size_t r, std::size_t c) {
+              const BufferLayout to = required(buffer, use, c);
+              if (sets[r].has(to)) return std::int64_t{0};
+              const BufferLayout from = fetch(buffer, sets[r], to).from;
+              return sat_add(buffer.kind->bytes[to], beside(buffer, from, to));
+            }));
   }
 
   // ---- memory
@@ -392,21 +397,21 @@ class NetworkBuilder {
       const PlanVariable& parameter = problem_.variables()[v];
       if (parameter.choices->reduced_late.empty()) continue;
       for (std::size_t u = 0; u < parameter.uses.size(); ++u) {
-        const PlanStorage& storage =
-            problem_.storage(problem_.value(parameter.uses[u]).storage);
-        if (storage.made_at > 0 &&
+        const PlanBuffer& buffer =
+            problem_.buffer(problem_.value(parameter.uses[u]).buffer);
+        if (buffer.produced_at > 0 &&
             counts_gradient(problem_, PlanVariableId(v), u)) {
-          add_accumulator(PlanVariableId(v), storage);
+          add_accumulator(PlanVariableId(v), buffer);
         }
       }
     }
   }
 
-  void add_accumulator(PlanVariableId parameter, const PlanStorage& gradient) {
+  void add_accumulator(PlanVariableId parameter, const PlanBuffer& gradient) {
     std::vector<std::int64_t> produced;
-    for (std::size_t c = 0; c < choices(gradient.maker); ++c) {
+    for (std::size_t c = 0; c < choices(gradient.producer); ++c) {
       produced.push_back(problem_.local_bytes(
-          gradient.values[0], problem_.variable(gradient.maker)
+          gradient.values[0], problem_.variable(gradient.producer)
                                   .choices->layout(c, gradient.operand)));
     }
     // The bytes by choice of the accumulator are 0, or those of a producer's
@@ -418,9 +423,9 @@ class NetworkBuilder {
     const std::vector<bool>& is_late =
         problem_.variable(parameter).choices->reduced_late;
     const solver::VariableId accumulator = add_variable(
-        std::vector<std::int64_t>(bytes.size(), 0), gradient.made_at);
+        std::vector<std::int64_t>(bytes.size(), 0), gradient.produced_at);
     // The producer's choice allows its own bytes, or 0.
-    add_allowed(gradient.maker, accumulator, bytes.size(),
+    add_allowed(gradient.producer, accumulator, bytes.size(),
                 [&](std::size_t c, std::size_t b) {
                   return b == 0 || bytes[b] == produced[c];
                 });
@@ -429,7 +434,7 @@ class NetworkBuilder {
                 [&](std::size_t c, std::size_t b) {
                   return bytes.size() == 1 || is_late[c] == (b > 0);
                 });
-    builder_.add_usage(accumulator, {0, gradient.made_at}, bytes);
+    builder_.add_usage(accumulator, {0, gradient.produced_at}, bytes);
   }
 
   template <class Allows>
@@ -467,11 +472,11 @@ class NetworkBuilder {
   std::int64_t end_;
   solver::ProblemBuilder builder_;
   std::vector<solver::VariableId> variable_;
-  std::map<const StorageClass*, std::shared_ptr<const std::vector<HeldSet>>>
+  std::map<const BufferClass*,
+           std::shared_ptr<const std::vector<CachedLayouts>>>
       sets_;
-  std::map<
-      std::tuple<const StorageClass*, TableKind, std::size_t, std::int64_t>,
-      solver::TableId>
+  std::map<std::tuple<const BufferClass*, TableKind, std::size_t, std::int64_t>,
+           solver::TableId>
       tables_;
   // Known tables of 0 and kForbidden, by rows, columns and entries.
   std::map<std::tuple<std::size_t, std::size_t, std::vector<std::int64_t>>,
@@ -492,10 +497,9 @@ Result<PlanNetwork> PlanNetwork::create(const PlanProblem& problem,
                                         const NetworkOptions& options) {
   PlanNetwork out(problem);
   NetworkBuilder builder(problem, options);
-  SP_ASSIGN(out.network_, builder.build(out.stretches_, out.variable_));
-  NetworkVariables variables{identity_of(problem, options),
-                             std::move(builder).slots(),
-                             {}};
+  SP_ASSIGN(out.network_, builder.build(out.live_intervals_, out.variable_));
+  NetworkVariables variables{
+      identity_of(problem, options), std::move(builder).slots(), {}};
   for (std::size_t v = 0; v < out.network_->num_variables(); ++v) {
     variables.num_choices.push_back(static_cast<std::uint32_t>(
         out.network_->num_choices(solver::VariableId(v))));

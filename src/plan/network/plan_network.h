@@ -16,9 +16,9 @@
 // are made for a single use within a segment. evaluate() counts everything.
 #pragma once
 
+#include "plan/evaluate/plan_assignment.h"
 #include "plan/network/live_interval.h"
 #include "plan/network/network_assignment.h"
-#include "plan/evaluate/plan_assignment.h"
 
 #include <shardprop/solver/problem.h>
 
@@ -45,14 +45,15 @@ struct NetworkOptions {
   // compute earns it. If all slots of a window have the same multiplier, the
   // cheapest assignment of the network is a lower bound of all plans. May be
   // empty, which means 0.
-  std::vector<std::int64_t> hidden_prices;
+  std::vector<std::int64_t> overlap_multipliers;
   // The remaining choices, for a network of the identity of this one.
   ChoicesLeft left;
 };
 // Returns the identity of the network that create() builds.
 NetworkIdentity identity_of(const PlanProblem& problem,
                             const NetworkOptions& options);
-inline constexpr std::int64_t kHiddenPriceUnit = 1024;  // a multiplier of 1
+inline constexpr std::int64_t kOverlapMultiplierUnit =
+    1024;  // a multiplier of 1
 
 class PlanNetwork {
  public:
@@ -62,8 +63,8 @@ class PlanNetwork {
                                     const NetworkOptions& options);
 
   const solver::Problem& network() const { return *network_; }
-  std::span<const Stretch> stretches(PlanStorageId storage) const {
-    return stretches_[storage.index()];
+  std::span<const LiveInterval> live_intervals(PlanBufferId buffer) const {
+    return live_intervals_[buffer.index()];
   }
   solver::VariableId variable(PlanVariableId id) const {
     return variable_[id.index()];
@@ -80,7 +81,7 @@ class PlanNetwork {
   explicit PlanNetwork(const PlanProblem& problem) : problem_(problem) {}
 
   const PlanProblem& problem_;
-  std::vector<std::vector<Stretch>> stretches_;
+  std::vector<std::vector<LiveInterval>> live_intervals_;
   std::vector<solver::VariableId> variable_;  // by PlanVariableId
   std::shared_ptr<const NetworkVariables> variables_;
   std::optional<solver::Problem> network_;

@@ -1,5 +1,5 @@
-// ShownMemory computes the bytes that views which pick or repeat elements
-// (PlanStorage::shows) add to those of the buffer that they alias. Every figure
+// ViewMemory computes the bytes that views which pick or repeat elements
+// (PlanBuffer::view_of_use) add to those of the buffer that they alias. Every figure
 // is a lower bound.
 //
 // While a buffer is in use itself, a view of it adds nothing. Afterwards its
@@ -21,26 +21,26 @@
 
 namespace shardprop {
 
-class ShownMemory {
+class ViewMemory {
  public:
   // `problem` must outlive the object.
-  explicit ShownMemory(const PlanProblem& problem);
+  explicit ViewMemory(const PlanProblem& problem);
 
   // Returns the first slot in which no buffer that this view aliases, directly
   // or through other views, is counted for its own uses.
-  std::int64_t covered_until(PlanStorageId view) const {
+  std::int64_t covered_until(PlanBufferId view) const {
     return views_[view.index()].covered_until;
   }
   // Returns the view's bytes from that slot on, by choice of the producer, if
   // it is kept as it was produced.
-  std::int64_t share(PlanStorageId view, std::size_t choice) const {
+  std::int64_t share(PlanBufferId view, std::size_t choice) const {
     return views_[view.index()].by_choice[choice];
   }
   // Returns the same by state, if the view was produced in that state; else
   // kNotMade.
   static constexpr std::int64_t kNotMade =
       std::numeric_limits<std::int64_t>::max();
-  std::int64_t share_in(PlanStorageId view, StorageState state) const {
+  std::int64_t share_in(PlanBufferId view, BufferLayout state) const {
     return views_[view.index()].by_state[state];
   }
 

@@ -53,7 +53,7 @@ Fusing fusing_of(const Graph& graph, const Node& node, const IndexSpace& space,
   // can be fused. A write into an input of the program is cheaper in place.
   const Value& into = graph.value(node.inputs[index(space.writes_into)]);
   const bool is_buffer =
-      graph.value(graph.storage(into.storage).base()).is_input();
+      graph.value(graph.buffer(into.buffer).base()).is_input();
   return is_buffer || has_factor(space, FactorKind::kIndexed)
              ? Fusing::kAlone
              : Fusing::kCompute;
@@ -65,8 +65,8 @@ FusionGroups::FusionGroups(const Graph& graph,
       group_(graph.nodes().size(), kAlone),
       launches_(graph.nodes().size(), false),
       reads_(graph.nodes().size()),
-      maker_group_(graph.storages().size(), kAlone),
-      leaves_(graph.storages().size(), false) {
+      producer_group_(graph.buffers().size(), kAlone),
+      leaves_(graph.buffers().size(), false) {
   find_groups(fusing);
   find_reads(fusing);
 }
@@ -81,8 +81,9 @@ void FusionGroups::find_groups(const std::vector<Fusing>& fusing) {
     for (const ValueId input : graph_.nodes()[n].inputs) {
       const Value& value = graph_.value(input);
       if (value.is_input()) continue;
-      const std::size_t maker = value.producer.index();
-      if (maker >= run && !stands_alone(fusing[maker])) joined.join(n, maker);
+      const std::size_t producer = value.producer.index();
+      if (producer >= run && !stands_alone(fusing[producer]))
+        joined.join(n, producer);
     }
   }
   std::vector<std::int32_t> computing(nodes, 0);
@@ -108,9 +109,9 @@ void FusionGroups::find_groups(const std::vector<Fusing>& fusing) {
 
 void FusionGroups::find_reads(const std::vector<Fusing>& fusing) {
   for (const Value& value : graph_.values()) {
-    const ValueId base = graph_.storage(value.storage).base();
+    const ValueId base = graph_.buffer(value.buffer).base();
     if (base != value.id || value.is_input()) continue;
-    maker_group_[value.storage.index()] = group_[value.producer.index()];
+    producer_group_[value.buffer.index()] = group_[value.producer.index()];
   }
   std::set<std::pair<std::int32_t, ValueId>> read;
   for (const Node& node : graph_.nodes()) {
@@ -120,12 +121,12 @@ void FusionGroups::find_reads(const std::vector<Fusing>& fusing) {
     reads.assign(node.inputs.size(), 0);
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const Value& value = graph_.value(node.inputs[i]);
-      if (is_inside(value.storage, group_[n])) continue;
-      if (computes) leaves_[value.storage.index()] = true;
+      if (is_inside(value.buffer, group_[n])) continue;
+      if (computes) leaves_[value.buffer.index()] = true;
       if (group_[n] == kAlone || !computes) continue;
       if (!read.emplace(group_[n], value.id).second) continue;
       // A kernel reads an expanded value by the elements that its memory has.
-      const Value& base = graph_.value(graph_.storage(value.storage).base());
+      const Value& base = graph_.value(graph_.buffer(value.buffer).base());
       reads[i] =
           value.meta.numel() == 0
               ? 0
@@ -134,12 +135,12 @@ void FusionGroups::find_reads(const std::vector<Fusing>& fusing) {
     }
   }
   for (const GraphOutput& output : graph_.outputs()) {
-    leaves_[graph_.value(output.value).storage.index()] = true;
+    leaves_[graph_.value(output.value).buffer.index()] = true;
   }
 }
 
-bool FusionGroups::is_inside(StorageId storage, std::int32_t group) const {
-  return group != kAlone && maker_group_[storage.index()] == group;
+bool FusionGroups::is_inside(BufferId buffer, std::int32_t group) const {
+  return group != kAlone && producer_group_[buffer.index()] == group;
 }
 
 KernelPart FusionGroups::part(const Node& node) const {
@@ -153,7 +154,7 @@ KernelPart FusionGroups::part(const Node& node) const {
 }
 
 bool FusionGroups::stays_inside(ValueId value) const {
-  return !leaves_[graph_.value(value).storage.index()];
+  return !leaves_[graph_.value(value).buffer.index()];
 }
 
 }  // namespace shardprop

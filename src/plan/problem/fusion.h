@@ -53,7 +53,7 @@ class FusionGroups {
  private:
   void find_groups(const std::vector<Fusing>& fusing);
   void find_reads(const std::vector<Fusing>& fusing);
-  bool is_inside(StorageId storage, std::int32_t group) const;
+  bool is_inside(BufferId buffer, std::int32_t group) const;
 
   const Graph& graph_;
   std::vector<std::int32_t> group_;  // by node
@@ -62,7 +62,7 @@ class FusionGroups {
   // By node and input: the share of the input that the kernel reads there; 0 if
   // the kernel has the input already.
   std::vector<std::vector<double>> reads_;
-  std::vector<std::int32_t> maker_group_;  // by storage of the graph
+  std::vector<std::int32_t> producer_group_;  // by storage of the graph
   std::vector<bool> leaves_;  // by storage of the graph: read outside its group
 };
 

@@ -14,7 +14,7 @@
 namespace shardprop {
 namespace {
 
-using Ties = MergedMoves::Ties;
+using Ties = MergedTransfers::Ties;
 
 bool tied(Ties ties, int mesh_dim) { return (ties >> mesh_dim & 1U) != 0; }
 
@@ -71,7 +71,7 @@ DeviceMesh merged_mesh(const DeviceMesh& mesh, Ties ties) {
 
 }  // namespace
 
-Ties MergedMoves::alike(const Layout& layout) {
+Ties MergedTransfers::uniform(const Layout& layout) {
   Ties ties = 0;
   if (layout.has_strided()) return ties;
   for (int i = 1; i < layout.mesh_ndim(); ++i) {
@@ -84,7 +84,7 @@ Ties MergedMoves::alike(const Layout& layout) {
   return ties;
 }
 
-Layout MergedMoves::merged(const Layout& layout, Ties ties) {
+Layout MergedTransfers::merged(const Layout& layout, Ties ties) {
   const std::vector<int> group = groups_of(layout.mesh_ndim(), ties);
   Placements placements;
   ShardOrder order;
@@ -103,19 +103,19 @@ Layout MergedMoves::merged(const Layout& layout, Ties ties) {
   return created(std::move(placements), std::move(order));
 }
 
-const RedistributePlanner& MergedMoves::planner(const DeviceMesh& mesh,
-                                                Ties ties) {
+const RedistributePlanner& MergedTransfers::planner(const DeviceMesh& mesh,
+                                                    Ties ties) {
   const auto known = planners_.find(ties);
   if (known != planners_.end()) return known->second;
-  auto made =
+  auto produced =
       RedistributePlanner::create(merged_mesh(mesh, ties), topology_, options_);
-  if (!made) throw InternalError(made.error().message);
-  return planners_.emplace(ties, *std::move(made)).first->second;
+  if (!produced) throw InternalError(produced.error().message);
+  return planners_.emplace(ties, *std::move(produced)).first->second;
 }
 
-RedistributePlan MergedMoves::unmerged(RedistributePlan plan, Ties ties,
-                                       const DeviceMesh& mesh,
-                                       const TensorMeta& meta) {
+RedistributePlan MergedTransfers::unmerged(RedistributePlan plan, Ties ties,
+                                           const DeviceMesh& mesh,
+                                           const TensorMeta& meta) {
   if (ties == 0) return plan;
   const std::vector<int> group = groups_of(mesh.ndim(), ties);
   for (RedistributeStep& step : plan.steps) {

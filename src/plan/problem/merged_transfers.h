@@ -1,4 +1,4 @@
-// MergedMoves plans redistributions over many mesh dims on a mesh of few dims.
+// MergedTransfers plans redistributions over many mesh dims on a mesh of few dims.
 // Neighbouring mesh dims that source and target treat alike are merged into
 // one.
 //
@@ -19,20 +19,20 @@
 
 namespace shardprop {
 
-class MergedMoves {
+class MergedTransfers {
  public:
   // Bit i: mesh dim i is merged with mesh dim i - 1.
   using Ties = std::uint32_t;
 
-  explicit MergedMoves(const Topology& topology,
-                       const RedistributeOptions& options = {})
+  explicit MergedTransfers(const Topology& topology,
+                           const RedistributeOptions& options = {})
       : topology_(topology), options_(options) {}
 
   // Returns the neighbouring mesh dims that a layout treats alike. They are
   // replicated or partial in the same way, or they shard a tensor dim one
   // directly after the other. A strided layout has none. A move may merge the
   // dims that both its source and its target treat alike.
-  static Ties alike(const Layout& layout);
+  static Ties uniform(const Layout& layout);
   // Returns the layout on the merged mesh. Precondition: the layout treats tied
   // dims alike.
   static Layout merged(const Layout& layout, Ties ties);

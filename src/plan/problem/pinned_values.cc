@@ -179,8 +179,9 @@ Result<void> PinnedValues::add(std::size_t pin, const DeviceMesh& mesh,
   if (value.is_input() && asked.pins_uses()) {
     used_[id].push_back({*layout, pin});
   }
-  if (!asked.pins_storage()) return {};
-  const auto [it, fresh] = made_.try_emplace(id, PinnedLayout{*layout, pin});
+  if (!asked.pins_buffer()) return {};
+  const auto [it, fresh] =
+      produced_.try_emplace(id, PinnedLayout{*layout, pin});
   if (!fresh && !(it->second.layout == *layout)) {
     return fail(conflict(asked, pins_[it->second.pin], value));
   }
@@ -208,9 +209,9 @@ Result<PinnedValues> PinnedValues::create(const Graph& graph,
   return out;
 }
 
-const PinnedLayout* PinnedValues::made(ValueId value) const {
-  const auto found = made_.find(value);
-  return found == made_.end() ? nullptr : &found->second;
+const PinnedLayout* PinnedValues::produced(ValueId value) const {
+  const auto found = produced_.find(value);
+  return found == produced_.end() ? nullptr : &found->second;
 }
 
 const std::vector<PinnedLayout>& PinnedValues::used(ValueId input) const {
@@ -228,14 +229,14 @@ bool PinnedValues::is_for(const PinnedLayout& pinned, ValueId input,
 }
 
 void PinnedValues::pass_over(ValueId value, Error why) {
-  const auto found = made_.find(value);
-  if (found == made_.end()) return;
+  const auto found = produced_.find(value);
+  if (found == produced_.end()) return;
   const PinnedLayout pinned = found->second;
   for (std::size_t p = 0; p < pins_.size(); ++p) {
     if (tallies_[p].pinned.erase(value) == 0) continue;
     if (!tallies_[p].first_misfit) tallies_[p].first_misfit = why;
   }
-  made_.erase(found);
+  produced_.erase(found);
 }
 
 void PinnedValues::note_used(ValueId input, const PinnedLayout& pinned) {

@@ -31,7 +31,7 @@ class PinnedValues {
 
   // Returns the pinned layout of a produced value or a stored input; null if it
   // has none.
-  const PinnedLayout* made(ValueId value) const;
+  const PinnedLayout* produced(ValueId value) const;
   // Returns the pinned layouts in which users read the input, for all users.
   const std::vector<PinnedLayout>& used(ValueId input) const;
   // Returns whether such a pin of `input` applies to its use by `node`.
@@ -66,7 +66,7 @@ class PinnedValues {
   const Graph& graph_;
   std::span<const Pin> pins_;
   std::vector<Tally> tallies_;
-  std::map<ValueId, PinnedLayout> made_;
+  std::map<ValueId, PinnedLayout> produced_;
   std::map<ValueId, std::vector<PinnedLayout>> used_;
 };
 

@@ -16,29 +16,29 @@ std::int64_t PlanProblem::move_nanoseconds(ValueId value, LayoutId src,
   return data_.move_nanoseconds(this->value(value), src, dst);
 }
 
-StorageState PlanProblem::state_made(const PlanStorage& storage,
-                                     std::size_t choice) const {
-  return storage.kind
-      ->made[variable(storage.maker).choices->pick(choice, storage.operand)];
+BufferLayout PlanProblem::layout_produced(const PlanBuffer& buffer,
+                                          std::size_t choice) const {
+  return buffer.kind->produced[variable(buffer.producer)
+                                   .choices->pick(choice, buffer.operand)];
 }
 
-StorageState PlanProblem::state_wanted(const PlanStorage& storage,
-                                       std::size_t use,
-                                       std::size_t choice) const {
-  const StorageUse& at = storage.uses[use];
-  return storage.kind
-      ->wanted[use][variable(at.variable).choices->pick(choice, at.operand)];
+BufferLayout PlanProblem::layout_required(const PlanBuffer& buffer,
+                                          std::size_t use,
+                                          std::size_t choice) const {
+  const BufferUse& at = buffer.uses[use];
+  return buffer.kind
+      ->required[use][variable(at.variable).choices->pick(choice, at.operand)];
 }
 
-std::int64_t PlanProblem::cut_nanoseconds(const PlanStorage& storage,
+std::int64_t PlanProblem::cut_nanoseconds(const PlanBuffer& buffer,
                                           ValueId value, LayoutId src,
                                           LayoutId dst) const {
-  return data_.cut_nanoseconds(storage, this->value(value), src, dst);
+  return data_.cut_nanoseconds(buffer, this->value(value), src, dst);
 }
 
-std::int64_t PlanProblem::hideable_nanoseconds(ValueId value, LayoutId src,
-                                               LayoutId dst) const {
-  return data_.hideable_nanoseconds(this->value(value), src, dst);
+std::int64_t PlanProblem::overlappable_nanoseconds(ValueId value, LayoutId src,
+                                                   LayoutId dst) const {
+  return data_.overlappable_nanoseconds(this->value(value), src, dst);
 }
 
 RedistributePlan PlanProblem::redistribution(ValueId value, LayoutId src,

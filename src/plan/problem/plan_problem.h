@@ -77,15 +77,16 @@ class PlanProblem {
     return data_.variables[id.index()];
   }
   const PlanValue& value(ValueId id) const { return data_.values[id.index()]; }
-  std::span<const PlanStorage> storages() const { return data_.storages; }
-  const PlanStorage& storage(PlanStorageId id) const {
-    return data_.storages[id.index()];
+  std::span<const PlanBuffer> buffers() const { return data_.buffers; }
+  const PlanBuffer& buffer(PlanBufferId id) const {
+    return data_.buffers[id.index()];
   }
   // Returns the layout in which the producer makes a buffer, or in which a use
   // reads it, by the choice of the producer or user.
-  StorageState state_made(const PlanStorage& storage, std::size_t choice) const;
-  StorageState state_wanted(const PlanStorage& storage, std::size_t use,
-                            std::size_t choice) const;
+  BufferLayout layout_produced(const PlanBuffer& buffer,
+                               std::size_t choice) const;
+  BufferLayout layout_required(const PlanBuffer& buffer, std::size_t use,
+                               std::size_t choice) const;
   // Returns the variable of a node. It is invalid for assertions, and for views
   // that share the buffer of the value that they view.
   PlanVariableId variable_of(NodeId node) const {
@@ -103,12 +104,12 @@ class PlanProblem {
                                 LayoutId dst) const;
   // Returns the part of that time that may overlap compute; 0 if no
   // redistribution leads there.
-  std::int64_t hideable_nanoseconds(ValueId value, LayoutId src,
-                                    LayoutId dst) const;
+  std::int64_t overlappable_nanoseconds(ValueId value, LayoutId src,
+                                        LayoutId dst) const;
   // Returns the cost of moving a value of the buffer in addition to the
   // transfer. If the buffer is produced and read inside one kernel, the move
   // splits the kernel: that costs a launch, a write and a read. Otherwise 0.
-  std::int64_t cut_nanoseconds(const PlanStorage& storage, ValueId value,
+  std::int64_t cut_nanoseconds(const PlanBuffer& buffer, ValueId value,
                                LayoutId src, LayoutId dst) const;
   // Overlap windows divide the schedule by phases. A transfer overlaps the
   // compute of the window in which it runs. `slot` is defined in

@@ -27,7 +27,7 @@ struct ChoiceSet {
   std::vector<std::int64_t> compute;
   // Parameters with an optimizer only, by choice: the part of the gather after
   // the update that may overlap compute. `costs` excludes it.
-  std::vector<std::int64_t> hidden;
+  std::vector<std::int64_t> overlapped;
   // Parameters whose gradient is accumulated only, by choice: whether the
   // gradient is accumulated as it is produced and reduced once a step. If not,
   // it is reduced in each micro-batch and accumulated in the layout of the
@@ -62,14 +62,14 @@ struct PlanVariable {
 
 // PlanValue describes a value of the graph, by ValueId.
 struct PlanValue {
-  PlanStorageId storage;
+  PlanBufferId buffer;
   std::uint32_t place = 0;  // index among the values of its buffer
-  // Equal for equal shapes, dtypes and `hideable`. The dtype is that in which
+  // Equal for equal shapes, dtypes and `overlappable`. The dtype is that in which
   // the value is stored and moved: f32 for a gradient in mixed precision.
   std::uint32_t tensor = 0;
   // Whether its moves may overlap compute and share buckets: a parameter, or a
   // gradient on its way to an output.
-  bool hideable = false;
+  bool overlappable = false;
 };
 
 }  // namespace shardprop

@@ -5,12 +5,12 @@
 #include "base/saturating.h"
 #include "graph/analysis/dim_roles.h"
 #include "plan/problem/fusion.h"
-#include "plan/problem/transfer_costs.h"
+#include "plan/problem/overlap_windows.h"
 #include "plan/problem/pinned_values.h"
 #include "plan/problem/plan_variable.h"
 #include "plan/problem/set_up.h"
 #include "plan/problem/stop.h"
-#include "plan/problem/overlap_windows.h"
+#include "plan/problem/transfer_costs.h"
 
 #include <shardprop/graph/graph.h>
 #include <shardprop/mesh/topology.h>
@@ -56,16 +56,16 @@ struct ProblemData {
                                 LayoutId dst) const {
     const std::int64_t transfer = moves.nanoseconds(value.tensor, src, dst);
     if (transfer >= kUnreachable) return kUnreachable;
-    return transfer - share_that_hides(value, transfer);
+    return transfer - overlappable_share(value, transfer);
   }
-  std::int64_t hideable_nanoseconds(const PlanValue& value, LayoutId src,
-                                    LayoutId dst) const {
+  std::int64_t overlappable_nanoseconds(const PlanValue& value, LayoutId src,
+                                        LayoutId dst) const {
     const std::int64_t transfer = moves.nanoseconds(value.tensor, src, dst);
-    return transfer >= kUnreachable ? 0 : share_that_hides(value, transfer);
+    return transfer >= kUnreachable ? 0 : overlappable_share(value, transfer);
   }
-  std::int64_t share_that_hides(const PlanValue& value,
-                                std::int64_t transfer) const {
-    if (!value.hideable) return 0;
+  std::int64_t overlappable_share(const PlanValue& value,
+                                  std::int64_t transfer) const {
+    if (!value.overlappable) return 0;
     return saturated(static_cast<double>(transfer) * options.overlap);
   }
 
@@ -74,10 +74,9 @@ struct ProblemData {
   std::int64_t share_of_step(std::int64_t nanoseconds) const {
     return nanoseconds / options.accumulate;
   }
-  std::int64_t cut_nanoseconds(const PlanStorage& storage,
-                               const PlanValue& value, LayoutId src,
-                               LayoutId dst) const {
-    if (!storage.inside_kernel || src == dst) return 0;
+  std::int64_t cut_nanoseconds(const PlanBuffer& buffer, const PlanValue& value,
+                               LayoutId src, LayoutId dst) const {
+    if (!buffer.inside_kernel || src == dst) return 0;
     const auto bytes =
         static_cast<double>(moves.local_bytes(value.tensor, src)) +
         static_cast<double>(moves.local_bytes(value.tensor, dst));
@@ -93,7 +92,7 @@ struct ProblemData {
         : moves(std::move(planner), std::move(bucketed), topology, layouts,
                 merge) {}
     LayoutTable layouts;
-    MoveCosts moves;
+    TransferCosts moves;
   };
 
   const Graph& graph;
@@ -104,12 +103,12 @@ struct ProblemData {
   Windows windows;
   std::shared_ptr<Prices> prices;
   LayoutTable& layouts = prices->layouts;
-  MoveCosts& moves = prices->moves;
+  TransferCosts& moves = prices->moves;
   std::vector<PlanVariable> variables;
   std::vector<PlanVariableId> of_node;
   std::vector<std::shared_ptr<const ChoiceSet>> choices_of_node;
   std::vector<PlanValue> values;
-  std::vector<PlanStorage> storages;
+  std::vector<PlanBuffer> buffers;
   std::shared_ptr<const DimRoles> roles;
   std::vector<Recipe> known_recipes;
   std::vector<PinnedValues::Count> pinned;  // by pin

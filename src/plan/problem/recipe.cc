@@ -125,33 +125,33 @@ Result<Recipe> Recipe::parse(std::string_view text) {
           "recipes are ddp, fsdp, hsdp, megatron, megatron-sp and ep, as in "
           "fsdp=dp,megatron=tp";
       if (name == "pp" || name == "pipeline") {
-        return refused("`" + name + "` is not a recipe: pipelines are not "
-                       "planned",
+        return refused("`" + name +
+                           "` is not a recipe: pipelines are not "
+                           "planned",
                        text, std::string(kKnown));
       }
       const std::string near = did_you_mean(name, names);
-      return refused("`" + name + "` is not a recipe", text,
-                     near.starts_with("did you mean")
-                         ? near
-                         : std::string(kKnown));
+      return refused(
+          "`" + name + "` is not a recipe", text,
+          near.starts_with("did you mean") ? near : std::string(kKnown));
     }
-    RecipePart made;
-    made.kind = static_cast<RecipeKind>(known - std::begin(kNames));
+    RecipePart produced;
+    produced.kind = static_cast<RecipeKind>(known - std::begin(kNames));
     if (equals != std::string::npos) {
-      made.dims = split(std::string_view(part).substr(equals + 1), ':');
+      produced.dims = split(std::string_view(part).substr(equals + 1), ':');
     }
-    if (std::any_of(made.dims.begin(), made.dims.end(),
+    if (std::any_of(produced.dims.begin(), produced.dims.end(),
                     [](const std::string& dim) { return dim.empty(); })) {
       return refused("`" + part + "` lacks the name of a mesh dim", text,
                      "write " + name + "=DIM, or " + name + " alone");
     }
-    if (made.kind == RecipeKind::kHsdp && !made.dims.empty() &&
-        made.dims.size() != 2) {
+    if (produced.kind == RecipeKind::kHsdp && !produced.dims.empty() &&
+        produced.dims.size() != 2) {
       return refused("hsdp takes two mesh dims", text,
                      "write hsdp=OUTER:INNER: replicas over OUTER, shards over "
                      "INNER");
     }
-    out.parts.push_back(std::move(made));
+    out.parts.push_back(std::move(produced));
   }
   return out;
 }

@@ -35,16 +35,17 @@ double count_sharded(int mesh_dims, int tensor_dims) {
 
 }  // namespace
 
-std::size_t MoveCosts::KeyHash::operator()(const Key& key) const {
+std::size_t TransferCosts::KeyHash::operator()(const Key& key) const {
   return hash_mix(hash_mix(key.tensor, key.src.index()), key.dst.index());
 }
 
-std::size_t MoveCosts::TensorHash::operator()(const Tensor& tensor) const {
+std::size_t TransferCosts::TensorHash::operator()(const Tensor& tensor) const {
   return hash_mix(std::hash<TensorMeta>{}(tensor.meta),
                   std::size_t{tensor.in_buckets});
 }
 
-std::uint32_t MoveCosts::tensor_class(const TensorMeta& meta, bool in_buckets) {
+std::uint32_t TransferCosts::tensor_class(const TensorMeta& meta,
+                                          bool in_buckets) {
   // Strides do not affect a move.
   const auto plain = TensorMeta::contiguous(meta.shape(), meta.dtype());
   const Tensor tensor{plain ? *plain : meta, in_buckets};
@@ -59,15 +60,16 @@ std::uint32_t MoveCosts::tensor_class(const TensorMeta& meta, bool in_buckets) {
   return id;
 }
 
-MergedMoves::Ties MoveCosts::ties_of(LayoutId src, LayoutId dst) const {
+MergedTransfers::Ties TransferCosts::ties_of(LayoutId src, LayoutId dst) const {
   if (!merge_) return 0;
-  for (std::size_t i = alike_.size(); i < layouts_.size(); ++i) {
-    alike_.push_back(MergedMoves::alike(layouts_[LayoutId(i)]));
+  for (std::size_t i = uniform_.size(); i < layouts_.size(); ++i) {
+    uniform_.push_back(MergedTransfers::uniform(layouts_[LayoutId(i)]));
   }
-  return alike_[src.index()] & alike_[dst.index()];
+  return uniform_[src.index()] & uniform_[dst.index()];
 }
 
-MoveCosts::Rows& MoveCosts::rows_of(std::uint32_t tensor, Ties ties) const {
+TransferCosts::Rows& TransferCosts::rows_of(std::uint32_t tensor,
+                                            Ties ties) const {
   if (rows_.size() <= tensor) rows_.resize(tensor + 1);
   for (Rows& rows : rows_[tensor]) {
     if (rows.ties == ties) return rows;
@@ -77,18 +79,18 @@ MoveCosts::Rows& MoveCosts::rows_of(std::uint32_t tensor, Ties ties) const {
   return fresh;
 }
 
-std::int32_t MoveCosts::place(Rows& rows, std::uint32_t tensor,
-                              LayoutId layout) const {
+std::int32_t TransferCosts::place(Rows& rows, std::uint32_t tensor,
+                                  LayoutId layout) const {
   if (rows.refused) return kElsewhere;
   if (!rows.rows) {
-    auto made = RedistributeRows::create(planner(tensor, rows.ties),
-                                         tensors_[tensor].meta);
-    if (!made) {
-      rows.refused = std::move(made).error();
+    auto produced = RedistributeRows::create(planner(tensor, rows.ties),
+                                             tensors_[tensor].meta);
+    if (!produced) {
+      rows.refused = std::move(produced).error();
       return kElsewhere;
     }
-    rows.costs.resize(made->layouts().size());
-    rows.rows = *std::move(made);
+    rows.costs.resize(produced->layouts().size());
+    rows.rows = *std::move(produced);
   }
   if (rows.place.size() <= layout.index()) {
     rows.place.resize(layouts_.size(), kUnasked);
@@ -110,7 +112,7 @@ std::int32_t MoveCosts::place(Rows& rows, std::uint32_t tensor,
   return known;
 }
 
-bool MoveCosts::is_refused(const Rows& rows, std::uint32_t tensor) const {
+bool TransferCosts::is_refused(const Rows& rows, std::uint32_t tensor) const {
   if (!rows.refused) return false;
   int cutting = 0;
   for (const MeshDim& dim : planner(tensor, rows.ties).mesh().dims()) {
@@ -120,8 +122,8 @@ bool MoveCosts::is_refused(const Rows& rows, std::uint32_t tensor) const {
          ++lone_pairs_ > kMostLonePairs;
 }
 
-std::int64_t MoveCosts::nanoseconds(std::uint32_t tensor, LayoutId src,
-                                    LayoutId dst) const {
+std::int64_t TransferCosts::nanoseconds(std::uint32_t tensor, LayoutId src,
+                                        LayoutId dst) const {
   if (src == dst) return 0;
   if (refusal_ || is_too_large_[tensor]) return kUnreachable;
   const Ties ties = ties_of(src, dst);
@@ -149,24 +151,25 @@ std::int64_t MoveCosts::nanoseconds(std::uint32_t tensor, LayoutId src,
       planner(tensor, ties)
           .cost(merged(src, ties), merged(dst, ties), tensors_[tensor].meta);
   if (!cost) throw_without_memory(cost.error());
-  const std::int64_t price = cost ? std::min(*cost, kUnreachable) : kUnreachable;
+  const std::int64_t price =
+      cost ? std::min(*cost, kUnreachable) : kUnreachable;
   moves_.emplace(key, price);
   return price;
 }
 
-RedistributePlan MoveCosts::plan(std::uint32_t tensor, LayoutId src,
-                                 LayoutId dst) const {
+RedistributePlan TransferCosts::plan(std::uint32_t tensor, LayoutId src,
+                                     LayoutId dst) const {
   const Ties ties = ties_of(src, dst);
   const TensorMeta& meta = tensors_[tensor].meta;
-  auto made =
+  auto produced =
       planner(tensor, ties).plan(merged(src, ties), merged(dst, ties), meta);
-  if (!made) {
-    throw_without_memory(made.error());
+  if (!produced) {
+    throw_without_memory(produced.error());
     throw InternalError("a plan has a move that there is none for: " +
-                        to_string(made.error()));
+                        to_string(produced.error()));
   }
-  RedistributePlan plan =
-      MergedMoves::unmerged(*std::move(made), ties, planner_.mesh(), meta);
+  RedistributePlan plan = MergedTransfers::unmerged(*std::move(produced), ties,
+                                                    planner_.mesh(), meta);
   if (ties != 0 && !plan.steps.empty()) {
     plan.steps.front().src = layouts_[src];
     plan.steps.back().dst = layouts_[dst];
@@ -174,8 +177,8 @@ RedistributePlan MoveCosts::plan(std::uint32_t tensor, LayoutId src,
   return plan;
 }
 
-std::int64_t MoveCosts::peak_bytes(std::uint32_t tensor, LayoutId src,
-                                   LayoutId dst) const {
+std::int64_t TransferCosts::peak_bytes(std::uint32_t tensor, LayoutId src,
+                                       LayoutId dst) const {
   const Key key{tensor, src, dst};
   if (const auto known = peaks_.find(key); known != peaks_.end()) {
     return known->second;
@@ -185,14 +188,14 @@ std::int64_t MoveCosts::peak_bytes(std::uint32_t tensor, LayoutId src,
   return bytes;
 }
 
-std::int64_t MoveCosts::local_bytes(std::uint32_t tensor,
-                                    LayoutId layout) const {
+std::int64_t TransferCosts::local_bytes(std::uint32_t tensor,
+                                        LayoutId layout) const {
   const Key key{tensor, layout, layout};
   if (const auto known = bytes_.find(key); known != bytes_.end()) {
     return known->second;
   }
-  const std::int64_t bytes = max_local_bytes(
-      layouts_[layout], planner_.mesh(), tensors_[tensor].meta);
+  const std::int64_t bytes =
+      max_local_bytes(layouts_[layout], planner_.mesh(), tensors_[tensor].meta);
   bytes_.emplace(key, bytes);
   return bytes;
 }

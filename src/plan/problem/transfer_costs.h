@@ -1,4 +1,4 @@
-// MoveCosts prices redistributions between layouts and caches each result.
+// TransferCosts prices redistributions between layouts and caches each result.
 #pragma once
 
 #include "plan/problem/merged_transfers.h"
@@ -16,13 +16,14 @@
 
 namespace shardprop {
 
-class MoveCosts {
+class TransferCosts {
  public:
   // If `merge` is set, neighbouring mesh dims that source and target treat
-  // alike move together (merged_moves.h). `bucketed` prices tensors that are
+  // alike move together (merged_transfers.h). `bucketed` prices tensors that are
   // sent in buckets.
-  MoveCosts(RedistributePlanner planner, RedistributePlanner bucketed,
-            const Topology& topology, const LayoutTable& layouts, bool merge)
+  TransferCosts(RedistributePlanner planner, RedistributePlanner bucketed,
+                const Topology& topology, const LayoutTable& layouts,
+                bool merge)
       : planner_(std::move(planner)),
         bucketed_(std::move(bucketed)),
         merged_(topology, planner_.options()),
@@ -67,7 +68,7 @@ class MoveCosts {
   struct KeyHash {
     std::size_t operator()(const Key& key) const;
   };
-  using Ties = MergedMoves::Ties;
+  using Ties = MergedTransfers::Ties;
   // Rows caches the costs of one tensor class with the same mesh dims merged.
   struct Rows {
     Ties ties = 0;
@@ -94,7 +95,7 @@ class MoveCosts {
   }
   Layout merged(LayoutId layout, Ties ties) const {
     return ties == 0 ? layouts_[layout]
-                     : MergedMoves::merged(layouts_[layout], ties);
+                     : MergedTransfers::merged(layouts_[layout], ties);
   }
 
   // The number of pairs of unlisted layouts that are priced. Each pair is a
@@ -110,8 +111,8 @@ class MoveCosts {
 
   RedistributePlanner planner_;
   RedistributePlanner bucketed_;
-  mutable MergedMoves merged_;
-  mutable MergedMoves merged_bucketed_;
+  mutable MergedTransfers merged_;
+  mutable MergedTransfers merged_bucketed_;
   const LayoutTable& layouts_;
   bool merge_;
   std::vector<Tensor> tensors_;
@@ -120,7 +121,7 @@ class MoveCosts {
   std::vector<bool> is_too_large_;
   std::unordered_map<Tensor, std::uint32_t, TensorHash> ids_;
   mutable std::vector<std::deque<Rows>> rows_;  // by tensor class
-  mutable std::vector<Ties> alike_;             // by LayoutId
+  mutable std::vector<Ties> uniform_;           // by LayoutId
   mutable int lone_pairs_ = 0;
   mutable std::optional<Error> refusal_;
   mutable std::unordered_map<Key, std::int64_t, KeyHash> moves_;

@@ -2,8 +2,8 @@
 
 #include "base/guard.h"
 #include "base/try.h"
-#include "plan/explain/assemble_plan.h"
 #include "plan/evaluate/produced_layouts.h"
+#include "plan/explain/assemble_plan.h"
 #include "plan/saved/plan_differences.h"
 #include "plan/saved/saved_choices.h"
 
@@ -97,7 +97,7 @@ class Judge {
   static Plan none_within_limit(const PlanProblem& problem,
                                 PlanSolution solution) {
     const PlanEvaluation& judged = solution.evaluation;
-    solution.clash = {
+    solution.conflict = {
         {judged.peak_at, judged.peak_bytes - *problem.options().memory_limit}};
     solution.assignment.reset();
     return assemble_plan(problem, solution);
@@ -110,7 +110,7 @@ class Judge {
     SP_CHECK(choose(problem, out));
     SP_CHECK(add_copies(problem, out));
     SP_CHECK(add_uses(problem, out));
-    out.freed_at = held_as_made(problem, out);
+    out.freed_at = read_as_produced(problem, out);
     return out;
   }
 
@@ -150,10 +150,10 @@ class Judge {
       const ValueId value = choices_.value_named.at(said.from);
       const PlanValue& planned = problem.value(value);
       AssignedCopy copy;
-      copy.storage = planned.storage;
+      copy.buffer = planned.buffer;
       copy.value = planned.place;
       const std::vector<LayoutId>& layouts =
-          problem.storage(copy.storage).kind->layouts[copy.value];
+          problem.buffer(copy.buffer).kind->layouts[copy.value];
       const Layout dst =
           canonical(said.dst, saved_.mesh, graph_.value(value).meta.shape());
       std::size_t state = 0;
@@ -166,7 +166,7 @@ class Judge {
         return fail(broken_plan("`" + said.from + "` cannot be laid out so",
                                 place_in("copies", c, ".dst")));
       }
-      copy.state = static_cast<StorageState>(state);
+      copy.state = static_cast<BufferLayout>(state);
       if (said.source) {
         const auto of = place_of_.find(*said.source);
         if (of == place_of_.end()) {
@@ -175,7 +175,7 @@ class Judge {
         }
         copy.source = of->second;
       }
-      copy.made_at = std::min(said.made_at, nodes);
+      copy.produced_at = std::min(said.produced_at, nodes);
       copy.freed_at = std::min(said.freed_at, nodes);
       place_of_[c] = out.copies.size();
       out.copies.push_back(copy);
@@ -185,7 +185,7 @@ class Judge {
 
   // Returns the copy that a value is read from: the named one, or the copy that
   // a view before it was read from.
-  Result<std::optional<std::size_t>> taken(
+  Result<std::optional<std::size_t>> read(
       const PlanProblem& problem, ValueId value,
       std::optional<std::size_t> named) const {
     while (!named && problem.value(value).place > 0) {
@@ -205,14 +205,13 @@ class Judge {
   }
 
   Result<void> add_uses(const PlanProblem& problem, PlanAssignment& out) const {
-    for (const PlanStorage& storage : problem.storages()) {
-      auto& of_storage = out.taken.emplace_back();
-      for (const StorageUse& use : storage.uses) {
+    for (const PlanBuffer& buffer : problem.buffers()) {
+      auto& of_buffer = out.read.emplace_back();
+      for (const BufferUse& use : buffer.uses) {
         const PlanVariable& user = problem.variable(use.variable);
-        const ValueId value = storage.values[use.value];
-        SP_ASSIGN(auto copy,
-                  taken(problem, value, named_by(user, use.operand)));
-        of_storage.push_back(copy);
+        const ValueId value = buffer.values[use.value];
+        SP_ASSIGN(auto copy, read(problem, value, named_by(user, use.operand)));
+        of_buffer.push_back(copy);
       }
     }
     return {};
@@ -300,7 +299,7 @@ Result<PlanOptions> options_of(const Plan& saved) {
   // graph are part of the graph and the library that the caller gives.
   static constexpr std::string_view kOfOthers[] = {
       "time_limit", "work_limit", "threads", "seed",
-      "bound",      "size",       "rule",       "program"};
+      "bound",      "size",       "rule",    "program"};
   PlanOptions options;
   // A plan without these options was made before they existed.
   options.fusion = Fusion::kNone;

@@ -50,7 +50,8 @@ class Differences {
   void copy(const std::string& where, const PlannedCopy& said,
             const PlannedCopy& is) {
     time(where + ".us", said.nanoseconds(), is.nanoseconds());
-    time(where + ".hidden_us", said.hidden_nanoseconds, is.hidden_nanoseconds);
+    time(where + ".hidden_us", said.overlapped_nanoseconds,
+         is.overlapped_nanoseconds);
     if (said.from != is.from || said.src != is.src || said.dst != is.dst ||
         said.of != is.of || said.undone != is.undone ||
         said.views != is.views || said.steps.size() != is.steps.size()) {

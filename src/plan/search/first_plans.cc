@@ -1,8 +1,8 @@
 #include "plan/search/first_plans.h"
 
 #include "base/index.h"
-#include "plan/problem/problem_data.h"
 #include "plan/problem/constraints/recipe_layouts.h"
+#include "plan/problem/problem_data.h"
 
 #include <algorithm>
 #include <utility>
@@ -26,13 +26,13 @@ std::vector<std::pair<int, int>> joined_pairs(const DeviceMesh& mesh,
 
 using DimPairs = std::vector<std::pair<int, int>>;
 
-bool gives_alike(const Assignment& assignment, const DimPairs& pairs) {
+bool gives_uniform(const Assignment& assignment, const DimPairs& pairs) {
   return std::all_of(pairs.begin(), pairs.end(), [&](const auto& pair) {
     return assignment[index(pair.first)] == assignment[index(pair.second)];
   });
 }
 
-bool is_alike(const Layout& layout, const DimPairs& pairs) {
+bool is_uniform(const Layout& layout, const DimPairs& pairs) {
   return std::all_of(pairs.begin(), pairs.end(), [&](const auto& pair) {
     const auto [before, dim] = pair;
     return layout[before] == layout[dim] &&
@@ -108,18 +108,18 @@ Restriction with_joined_dims(const PlanProblem& problem,
   for (std::size_t v = 0; v < out.left.size(); ++v) {
     const PlanVariable& variable = problem.variables()[v];
     const ChoiceSet& set = *variable.choices;
-    const auto lays_out_alike = [&](LayoutId id) {
-      return is_alike(problem.layouts()[id], pairs);
+    const auto lays_out_uniformly = [&](LayoutId id) {
+      return is_uniform(problem.layouts()[id], pairs);
     };
     if (variable.kind == PlanVariable::Kind::kOperator) {
       out.left[v] = choices_where(set, [&](std::uint32_t c) {
-        return gives_alike(set.op.strategies[c].assignment, pairs);
+        return gives_uniform(set.op.strategies[c].assignment, pairs);
       });
     } else {
       out.left[v] = choices_where(set, [&](std::uint32_t c) {
-        return lays_out_alike(set.layout(c, set.layouts.size() - 1)) &&
+        return lays_out_uniformly(set.layout(c, set.layouts.size() - 1)) &&
                (set.state_layouts.empty() ||
-                lays_out_alike(set.state_layouts[c]));
+                lays_out_uniformly(set.state_layouts[c]));
       });
     }
   }

@@ -14,21 +14,21 @@ namespace shardprop {
 namespace {
 
 // Unit: mixes that are solved in one run.
-constexpr int kMostBlends = 16;
+constexpr int kMostMixes = 16;
 // Unit: mixes in a row that do not improve the plan.
 constexpr int kMostFailures = 4;
 // Share of the remaining time that the solve of one mix may take.
-constexpr double kBlendShareOfTime = 0.25;
+constexpr double kMixShareOfTime = 0.25;
 // Relative gap at which the solver may stop on a mix.
-constexpr double kEnoughBlendGap = 2e-4;
+constexpr double kEnoughMixGap = 2e-4;
 // Unit: solves. The most that polish() spends on single layers.
-constexpr int kMostPolished = 40;
+constexpr int kMostResolved = 40;
 // polish() moves the multipliers this share of the way to the value of
 // overlapped time in the best plan.
 constexpr double kShares[] = {0.5, 1};
 // Relative cost of a boundary between layers of different plans. The layers at
 // a boundary are solved again, and overlap more or less than the prediction.
-constexpr double kSeam = 5e-4;
+constexpr double kBoundary = 5e-4;
 // Relative. A mix must be predicted to be cheaper by this share.
 constexpr double kWorthIt = 1e-5;
 
@@ -69,7 +69,7 @@ std::vector<std::size_t> layers_of(const Graph& graph, std::int64_t& count) {
 }
 
 double excess(const WindowLoad& load) {
-  return static_cast<double>(load.hideable - load.compute);
+  return static_cast<double>(load.overlappable - load.compute);
 }
 
 double base(const PlanEvaluation& plan) {
@@ -78,11 +78,11 @@ double base(const PlanEvaluation& plan) {
 
 }  // namespace
 
-LayerBlend::LayerBlend(NetworkSearch& search)
+LayerMix::LayerMix(NetworkSearch& search)
     : search_(search),
       layers_(layers_of(search.problem().graph(), num_layers_)) {}
 
-void LayerBlend::add(const Tried& tried) {
+void LayerMix::add(const Tried& tried) {
   for (const Known& known : known_) {
     if (known.evaluation.windows == tried.evaluation.windows &&
         known.evaluation.objective == tried.evaluation.objective) {
@@ -99,8 +99,8 @@ void LayerBlend::add(const Tried& tried) {
   tried_ = std::move(tried_now);
 }
 
-double LayerBlend::predicted(const Counts& counts, const Guess& at,
-                             const PlanEvaluation& there) const {
+double LayerMix::predicted(const Counts& counts, const Guess& at,
+                           const PlanEvaluation& there) const {
   std::vector<double> over;
   double cost = base(there);
   for (const WindowLoad& load : there.windows) over.push_back(excess(load));
@@ -115,14 +115,14 @@ double LayerBlend::predicted(const Counts& counts, const Guess& at,
     }
   }
   for (const double exposed : over) cost += std::max(0.0, exposed);
-  const auto seams = std::count_if(counts.begin(), counts.end(),
-                                   [](std::int64_t n) { return n > 0; }) -
-                     1;
-  return cost * (1 + kSeam * static_cast<double>(seams));
+  const auto boundaries = std::count_if(counts.begin(), counts.end(),
+                                        [](std::int64_t n) { return n > 0; }) -
+                          1;
+  return cost * (1 + kBoundary * static_cast<double>(boundaries));
 }
 
-LayerBlend::Guess LayerBlend::most_promising(
-    const Guess& at, const PlanEvaluation& there) const {
+LayerMix::Guess LayerMix::most_promising(const Guess& at,
+                                         const PlanEvaluation& there) const {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   Guess best{{}, kInfinity};
   Guess now{at.counts, kInfinity};
@@ -168,7 +168,7 @@ LayerBlend::Guess LayerBlend::most_promising(
 }
 
 // Layers follow the plans in the order of the plans.
-std::vector<std::size_t> LayerBlend::layers_by(const Counts& counts) {
+std::vector<std::size_t> LayerMix::layers_by(const Counts& counts) {
   std::vector<std::size_t> out;
   for (std::size_t k = 0; k < counts.size(); ++k) {
     out.insert(out.end(), static_cast<std::size_t>(counts[k]), k);
@@ -177,25 +177,25 @@ std::vector<std::size_t> LayerBlend::layers_by(const Counts& counts) {
 }
 
 // Layers next to a boundary keep all their choices.
-NetworkOutcome LayerBlend::solve(const Counts& counts,
-                                 const NetworkOptions& network) {
+NetworkOutcome LayerMix::solve(const Counts& counts,
+                               const NetworkOptions& network) {
   const std::vector<std::size_t> plan_of = layers_by(counts);
-  const auto at_seam = [&](std::size_t layer) {
+  const auto at_boundary = [&](std::size_t layer) {
     return (layer > 0 && plan_of[layer - 1] != plan_of[layer]) ||
            (layer + 1 < plan_of.size() && plan_of[layer + 1] != plan_of[layer]);
   };
   NetworkOptions options = network;
   for (std::size_t v = 0; v < known_[0].assignment.size(); ++v) {
     const std::size_t layer = layers_[index(known_[0].assignment.slot(v))];
-    if (at_seam(layer)) continue;
+    if (at_boundary(layer)) continue;
     options.left.hold(known_[plan_of[layer]].assignment, v);
   }
   return search_.solve(options, {.bounds = false,
-                                 .share_of_time = kBlendShareOfTime,
-                                 .enough_gap = kEnoughBlendGap});
+                                 .share_of_time = kMixShareOfTime,
+                                 .enough_gap = kEnoughMixGap});
 }
 
-bool LayerBlend::keep_best(std::vector<std::size_t> follows) {
+bool LayerMix::keep_best(std::vector<std::size_t> follows) {
   const Tried& tried = search_.tried();
   if (!best_.assignment.empty() &&
       best_.evaluation.objective <= tried.evaluation.objective) {
@@ -206,15 +206,16 @@ bool LayerBlend::keep_best(std::vector<std::size_t> follows) {
   return true;
 }
 
-NetworkOutcome LayerBlend::solve_again(std::size_t layer, double share,
-                                       const NetworkOptions& network) {
+NetworkOutcome LayerMix::solve_again(std::size_t layer, double share,
+                                     const NetworkOptions& network) {
   NetworkOptions options = network;
-  for (std::size_t slot = 0; slot < options.hidden_prices.size(); ++slot) {
+  for (std::size_t slot = 0; slot < options.overlap_multipliers.size();
+       ++slot) {
     const WindowLoad& load =
         best_.evaluation.windows[search_.problem().window_of(
             static_cast<std::int64_t>(slot))];
-    std::int64_t& price = options.hidden_prices[slot];
-    const std::int64_t worth = load.exposed() > 0 ? kHiddenPriceUnit : 0;
+    std::int64_t& price = options.overlap_multipliers[slot];
+    const std::int64_t worth = load.exposed() > 0 ? kOverlapMultiplierUnit : 0;
     price +=
         static_cast<std::int64_t>(share * static_cast<double>(worth - price));
   }
@@ -223,12 +224,12 @@ NetworkOutcome LayerBlend::solve_again(std::size_t layer, double share,
     options.left.hold(best_.assignment, v);
   }
   return search_.solve(options,
-                       {.bounds = false, .share_of_time = kBlendShareOfTime});
+                       {.bounds = false, .share_of_time = kMixShareOfTime});
 }
 
 // Returns the plans that the layer and its neighbours follow. Layers with the
 // same result are alike.
-std::vector<std::size_t> LayerBlend::followed_around(std::size_t layer) const {
+std::vector<std::size_t> LayerMix::followed_around(std::size_t layer) const {
   std::vector<std::size_t> out;
   for (std::size_t l = 0; l < follows_.size(); ++l) {
     if (l + 1 >= layer && l <= layer + 1) out.push_back(follows_[l]);
@@ -236,12 +237,12 @@ std::vector<std::size_t> LayerBlend::followed_around(std::size_t layer) const {
   return out;
 }
 
-void LayerBlend::polish(const NetworkOptions& network) {
+void LayerMix::resolve_layers(const NetworkOptions& network) {
   if (num_layers_ < 2 || best_.assignment.empty()) return;
-  if (best_.evaluation.objective == polished_) return;
+  if (best_.evaluation.objective == resolved_) return;
   std::set<std::vector<std::size_t>> seen;
   std::size_t plans = known_.size();
-  int left = kMostPolished;
+  int left = kMostResolved;
   for (std::size_t layer = 0; layer < follows_.size(); ++layer) {
     if (!seen.insert(followed_around(layer)).second) continue;
     for (const double share : kShares) {
@@ -257,10 +258,10 @@ void LayerBlend::polish(const NetworkOptions& network) {
       seen.clear();
     }
   }
-  polished_ = best_.evaluation.objective;
+  resolved_ = best_.evaluation.objective;
 }
 
-void LayerBlend::run(const NetworkOptions& network) {
+void LayerMix::run(const NetworkOptions& network) {
   if (num_layers_ < 2 || known_.empty()) return;
   const auto cheapest = std::min_element(
       known_.begin(), known_.end(), [](const Known& a, const Known& b) {
@@ -272,7 +273,7 @@ void LayerBlend::run(const NetworkOptions& network) {
   tried_.insert(at.counts);
   PlanEvaluation there = cheapest->evaluation;
   int failures = 0;
-  for (int i = 0; i < kMostBlends && failures < kMostFailures; ++i) {
+  for (int i = 0; i < kMostMixes && failures < kMostFailures; ++i) {
     if (search_.is_done()) return;
     Guess next = most_promising(at, there);
     if (next.cost >= at.cost * (1 - kWorthIt)) return;

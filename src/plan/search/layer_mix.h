@@ -1,7 +1,7 @@
-// LayerBlend builds layer mixes: plans that follow one known plan in some of a
+// LayerMix builds layer mixes: plans that follow one known plan in some of a
 // model's repeated layers and other known plans in the rest.
 //
-// Overlap multipliers (hidden_prices.h) lead to plans with equal layers, which
+// Overlap multipliers (overlap_multipliers.h) lead to plans with equal layers, which
 // have more overlappable time than compute, or less. The optimum is between
 // them: some layers follow one plan, the others another one. The number of
 // layers is predicted from the known plans, as if each layer had an equal share
@@ -19,9 +19,9 @@
 
 namespace shardprop {
 
-class LayerBlend {
+class LayerMix {
  public:
-  explicit LayerBlend(NetworkSearch& search);
+  explicit LayerMix(NetworkSearch& search);
 
   // Adds a solution if its cost and window loads are new. All solutions belong
   // to networks of one identity, with which run() and polish() are called.
@@ -33,7 +33,7 @@ class LayerBlend {
   // fixed, until the plan no longer improves. The overlap multipliers are
   // between those of the network and the value that overlapped time has in the
   // best plan.
-  void polish(const NetworkOptions& network);
+  void resolve_layers(const NetworkOptions& network);
 
  private:
   struct Known {
@@ -68,7 +68,7 @@ class LayerBlend {
   std::vector<Known> known_;
   Known best_;
   std::optional<std::int64_t>
-      polished_;  // the cost of a plan that polish() cannot improve
+      resolved_;  // the cost of a plan that polish() cannot improve
   // By layer: the plan that the best plan follows.
   std::vector<std::size_t> follows_;
   std::int64_t num_layers_ = 0;

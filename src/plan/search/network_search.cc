@@ -161,7 +161,7 @@ NetworkOutcome NetworkSearch::solve(const NetworkOptions& options,
   if (solution.failure) out_.failure = solution.failure;
   if (attempt.bounds) cut_off_by_ = limit_of(solution.stopped_by);
   if (solution.status == solver::Status::kInfeasible) {
-    if (attempt.bounds && !found()) take_clash(solution);
+    if (attempt.bounds && !found()) take_conflict(solution);
     return NetworkOutcome::kInfeasible;
   }
   const std::int64_t bound =
@@ -177,7 +177,7 @@ NetworkOutcome NetworkSearch::solve(const NetworkOptions& options,
   }
   const std::int64_t counted =
       tried_.evaluation.objective - tried_.evaluation.exposed();
-  if (options.hidden_prices.empty() && counted > *solution.cost) {
+  if (options.overlap_multipliers.empty() && counted > *solution.cost) {
     throw InternalError("a plan costs more than the solver says");
   }
   return NetworkOutcome::kSolved;
@@ -187,8 +187,8 @@ PlanEvaluation NetworkSearch::take(PlanAssignment plan) {
   PlanEvaluation judged = judge(plan);
   last_ = std::move(plan);
   if (fits(judged)) {
-    found_here_ = std::min(found_here_.value_or(judged.objective),
-                           judged.objective);
+    found_here_ =
+        std::min(found_here_.value_or(judged.objective), judged.objective);
   }
   return judged;
 }
@@ -208,13 +208,13 @@ PlanEvaluation NetworkSearch::judge(const PlanAssignment& plan) {
   return judged;
 }
 
-void NetworkSearch::take_clash(const solver::Solution& solution) {
+void NetworkSearch::take_conflict(const solver::Solution& solution) {
   out_.status = PlanStatus::kInfeasible;
-  if (!solution.clash) return;
-  for (const solver::Clash::MemoryStep& step : solution.clash->memory) {
-    out_.clash.push_back({step.time, saturated(step.bytes_short)});
+  if (!solution.conflict) return;
+  for (const solver::Conflict::MemoryStep& step : solution.conflict->memory) {
+    out_.conflict.push_back({step.time, saturated(step.bytes_short)});
   }
-  out_.clash_irreducible = solution.clash->irreducible;
+  out_.conflict_irreducible = solution.conflict->irreducible;
 }
 
 void check_bound(std::int64_t lower_bound, std::int64_t objective) {
@@ -237,7 +237,7 @@ PlanSolution NetworkSearch::finish() && {
   }
   if (out_.status != PlanStatus::kOptimal &&
       out_.status != PlanStatus::kInfeasible) {
-    out_.ran_out = ended_by_   ? *ended_by_
+    out_.ran_out = ended_by_     ? *ended_by_
                    : cut_off_by_ ? *cut_off_by_
                                  : RanOut::kAttempts;
   }

@@ -2,8 +2,8 @@
 // its limits. It keeps the best plan and the best bound.
 #pragma once
 
-#include "plan/network/plan_network.h"
 #include "plan/evaluate/plan_solution.h"
+#include "plan/network/plan_network.h"
 
 #include <shardprop/solver/solve.h>
 
@@ -126,7 +126,7 @@ class NetworkSearch {
   PlanEvaluation take(PlanAssignment plan);
   // Evaluates a plan, and keeps it if it is the best so far.
   PlanEvaluation judge(const PlanAssignment& plan);
-  void take_clash(const solver::Solution& solution);
+  void take_conflict(const solver::Solution& solution);
   void tell(const solver::Progress& now, bool bounds);
   void report(PlanProgress progress);
 

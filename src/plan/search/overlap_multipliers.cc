@@ -13,7 +13,7 @@ namespace {
 // Unit: steps. Length of the subgradient ascent in most_promising().
 constexpr int kSteps = 4000;
 // Unit: 1 / kHiddenPriceUnit. The largest first multiplier for all windows.
-constexpr std::int64_t kFirstPrice = kHiddenPriceUnit / 2;
+constexpr std::int64_t kFirstPrice = kOverlapMultiplierUnit / 2;
 // Factor by which the next multiplier for all windows may exceed the largest
 // one tried.
 constexpr std::int64_t kHigher = 2;
@@ -30,14 +30,14 @@ constexpr double kSmall = 5e-3;
 constexpr int kHalvings = 20;
 // Unit: 1 / kHiddenPriceUnit. Largest distance from the best multipliers to the
 // next ones, at first.
-constexpr std::int64_t kFirstReach = kHiddenPriceUnit / 2;
+constexpr std::int64_t kFirstReach = kOverlapMultiplierUnit / 2;
 // Unit: 1 / kHiddenPriceUnit. The search ends if that distance is smaller.
 constexpr std::int64_t kLeastReach = 8;
 
 }  // namespace
 
-double HiddenPrices::promise(const std::vector<double>& prices,
-                             std::size_t& at) const {
+double OverlapMultipliers::promise(const std::vector<double>& prices,
+                                   std::size_t& at) const {
   double least = std::numeric_limits<double>::infinity();
   for (std::size_t c = 0; c < cuts_.size(); ++c) {
     double value = cuts_[c].base;
@@ -54,15 +54,15 @@ double HiddenPrices::promise(const std::vector<double>& prices,
 // Maximises the minimum of the cutting planes, which is concave and piecewise
 // linear in a few multipliers. The steps follow the binding plane and get
 // shorter.
-std::vector<double> HiddenPrices::most_promising() const {
+std::vector<double> OverlapMultipliers::most_promising() const {
   std::vector<double> at(best_.size());
   for (std::size_t w = 0; w < at.size(); ++w) {
-    at[w] = static_cast<double>(best_[w]) / kHiddenPriceUnit;
+    at[w] = static_cast<double>(best_[w]) / kOverlapMultiplierUnit;
   }
   std::vector<double> found = at;
   std::vector<double> low;
   std::vector<double> high;
-  const double reach = static_cast<double>(reach_) / kHiddenPriceUnit;
+  const double reach = static_cast<double>(reach_) / kOverlapMultiplierUnit;
   for (const double price : at) {
     low.push_back(std::max(0.0, price - reach));
     high.push_back(std::min(1.0, price + reach));
@@ -87,16 +87,16 @@ std::vector<double> HiddenPrices::most_promising() const {
   return found;
 }
 
-bool HiddenPrices::learn(const PlanEvaluation& plan, std::int64_t bound) {
+bool OverlapMultipliers::learn(const PlanEvaluation& plan, std::int64_t bound) {
   Cut cut{static_cast<double>(plan.objective - plan.exposed()), {}};
   for (std::size_t w = 0; w < plan.windows.size(); ++w) {
     const WindowLoad& load = plan.windows[w];
-    cut.excess.push_back(static_cast<double>(load.hideable) -
+    cut.excess.push_back(static_cast<double>(load.overlappable) -
                          static_cast<double>(load.compute));
     if (load.exposed() == 0 || exposed_[w]) continue;
     exposed_[w] = true;
     // The windows no longer have a multiplier in common.
-    if (!cuts_.empty()) all_alike_ = false;
+    if (!cuts_.empty()) all_uniform_ = false;
   }
   cuts_.push_back(std::move(cut));
   const bool better = bound > bound_;
@@ -104,9 +104,9 @@ bool HiddenPrices::learn(const PlanEvaluation& plan, std::int64_t bound) {
     bound_ = bound;
     best_ = prices_;
   }
-  if (all_alike_ && move_all()) return true;
+  if (all_uniform_ && move_all()) return true;
   if (prices_.size() == 1) return false;
-  all_alike_ = false;
+  all_uniform_ = false;
   if (reach_ == 0) {
     reach_ = kFirstReach;
   } else if (!better) {
@@ -117,7 +117,7 @@ bool HiddenPrices::learn(const PlanEvaluation& plan, std::int64_t bound) {
 
 // Moves the common multiplier of all exposed windows to the point that
 // maximises the minimum of the cutting planes.
-bool HiddenPrices::move_all() {
+bool OverlapMultipliers::move_all() {
   std::vector<double> totals;
   for (const Cut& cut : cuts_) {
     totals.push_back(0);
@@ -133,9 +133,9 @@ bool HiddenPrices::move_all() {
     return least;
   };
   const double most =
-      static_cast<double>(std::min(kHiddenPriceUnit,
+      static_cast<double>(std::min(kOverlapMultiplierUnit,
                                    std::max(kFirstPrice, kHigher * highest_))) /
-      kHiddenPriceUnit;
+      kOverlapMultiplierUnit;
   double next = least_at(most) > least_at(0) ? most : 0;
   for (std::size_t up = 0; up < cuts_.size(); ++up) {
     for (std::size_t down = 0; down < cuts_.size(); ++down) {
@@ -148,7 +148,7 @@ bool HiddenPrices::move_all() {
     }
   }
   const auto price =
-      static_cast<std::int64_t>(std::llround(next * kHiddenPriceUnit));
+      static_cast<std::int64_t>(std::llround(next * kOverlapMultiplierUnit));
   const auto is_near = [&](const std::vector<std::int64_t>& prices) {
     return std::abs(price - *std::max_element(prices.begin(), prices.end())) <
            kNear;
@@ -165,11 +165,11 @@ bool HiddenPrices::move_all() {
 // the next multipliers are on the way from the best ones to that maximum, at
 // the point where the planes reach kLevel of the promised gain (a level
 // method).
-std::vector<double> HiddenPrices::on_the_way(
+std::vector<double> OverlapMultipliers::on_the_way(
     const std::vector<double>& there) const {
   std::vector<double> here(best_.size());
   for (std::size_t w = 0; w < here.size(); ++w) {
-    here[w] = static_cast<double>(best_[w]) / kHiddenPriceUnit;
+    here[w] = static_cast<double>(best_[w]) / kOverlapMultiplierUnit;
   }
   const auto between = [&](double share) {
     std::vector<double> out;
@@ -194,24 +194,24 @@ std::vector<double> HiddenPrices::on_the_way(
   return between(high);
 }
 
-bool HiddenPrices::move_each() {
+bool OverlapMultipliers::move_each() {
   const std::vector<double> next = on_the_way(most_promising());
   bool moved = false;
   for (std::size_t w = 0; w < prices_.size(); ++w) {
-    const auto price =
-        static_cast<std::int64_t>(std::llround(next[w] * kHiddenPriceUnit));
+    const auto price = static_cast<std::int64_t>(
+        std::llround(next[w] * kOverlapMultiplierUnit));
     moved = moved || price != prices_[w];
     prices_[w] = price;
   }
   return moved && prices_ != best_ && reach_ >= kLeastReach;
 }
 
-std::vector<std::int64_t> HiddenPrices::extreme(
+std::vector<std::int64_t> OverlapMultipliers::extreme(
     const std::vector<WindowLoad>& loads) {
   std::vector<std::int64_t> out;
   out.reserve(loads.size());
   for (const WindowLoad& load : loads) {
-    out.push_back(load.exposed() > 0 ? kHiddenPriceUnit : 0);
+    out.push_back(load.exposed() > 0 ? kOverlapMultiplierUnit : 0);
   }
   return out;
 }

@@ -1,4 +1,4 @@
-// HiddenPrices searches for overlap multipliers, one for each overlap window:
+// OverlapMultipliers searches for overlap multipliers, one for each overlap window:
 // the Lagrange multipliers of overlappable time.
 //
 // In a window, overlapped time is at most the compute. A plan pays max(0,
@@ -25,10 +25,10 @@
 
 namespace shardprop {
 
-class HiddenPrices {
+class OverlapMultipliers {
  public:
   // All multipliers begin at 0. Their unit is 1 / kHiddenPriceUnit.
-  explicit HiddenPrices(std::size_t windows)
+  explicit OverlapMultipliers(std::size_t windows)
       : prices_(windows, 0), best_(windows, 0), exposed_(windows, false) {}
 
   const std::vector<std::int64_t>& prices() const { return prices_; }
@@ -41,7 +41,7 @@ class HiddenPrices {
   void go_back() {
     prices_ = best_;
     reach_ = 0;
-    all_alike_ = false;
+    all_uniform_ = false;
   }
 
   // Returns the full multiplier for each window with more overlappable time
@@ -68,7 +68,7 @@ class HiddenPrices {
   std::vector<std::int64_t> best_;
   std::int64_t bound_ = 0;
   std::vector<bool> exposed_;  // in some plan, by window
-  bool all_alike_ = true;
+  bool all_uniform_ = true;
   std::int64_t highest_ = 0;  // largest multiplier tried for all windows
   std::int64_t reach_ = 0;    // largest step from the best multipliers
 };

@@ -33,7 +33,7 @@ constexpr std::uint64_t kBranchWork = 500'000'000;
 
 }  // namespace
 
-std::vector<std::int64_t> HiddenTime::by_slot(
+std::vector<std::int64_t> OverlapSearch::by_slot(
     const std::vector<std::int64_t>& by_window) const {
   const PlanProblem& problem = search_.problem();
   std::vector<std::int64_t> out;
@@ -44,44 +44,44 @@ std::vector<std::int64_t> HiddenTime::by_slot(
   return out;
 }
 
-bool HiddenTime::is_close() const {
+bool OverlapSearch::is_close() const {
   const PlanSolution& best = search_.best();
   return static_cast<double>(best.evaluation.objective - best.lower_bound) <=
          kSmallGap * static_cast<double>(best.evaluation.objective);
 }
 
-std::vector<std::int64_t> HiddenTime::run() {
+std::vector<std::int64_t> OverlapSearch::run() {
   if (search_.tried().evaluation.exposed() == 0 &&
       search_.best().evaluation.exposed() == 0) {
     return {};
   }
-  network_.hidden_prices =
+  network_.overlap_multipliers =
       by_slot(std::vector<std::int64_t>(search_.problem().num_windows(), 0));
   note();
   price();
   if (settles_ && !search_.is_done()) branch();
-  return network_.hidden_prices;
+  return network_.overlap_multipliers;
 }
 
 // Returns whether one solve takes more than a tenth of the work for all
 // branches.
-bool HiddenTime::takes_long() const {
+bool OverlapSearch::takes_long() const {
   return search_.first_work() > kBranchWork / 10;
 }
 
 // Raises the bound, and solves mixes of the plans found, as exactly as the time
 // allows. Leaves the best multipliers in `network_`.
-void HiddenTime::price() {
-  HiddenPrices prices(search_.problem().num_windows());
+void OverlapSearch::price() {
+  OverlapMultipliers prices(search_.problem().num_windows());
   double enough_gap = takes_long() ? kEnoughWhereLong : kEnoughPricingGap;
   for (int round = 0; round < kMostPricingRounds; ++round) {
     // The best plan may be one that the search began with.
     const std::optional<std::int64_t> objective = search_.found_here();
     const std::int64_t bound = search_.best().lower_bound;
     raise_bound(prices, enough_gap);
-    blend_.run(network_);
+    mix_.run(network_);
     if (!settles_ || is_close()) return;
-    blend_.polish(network_);
+    mix_.resolve_layers(network_);
     if (is_close()) return;
     enough_gap = kEnoughPricingGap;
     if (!search_.solve(network_, {.enough_gap = enough_gap})) return;
@@ -94,8 +94,8 @@ void HiddenTime::price() {
   }
 }
 
-void HiddenTime::raise_bound(HiddenPrices& prices, double enough_gap) {
-  std::vector<std::int64_t> best = network_.hidden_prices;
+void OverlapSearch::raise_bound(OverlapMultipliers& prices, double enough_gap) {
+  std::vector<std::int64_t> best = network_.overlap_multipliers;
   std::int64_t bound = search_.best().lower_bound;
   const double for_plans = kShareOfPlans * search_.seconds_left();
   for (int i = 0; i < kMostPrices && !is_close(); ++i) {
@@ -106,7 +106,7 @@ void HiddenTime::raise_bound(HiddenPrices& prices, double enough_gap) {
     const std::int64_t met_bound =
         std::min(met.bound, search_.best().lower_bound);
     if (!prices.learn(met.evaluation, met_bound)) break;
-    network_.hidden_prices = by_slot(prices.prices());
+    network_.overlap_multipliers = by_slot(prices.prices());
     if (!search_.solve(network_, {.share_of_time = kPricingShareOfTime,
                                   .enough_gap = enough_gap,
                                   .enough_cost = search_.best().lower_bound})) {
@@ -115,28 +115,28 @@ void HiddenTime::raise_bound(HiddenPrices& prices, double enough_gap) {
     note();
     if (search_.best().lower_bound > bound) {
       bound = search_.best().lower_bound;
-      best = network_.hidden_prices;
+      best = network_.overlap_multipliers;
     }
   }
-  network_.hidden_prices = std::move(best);
+  network_.overlap_multipliers = std::move(best);
 }
 
 // Keeps the last solution. The first one may belong to a network with other
 // variables. Only its plan is used then.
-void HiddenTime::note() {
+void OverlapSearch::note() {
   if (search_.tried().assignment.is_of(
           identity_of(search_.problem(), network_))) {
-    blend_.add(search_.tried());
+    mix_.add(search_.tried());
   }
-  note_alike();
+  note_uniform();
 }
 
-void HiddenTime::note_alike() {
+void OverlapSearch::note_uniform() {
   const PlanEvaluation& judged = search_.tried().evaluation;
   if (!search_.fits(judged)) return;
-  if (alike_ && *alike_ <= judged.objective) return;
-  if (lies_alike(search_.problem(), search_.tried().plan)) {
-    alike_ = judged.objective;
+  if (uniform_ && *uniform_ <= judged.objective) return;
+  if (is_uniform(search_.problem(), search_.tried().plan)) {
+    uniform_ = judged.objective;
   }
 }
 
@@ -182,7 +182,7 @@ std::optional<std::size_t> first_difference(const NetworkAssignment& a,
 // multiplier vectors. One branch fixes this choice and the other one forbids
 // it. The branches end: once the loads of all windows are fixed, multipliers of
 // 0 and 1 are exact.
-void HiddenTime::branch() {
+void OverlapSearch::branch() {
   if (takes_long()) return;
   const PlanSolution& best = search_.best();
   const std::uint64_t before = best.work;
@@ -190,8 +190,7 @@ void HiddenTime::branch() {
   open.push({{}, best.lower_bound});
   for (int i = 0; i < kMostBranches && !open.empty(); ++i) {
     // A plan found since may cost less than the bound of the best open branch.
-    search_.raise_bound(
-        std::min(open.top().bound, best.evaluation.objective));
+    search_.raise_bound(std::min(open.top().bound, best.evaluation.objective));
     if (search_.is_done() || best.work - before > kBranchWork) return;
     Branch here = open.top();
     open.pop();
@@ -202,8 +201,8 @@ void HiddenTime::branch() {
     if (!solved) return;
     here.bound = std::max(here.bound, search_.tried().bound);
     const NetworkAssignment mine = search_.tried().assignment;
-    options.hidden_prices =
-        by_slot(HiddenPrices::extreme(search_.tried().evaluation.windows));
+    options.overlap_multipliers = by_slot(
+        OverlapMultipliers::extreme(search_.tried().evaluation.windows));
     if (here.bound < best.evaluation.objective) {
       if (!search_.solve(options, {.bounds = false})) return;
       here.bound = std::max(here.bound, search_.tried().bound);

@@ -1,18 +1,18 @@
-// HiddenTime searches plans in which a window has more overlappable time than
+// OverlapSearch searches plans in which a window has more overlappable time than
 // compute (windows.h). These windows couple all operators of a phase to all its
 // transfers.
 //
 // It starts from a plan that was found with overlappable time free, and takes
 // three steps:
 //   1. overlap multipliers raise the bound and lead to plans with more and
-//      with less overlappable time than compute (hidden_prices.h);
-//   2. mixes of these plans follow them layer by layer (layer_blend.h);
+//      with less overlappable time than compute (overlap_multipliers.h);
+//   2. mixes of these plans follow them layer by layer (layer_mix.h);
 //   3. a branch and bound closes the rest of the gap if the problem is small.
 #pragma once
 
-#include "plan/search/overlap_multipliers.h"
 #include "plan/search/layer_mix.h"
 #include "plan/search/network_search.h"
+#include "plan/search/overlap_multipliers.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -22,16 +22,16 @@
 
 namespace shardprop {
 
-class HiddenTime {
+class OverlapSearch {
  public:
   // `network` describes the network in which the best plan was found. `settles`
   // states whether to spend time on the last part of the gap. Precondition: the
   // search has a plan.
-  HiddenTime(NetworkSearch& search, NetworkOptions network, bool settles)
+  OverlapSearch(NetworkSearch& search, NetworkOptions network, bool settles)
       : search_(search),
         network_(std::move(network)),
         settles_(settles),
-        blend_(search) {}
+        mix_(search) {}
 
   // Returns the overlap multipliers that gave the best bound, by slot. Empty if
   // no plan has exposed time.
@@ -39,13 +39,13 @@ class HiddenTime {
 
   // The cost of the cheapest plan found in which equal layers have the same
   // layouts; empty if there is none.
-  std::optional<std::int64_t> alike() const { return alike_; }
+  std::optional<std::int64_t> uniform() const { return uniform_; }
 
  private:
   void price();
-  void raise_bound(HiddenPrices& prices, double enough_gap);
+  void raise_bound(OverlapMultipliers& prices, double enough_gap);
   void note();
-  void note_alike();
+  void note_uniform();
   void branch();
   std::vector<std::int64_t> by_slot(
       const std::vector<std::int64_t>& by_window) const;
@@ -55,8 +55,8 @@ class HiddenTime {
   NetworkSearch& search_;
   NetworkOptions network_;
   bool settles_;
-  LayerBlend blend_;
-  std::optional<std::int64_t> alike_;
+  LayerMix mix_;
+  std::optional<std::int64_t> uniform_;
 };
 
 }  // namespace shardprop

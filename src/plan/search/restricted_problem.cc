@@ -13,32 +13,32 @@
 namespace shardprop {
 namespace {
 
-// ClassProjector projects each StorageClass once for all buffers with the same
+// ClassProjector projects each BufferClass once for all buffers with the same
 // producers and readers.
 class ClassProjector {
  public:
   struct Projected {
-    std::shared_ptr<const StorageClass> kind;
-    std::vector<StorageState> states;  // of the unrestricted class
+    std::shared_ptr<const BufferClass> kind;
+    std::vector<BufferLayout> states;  // of the unrestricted class
   };
 
   ClassProjector(const PlanProblem& whole,
                  const std::vector<PlanVariable>& variables)
       : whole_(whole), variables_(variables) {}
 
-  const Projected& of(const PlanStorage& storage) {
-    Key key{storage.kind.get(), {}};
-    key.second.push_back(choices(storage.maker));
-    for (const StorageUse& use : storage.uses) {
+  const Projected& of(const PlanBuffer& buffer) {
+    Key key{buffer.kind.get(), {}};
+    key.second.push_back(choices(buffer.producer));
+    for (const BufferUse& use : buffer.uses) {
       key.second.push_back(choices(use.variable));
     }
     auto [known, is_new] = known_.try_emplace(std::move(key));
-    if (is_new) known->second = project(storage);
+    if (is_new) known->second = project(buffer);
     return known->second;
   }
 
  private:
-  using Key = std::pair<const StorageClass*, std::vector<const ChoiceSet*>>;
+  using Key = std::pair<const BufferClass*, std::vector<const ChoiceSet*>>;
 
   const ChoiceSet* choices(PlanVariableId id) const {
     return variables_[id.index()].choices.get();
@@ -46,75 +46,73 @@ class ClassProjector {
 
   // Returns states of the unrestricted class, by layout that the remaining
   // choices of the variable use for the operand.
-  std::vector<StorageState> states_of(
+  std::vector<BufferLayout> states_of(
       PlanVariableId variable, std::size_t operand,
-      const std::vector<StorageState>& by_layout) const {
+      const std::vector<BufferLayout>& by_layout) const {
     const std::vector<LayoutId>& before =
         whole_.variable(variable).choices->layouts[operand];
-    std::vector<StorageState> out;
+    std::vector<BufferLayout> out;
     for (const LayoutId id : choices(variable)->layouts[operand]) {
-      out.push_back(
-          by_layout[index(std::find(before.begin(), before.end(), id) -
-                          before.begin())]);
+      out.push_back(by_layout[index(
+          std::find(before.begin(), before.end(), id) - before.begin())]);
     }
     return out;
   }
 
-  Projected project(const PlanStorage& storage) const {
-    const StorageClass& from = *storage.kind;
-    StorageClass to;
-    to.made = states_of(storage.maker, storage.operand, from.made);
-    for (std::size_t u = 0; u < storage.uses.size(); ++u) {
-      to.wanted.push_back(states_of(storage.uses[u].variable,
-                                    storage.uses[u].operand, from.wanted[u]));
+  Projected project(const PlanBuffer& buffer) const {
+    const BufferClass& from = *buffer.kind;
+    BufferClass to;
+    to.produced = states_of(buffer.producer, buffer.operand, from.produced);
+    for (std::size_t u = 0; u < buffer.uses.size(); ++u) {
+      to.required.push_back(states_of(
+          buffer.uses[u].variable, buffer.uses[u].operand, from.required[u]));
     }
-    const std::vector<StorageState> kept = kept_states(from, to);
-    std::vector<StorageState> place(from.num_states(), 0);
+    const std::vector<BufferLayout> kept = kept_states(from, to);
+    std::vector<BufferLayout> place(from.num_states(), 0);
     for (std::size_t s = 0; s < kept.size(); ++s) {
-      place[kept[s]] = static_cast<StorageState>(s);
+      place[kept[s]] = static_cast<BufferLayout>(s);
     }
-    for (StorageState& state : to.made) state = place[state];
-    for (auto& of_use : to.wanted) {
-      for (StorageState& state : of_use) state = place[state];
+    for (BufferLayout& state : to.produced) state = place[state];
+    for (auto& of_use : to.required) {
+      for (BufferLayout& state : of_use) state = place[state];
     }
     for (const std::vector<LayoutId>& of_value : from.layouts) {
       auto& layouts = to.layouts.emplace_back();
-      for (const StorageState s : kept) layouts.push_back(of_value[s]);
+      for (const BufferLayout s : kept) layouts.push_back(of_value[s]);
     }
-    for (const StorageState s : kept) {
+    for (const BufferLayout s : kept) {
       to.bytes.push_back(from.bytes[s]);
-      for (const StorageState t : kept) {
-        StorageClass::Move move = from.move(s, t);
-        if (move.via != StorageClass::Move::kDirect) {
+      for (const BufferLayout t : kept) {
+        BufferClass::Move move = from.move(s, t);
+        if (move.via != BufferClass::Move::kDirect) {
           move.via = place[index(move.via)];
         }
         to.moves.push_back(move);
       }
     }
-    return {std::make_shared<const StorageClass>(std::move(to)), kept};
+    return {std::make_shared<const BufferClass>(std::move(to)), kept};
   }
 
   // Returns the states that are produced or read, and those on the path from
   // one of them to another.
-  static std::vector<StorageState> kept_states(const StorageClass& from,
-                                               const StorageClass& to) {
+  static std::vector<BufferLayout> kept_states(const BufferClass& from,
+                                               const BufferClass& to) {
     std::vector<bool> is_kept(from.num_states(), false);
-    for (const StorageState s : to.made) is_kept[s] = true;
-    for (const auto& of_use : to.wanted) {
-      for (const StorageState s : of_use) is_kept[s] = true;
+    for (const BufferLayout s : to.produced) is_kept[s] = true;
+    for (const auto& of_use : to.required) {
+      for (const BufferLayout s : of_use) is_kept[s] = true;
     }
-    std::vector<StorageState> kept;
+    std::vector<BufferLayout> kept;
     for (bool grows = true; grows;) {
       kept.clear();
       for (std::size_t s = 0; s < is_kept.size(); ++s) {
-        if (is_kept[s]) kept.push_back(static_cast<StorageState>(s));
+        if (is_kept[s]) kept.push_back(static_cast<BufferLayout>(s));
       }
       grows = false;
-      for (const StorageState s : kept) {
-        for (const StorageState t : kept) {
-          const StorageClass::Move& move = from.move(s, t);
-          if (!move.is_reachable() ||
-              move.via == StorageClass::Move::kDirect ||
+      for (const BufferLayout s : kept) {
+        for (const BufferLayout t : kept) {
+          const BufferClass::Move& move = from.move(s, t);
+          if (!move.is_reachable() || move.via == BufferClass::Move::kDirect ||
               is_kept[index(move.via)]) {
             continue;
           }
@@ -156,8 +154,7 @@ std::vector<PlanVariable> restricted_variables(const PlanProblem& problem,
 
 RestrictedProblem::RestrictedProblem(const PlanProblem& problem,
                                      Restriction restriction)
-    : restriction_(std::move(restriction)),
-      part_(ProblemData(problem.data())) {
+    : restriction_(std::move(restriction)), part_(ProblemData(problem.data())) {
   ProblemData& data = part_.data_;
   // A bound of the part is not a bound of the whole problem.
   data.options.progress = nullptr;
@@ -168,9 +165,9 @@ RestrictedProblem::RestrictedProblem(const PlanProblem& problem,
     }
   }
   ClassProjector projector(problem, data.variables);
-  for (PlanStorage& storage : data.storages) {
-    const ClassProjector::Projected& projected = projector.of(storage);
-    storage.kind = projected.kind;
+  for (PlanBuffer& buffer : data.buffers) {
+    const ClassProjector::Projected& projected = projector.of(buffer);
+    buffer.kind = projected.kind;
     states_.push_back(projected.states);
   }
 }
@@ -181,7 +178,7 @@ PlanAssignment RestrictedProblem::widened(PlanAssignment part) const {
     if (!left.empty()) part.choices[v] = left[part.choices[v]];
   }
   for (AssignedCopy& copy : part.copies) {
-    copy.state = states_[copy.storage.index()][copy.state];
+    copy.state = states_[copy.buffer.index()][copy.state];
   }
   return part;
 }

@@ -15,8 +15,8 @@
 #pragma once
 
 #include "plan/evaluate/plan_assignment.h"
-#include "plan/problem/plan_problem.h"
 #include "plan/problem/constraints/restriction.h"
+#include "plan/problem/plan_problem.h"
 
 #include <cstdint>
 #include <vector>
@@ -36,7 +36,7 @@ class RestrictedProblem {
  private:
   Restriction restriction_;
   // By buffer: the layouts of the unrestricted problem that are kept.
-  std::vector<std::vector<StorageState>> states_;
+  std::vector<std::vector<BufferLayout>> states_;
   PlanProblem part_;
 };
 

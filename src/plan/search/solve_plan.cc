@@ -2,8 +2,8 @@
 
 #include "base/guard.h"
 #include "plan/search/first_plans.h"
-#include "plan/search/overlap_search.h"
 #include "plan/search/network_search.h"
+#include "plan/search/overlap_search.h"
 #include "plan/search/tie_breaking.h"
 
 #include <shardprop/solver/solve.h>
@@ -75,7 +75,7 @@ class PlanSolver {
       find_first_plans();
       search();
       prefer();
-      price_alike();
+      price_uniform();
     } catch (...) {
       search_.out().failure = refusal(std::current_exception());
       if (!search_.out().failure) throw;
@@ -94,7 +94,8 @@ class PlanSolver {
     SolveLimits out{.seconds = seconds, .break_ties = false};
     out.first_plans = false;
     out.explains = false;
-    if (limits_.work) out.work = static_cast<std::uint64_t>(std::max(work, 0.0));
+    if (limits_.work)
+      out.work = static_cast<std::uint64_t>(std::max(work, 0.0));
     return out;
   }
 
@@ -164,9 +165,9 @@ class PlanSolver {
       network_.memory_limit = options_.memory_limit;
     }
     if (search_.found_here() && !search_.is_done()) {
-      HiddenTime hidden(search_, network_, limits_.break_ties);
-      network_.hidden_prices = hidden.run();
-      alike_ = hidden.alike();
+      OverlapSearch overlapped(search_, network_, limits_.break_ties);
+      network_.overlap_multipliers = overlapped.run();
+      uniform_ = overlapped.uniform();
     }
     if (!parts_.empty() && search_.found_here() && !search_.is_done()) {
       parts_.push_back(*search_.best().assignment);
@@ -311,31 +312,31 @@ class PlanSolver {
     solver::SolveOptions how = search_.solver_options(left);
     const std::uint64_t most = kTieWork + search_.best().work / kTieShare;
     how.work_limit = std::min(how.work_limit.value_or(most), most);
-    break_ties(problem_, network_.hidden_prices, how, search_.out());
+    break_ties(problem_, network_.overlap_multipliers, how, search_.out());
   }
 
   // Prices the best plan found on the way in which equal layers have the same
   // layouts, unless tie-breaking found a cheaper one.
-  void price_alike() {
+  void price_uniform() {
     PlanSolution& best = search_.out();
-    if (!limits_.break_ties || !search_.found() || !alike_ ||
-        lies_alike(problem_, *best.assignment)) {
+    if (!limits_.break_ties || !search_.found() || !uniform_ ||
+        is_uniform(problem_, *best.assignment)) {
       return;
     }
-    const std::int64_t more = *alike_ - best.evaluation.objective;
-    best.alike_costs_more =
-        std::min(best.alike_costs_more.value_or(more), more);
+    const std::int64_t more = *uniform_ - best.evaluation.objective;
+    best.uniform_costs_more =
+        std::min(best.uniform_costs_more.value_or(more), more);
   }
 
   const PlanProblem& problem_;
   const PlanOptions& options_;
   SolveLimits limits_;
   NetworkSearch search_;
-  NetworkOptions best_look_;           // of the best plan that fits
-  bool nothing_there_ = false;         // the last round had no solution
-  std::optional<std::int64_t> alike_;  // found by HiddenTime
-  NetworkOptions network_;             // of the best plan
-  std::vector<PlanAssignment> parts_;  // plans of parts of the space
+  NetworkOptions best_look_;             // of the best plan that fits
+  bool nothing_there_ = false;           // the last round had no solution
+  std::optional<std::int64_t> uniform_;  // found by OverlapSearch
+  NetworkOptions network_;               // of the best plan
+  std::vector<PlanAssignment> parts_;    // plans of parts of the space
 };
 
 }  // namespace

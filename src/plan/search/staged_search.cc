@@ -1,10 +1,10 @@
 #include "plan/search/staged_search.h"
 
 #include "base/try.h"
-#include "plan/search/network_search.h"
 #include "plan/problem/constraints/recipe_layouts.h"
-#include "plan/search/solve_plan.h"
 #include "plan/problem/stop.h"
+#include "plan/search/network_search.h"
+#include "plan/search/solve_plan.h"
 
 #include <algorithm>
 #include <bit>
@@ -75,7 +75,8 @@ Result<std::vector<Stage>> stages_for(const DeviceMesh& mesh,
     if (space.joined_dims == 0) return std::vector<Stage>{{kNamed}};
     return std::vector<Stage>{{space, 0.4, 0.6}, {kNamed, kSetUpBy, 1}};
   }
-  if (dims == 2) return std::vector<Stage>{{kOneRun, 0.3, 0.35, 0.04}, {kNamed}};
+  if (dims == 2)
+    return std::vector<Stage>{{kOneRun, 0.3, 0.35, 0.04}, {kNamed}};
   std::vector<Stage> stages{{last_dim_apart(mesh), 0.4, 0.55},
                             {kOneRun, 0.5, 0.6, 0, true}};
   if (dims == 3) {
@@ -286,7 +287,7 @@ class StagedSearch {
     }
     if (!next.space.is_named() && status == PlanStatus::kInfeasible) {
       status = PlanStatus::kUnknown;
-      next.solution.clash.clear();
+      next.solution.conflict.clear();
     }
     if (!next.space.is_named() && !next.solution.assignment) {
       next.solution.lower_bound = 0;

@@ -165,10 +165,10 @@ Result<solver::Problem> scaled(const PlanProblem& problem,
 class TieBreaker {
  public:
   TieBreaker(const PlanProblem& problem,
-             const std::vector<std::int64_t>& hidden_prices,
+             const std::vector<std::int64_t>& overlap_multipliers,
              const solver::SolveOptions& how, PlanSolution& solution)
       : problem_(problem),
-        hidden_prices_(hidden_prices),
+        overlap_multipliers_(overlap_multipliers),
         how_(how),
         solution_(solution),
         like_(like_parameters(problem)) {}
@@ -176,8 +176,8 @@ class TieBreaker {
   // Replaces the plan by one with small inputs and results. Returns false if
   // the solver finds none.
   bool make_small() {
-    Result<PlanNetwork> network =
-        PlanNetwork::create(problem_, {.hidden_prices = hidden_prices_});
+    Result<PlanNetwork> network = PlanNetwork::create(
+        problem_, {.overlap_multipliers = overlap_multipliers_});
     if (!network) return false;
     network_.emplace(*std::move(network));
     Preferences small(problem_);
@@ -189,13 +189,13 @@ class TieBreaker {
     make_small();
     if (!network_) return;
     if (unlike().empty()) return;
-    Preferences alike(problem_);
-    alike.prefer_small();
-    for (const auto& group : like_) prefer_majority(group, alike);
-    take(solve(alike));
+    Preferences uniform(problem_);
+    uniform.prefer_small();
+    for (const auto& group : like_) prefer_majority(group, uniform);
+    take(solve(uniform));
     const auto left = unlike();
     if (left.empty()) return;
-    price_alike(left);
+    price_uniform(left);
   }
 
  private:
@@ -214,9 +214,9 @@ class TieBreaker {
 
   void prefer_majority(const std::vector<PlanVariableId>& group,
                        Preferences& preferences) const {
-    const std::uint32_t wanted = majority(group);
+    const std::uint32_t required = majority(group);
     for (const PlanVariableId variable : group) {
-      preferences.prefer(variable, wanted);
+      preferences.prefer(variable, required);
     }
   }
 
@@ -270,14 +270,14 @@ class TieBreaker {
     return true;
   }
 
-  void price_alike(
+  void price_uniform(
       const std::vector<const std::vector<PlanVariableId>*>& groups) {
     Preferences forced(problem_);
     forced.prefer_small();
     for (const auto* group : groups) {
-      const std::uint32_t wanted = majority(*group);
+      const std::uint32_t required = majority(*group);
       for (const PlanVariableId variable : *group) {
-        forced.forbid_others(variable, wanted);
+        forced.forbid_others(variable, required);
       }
     }
     std::optional<Found> found = solve(forced);
@@ -285,11 +285,11 @@ class TieBreaker {
     const std::int64_t more =
         found->evaluation.objective - solution_.evaluation.objective;
     take(std::move(found));
-    if (more > 0) solution_.alike_costs_more = more;
+    if (more > 0) solution_.uniform_costs_more = more;
   }
 
   const PlanProblem& problem_;
-  const std::vector<std::int64_t>& hidden_prices_;
+  const std::vector<std::int64_t>& overlap_multipliers_;
   const solver::SolveOptions& how_;
   PlanSolution& solution_;
   std::vector<std::vector<PlanVariableId>> like_;
@@ -324,7 +324,7 @@ std::vector<std::vector<PlanVariableId>> like_parameters(
   return out;
 }
 
-bool lies_alike(const PlanProblem& problem, const PlanAssignment& plan) {
+bool is_uniform(const PlanProblem& problem, const PlanAssignment& plan) {
   const auto groups = like_parameters(problem);
   return std::all_of(groups.begin(), groups.end(), [&](const auto& group) {
     return std::all_of(group.begin(), group.end(), [&](PlanVariableId v) {
@@ -334,9 +334,9 @@ bool lies_alike(const PlanProblem& problem, const PlanAssignment& plan) {
 }
 
 void break_ties(const PlanProblem& problem,
-                const std::vector<std::int64_t>& hidden_prices,
+                const std::vector<std::int64_t>& overlap_multipliers,
                 const solver::SolveOptions& how, PlanSolution& solution) {
-  TieBreaker(problem, hidden_prices, how, solution).run();
+  TieBreaker(problem, overlap_multipliers, how, solution).run();
 }
 
 std::optional<PlanAssignment> small_assignment(const PlanProblem& problem,

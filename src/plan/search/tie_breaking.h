@@ -2,8 +2,8 @@
 // moves, then the same layouts for equal layers.
 #pragma once
 
-#include "plan/problem/plan_problem.h"
 #include "plan/evaluate/plan_solution.h"
+#include "plan/problem/plan_problem.h"
 
 #include <shardprop/solver/solve.h>
 
@@ -20,19 +20,19 @@ std::vector<std::vector<PlanVariableId>> like_parameters(
     const PlanProblem& problem);
 
 // Returns whether all parameters of each group have the same choice.
-bool lies_alike(const PlanProblem& problem, const PlanAssignment& plan);
+bool is_uniform(const PlanProblem& problem, const PlanAssignment& plan);
 
 // Replaces the assignment by one that costs no more, if the solver finds one.
 // Solves the problem again, with costs first and preferences second, under
 // `how` each time. Overlapped time has the given multipliers
-// (NetworkOptions::hidden_prices).
+// (NetworkOptions::overlap_multipliers).
 //
 // If parameters of equal layers still have different layouts, it sets
-// solution.alike_costs_more. This is the added cost of the best plan in which
+// solution.uniform_costs_more. This is the added cost of the best plan in which
 // they have the same layouts, if the solver found one. Precondition: there is
 // an assignment.
 void break_ties(const PlanProblem& problem,
-                const std::vector<std::int64_t>& hidden_prices,
+                const std::vector<std::int64_t>& overlap_multipliers,
                 const solver::SolveOptions& how, PlanSolution& solution);
 
 // Returns an assignment that fits the memory limit and costs no more than the

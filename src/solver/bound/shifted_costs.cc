@@ -9,7 +9,7 @@ constexpr std::uint64_t kPasses = 5;  // over each entry
 
 }  // namespace
 
-DrainedCosts::DrainedCosts(const Core& core, const DualBound& dual,
+ShiftedCosts::ShiftedCosts(const Core& core, const DualBound& dual,
                            const std::vector<int>& met)
     : core_(core),
       most_moved_(static_cast<std::int64_t>(dual.limit() / dual.quantum())) {
@@ -21,7 +21,7 @@ DrainedCosts::DrainedCosts(const Core& core, const DualBound& dual,
   for (std::size_t i = met.size(); i-- > 0;) drain(met[i], place);
 }
 
-void DrainedCosts::take_messages(const DualBound& dual) {
+void ShiftedCosts::take_messages(const DualBound& dual) {
   const double scale = 1 / dual.quantum();
   const auto quanta = [&](double cost) {
     return static_cast<std::int64_t>(cost * scale);
@@ -66,7 +66,7 @@ void DrainedCosts::take_messages(const DualBound& dual) {
 
 // What is left at `v` goes to its edges to earlier variables in equal shares,
 // and with it all that those edges cost at least goes to the variables there.
-void DrainedCosts::drain(int v, const std::vector<int>& place) {
+void ShiftedCosts::drain(int v, const std::vector<int>& place) {
   std::vector<std::int64_t>& mine = variables_[index(v)];
   std::int64_t earlier = 0;
   for (const Arc& arc : core_.arcs(v)) {

@@ -14,19 +14,19 @@
 // moved into it.
 #pragma once
 
-#include "solver/presolve/core.h"
 #include "solver/bound/dual_bound.h"
+#include "solver/presolve/core.h"
 
 #include <cstdint>
 #include <vector>
 
 namespace shardprop::solver {
 
-class DrainedCosts {
+class ShiftedCosts {
  public:
   // At the dual's best messages; the core has no memory rows. `met`: the order
   // in which its variables are met.
-  DrainedCosts(const Core& core, const DualBound& dual,
+  ShiftedCosts(const Core& core, const DualBound& dual,
                const std::vector<int>& met);
 
   // In quanta of the dual, as everything here.

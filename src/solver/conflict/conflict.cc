@@ -191,27 +191,27 @@ class Explainer {
     options_.go_on = nullptr;  // it knows the whole problem only
   }
 
-  Clash run() {
+  Conflict run() {
     std::vector<Part> parts = explain({}, all_parts(problem_), false);
-    Clash clash;
-    clash.irreducible = !unsure_;
+    Conflict conflict;
+    conflict.irreducible = !unsure_;
     for (const Part& part : parts) {
       switch (part.kind) {
         case Part::Kind::kPin:
-          clash.pins.push_back(problem_.pins()[part.index]);
+          conflict.pins.push_back(problem_.pins()[part.index]);
           break;
         case Part::Kind::kVariable:
-          clash.variables.emplace_back(part.index);
+          conflict.variables.emplace_back(part.index);
           break;
         case Part::Kind::kEdge:
-          clash.edges.emplace_back(part.index);
+          conflict.edges.emplace_back(part.index);
           break;
         case Part::Kind::kMemory:
-          clash.memory.push_back({part.time, bytes_short(parts, part)});
+          conflict.memory.push_back({part.time, bytes_short(parts, part)});
           break;
       }
     }
-    return clash;
+    return conflict;
   }
 
  private:
@@ -270,7 +270,7 @@ class Explainer {
 
 }  // namespace
 
-Clash find_clash(const Problem& problem, const SolveOptions& options) {
+Conflict find_conflict(const Problem& problem, const SolveOptions& options) {
   return Explainer(problem, options).run();
 }
 

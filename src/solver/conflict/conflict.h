@@ -9,7 +9,7 @@ namespace shardprop::solver {
 // `problem` must be infeasible. Parts are left out in blocks (Junker's
 // QuickXplain, AAAI 2004) as long as what remains is still proven infeasible;
 // `options` gives seed, passes, deadline and cancellation.
-Clash find_clash(const Problem& problem, const SolveOptions& options);
+Conflict find_conflict(const Problem& problem, const SolveOptions& options);
 
 // solve() without the search for a clash.
 Solution solve_plainly(const Problem& problem, const SolveOptions& options);

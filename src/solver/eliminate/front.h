@@ -1,7 +1,7 @@
 // A table over the front (front_order.h) that holds only what can still be part
 // of something cheap: for each combination of the front's choices the least
 // cost of what has been eliminated, where that and the bound on the rest
-// (drained_costs.h) stay below a limit.
+// (shifted_costs.h) stay below a limit.
 //
 // Where that is more than the front may hold, the limit comes down: what is
 // found below it then is all there is below it.

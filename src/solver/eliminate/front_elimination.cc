@@ -80,7 +80,7 @@ bool is_allowed(const Core& core, const std::vector<int>& choices) {
 // What is eliminated: those choices of the core's variables that are left.
 struct Given {
   const Core& core;
-  const DrainedCosts& costs;
+  const ShiftedCosts& costs;
   const std::vector<std::vector<int>>& left;
   const std::vector<std::vector<int>>& neighbours;
   std::int64_t gap;  // in quanta, above the least of the costs
@@ -333,7 +333,7 @@ std::optional<double> FrontElimination::eliminate(
   const double quantum = state_.dual->quantum();
   const auto left = state_.dual->choices_below(target);
   const auto neighbours = neighbours_of(core);
-  const DrainedCosts costs(core, *state_.dual, order_met(neighbours, order));
+  const ShiftedCosts costs(core, *state_.dual, order_met(neighbours, order));
   state_.spent_elsewhere += costs.work();
   const std::int64_t gap =
       static_cast<std::int64_t>(target / quantum) - costs.least();

@@ -2,16 +2,16 @@
 
 #include "base/guard.h"
 #include "base/parallel.h"
-#include "solver/search/branching.h"
-#include "solver/eliminate/bucket_elimination.h"
-#include "solver/conflict/conflict.h"
 #include "solver/bound/dual_ascent.h"
-#include "solver/search/forest_search.h"
+#include "solver/bound/search_state.h"
+#include "solver/conflict/conflict.h"
+#include "solver/eliminate/bucket_elimination.h"
 #include "solver/eliminate/front_elimination.h"
 #include "solver/eliminate/late_elimination.h"
-#include "solver/search/probing.h"
 #include "solver/presolve/reduce.h"
-#include "solver/bound/search_state.h"
+#include "solver/search/branching.h"
+#include "solver/search/forest_search.h"
+#include "solver/search/probing.h"
 #include "solver/search/search_worker.h"
 
 #include <shardprop/base/error.h>
@@ -454,12 +454,12 @@ Solution solve(const Problem& problem, const SolveOptions& options) {
   }
   Solution solution = solve_plainly(problem, options);
   if (solution.status == Status::kInfeasible && options.explains) {
-    auto clash = guarded(
-        [&]() -> Result<Clash> { return find_clash(problem, options); });
-    if (clash) {
-      solution.clash = *std::move(clash);
+    auto conflict = guarded(
+        [&]() -> Result<Conflict> { return find_conflict(problem, options); });
+    if (conflict) {
+      solution.conflict = *std::move(conflict);
     } else {
-      solution.failure = std::move(clash).error();
+      solution.failure = std::move(conflict).error();
     }
     solution.seconds = std::chrono::duration<double>(
                            std::chrono::steady_clock::now() - options.start)

@@ -26,66 +26,65 @@ std::uint64_t address(const void* pointer) {
 constexpr std::size_t kMostMoves = std::size_t{1} << 25;
 
 // StatesOfValue maps the layouts of one value to their states.
-using StatesOfValue = std::unordered_map<LayoutId, StorageState>;
+using StatesOfValue = std::unordered_map<LayoutId, BufferLayout>;
 
 }  // namespace
 
-Result<std::shared_ptr<const StorageClass>> StorageClasses::of(
-    const PlanStorage& storage) {
-  auto& entry = classes_[signature(storage)];
+Result<std::shared_ptr<const BufferClass>> BufferClasses::of(
+    const PlanBuffer& buffer) {
+  auto& entry = classes_[signature(buffer)];
   if (!entry) {
-    SP_ASSIGN(StorageClass worked_out, work_out(storage));
-    entry = std::make_shared<StorageClass>(std::move(worked_out));
+    SP_ASSIGN(BufferClass worked_out, work_out(buffer));
+    entry = std::make_shared<BufferClass>(std::move(worked_out));
   }
   return entry;
 }
 
-std::vector<std::uint64_t> StorageClasses::signature(
-    const PlanStorage& storage) const {
+std::vector<std::uint64_t> BufferClasses::signature(
+    const PlanBuffer& buffer) const {
   std::vector<std::uint64_t> out;
-  const PlanVariable& maker = data_.variables[storage.maker.index()];
-  out.push_back(address(maker.choices.get()));
-  out.push_back(storage.operand << 2U | (storage.persistent ? 1U : 0U) |
-                (storage.inside_kernel ? 2U : 0U));
-  out.push_back(storage.values.size());
-  for (const ValueId value : storage.values) {
+  const PlanVariable& producer = data_.variables[buffer.producer.index()];
+  out.push_back(address(producer.choices.get()));
+  out.push_back(buffer.operand << 2U | (buffer.persistent ? 1U : 0U) |
+                (buffer.inside_kernel ? 2U : 0U));
+  out.push_back(buffer.values.size());
+  for (const ValueId value : buffer.values) {
     const PlanValue& planned = data_.values[value.index()];
     const ValueId parent = forest_.parent(value);
     out.push_back(parent.valid() ? data_.values[parent.index()].place : 0U);
     out.push_back(address(forest_.view(value)));
     out.push_back(std::uint64_t{planned.tensor} << 1U |
-                  (planned.hideable ? 1U : 0U));
+                  (planned.overlappable ? 1U : 0U));
     out.push_back(copied_to(value).size());
     for (const LayoutId id : copied_to(value)) out.push_back(id.index());
   }
-  for (const StorageUse& use : storage.uses) {
+  for (const BufferUse& use : buffer.uses) {
     const PlanVariable& user = data_.variables[use.variable.index()];
     out.push_back(address(user.choices.get()));
     out.push_back(std::uint64_t{use.operand} << 32U | use.value);
   }
-  for (const UseSegment& segment : storage.segments) {
+  for (const UseSegment& segment : buffer.segments) {
     out.push_back(segment.first << 32U | segment.count);
   }
   return out;
 }
 
-Result<StorageClass> StorageClasses::work_out(
-    const PlanStorage& storage) const {
-  StorageClass out;
-  SP_CHECK(add_states(storage, out));
-  SP_CHECK(set_moves(storage, out));
+Result<BufferClass> BufferClasses::work_out(const PlanBuffer& buffer) const {
+  BufferClass out;
+  SP_CHECK(add_states(buffer, out));
+  SP_CHECK(set_moves(buffer, out));
   return out;
 }
 
-Result<void> StorageClasses::add_states(const PlanStorage& storage,
-                                        StorageClass& out) const {
-  const std::size_t values = storage.values.size();
+Result<void> BufferClasses::add_states(const PlanBuffer& buffer,
+                                       BufferClass& out) const {
+  const std::size_t values = buffer.values.size();
   out.layouts.resize(values);
   std::vector<StatesOfValue> state_of(values);
   std::size_t states = 0;
   const auto add_state = [&](std::size_t value, LayoutId layout) {
     if (!state_of[value]
-             .emplace(layout, static_cast<StorageState>(states))
+             .emplace(layout, static_cast<BufferLayout>(states))
              .second) {
       return;
     }
@@ -93,10 +92,10 @@ Result<void> StorageClasses::add_states(const PlanStorage& storage,
     for (auto& layouts : out.layouts) layouts.resize(states);
     out.layouts[value][states - 1] = layout;
   };
-  const ChoiceSet& maker = *data_.variables[storage.maker.index()].choices;
-  for (const LayoutId id : maker.layouts[storage.operand]) add_state(0, id);
+  const ChoiceSet& producer = *data_.variables[buffer.producer.index()].choices;
+  for (const LayoutId id : producer.layouts[buffer.operand]) add_state(0, id);
   for (std::size_t v = 0; v < values; ++v) {
-    const ValueId value = storage.values[v];
+    const ValueId value = buffer.values[v];
     if (v > 0) {
       const std::size_t parent =
           data_.values[forest_.parent(value).index()].place;
@@ -109,32 +108,32 @@ Result<void> StorageClasses::add_states(const PlanStorage& storage,
         }
       }
     }
-    for (const LayoutId id : wanted_[value.index()].layouts()) {
+    for (const LayoutId id : required_[value.index()].layouts()) {
       add_state(v, id);
     }
     for (const LayoutId id : copied_to(value)) add_state(v, id);
   }
-  if (states > std::numeric_limits<StorageState>::max() ||
+  if (states > std::numeric_limits<BufferLayout>::max() ||
       states * states > kMostMoves) {
     return fail(ErrorCode::kProblemTooLarge,
-                "`" + data_.graph.value(storage.values[0]).display_name() +
+                "`" + data_.graph.value(buffer.values[0]).display_name() +
                     "` can be laid out in " + std::to_string(states) +
                     " ways, more than are planned for",
                 "pin it or what takes it, or merge mesh dims");
   }
-  for (const LayoutId id : maker.layouts[storage.operand]) {
-    out.made.push_back(state_of[0].at(id));
+  for (const LayoutId id : producer.layouts[buffer.operand]) {
+    out.produced.push_back(state_of[0].at(id));
   }
-  for (const StorageUse& use : storage.uses) {
+  for (const BufferUse& use : buffer.uses) {
     const ChoiceSet& user = *data_.variables[use.variable.index()].choices;
-    auto& wanted = out.wanted.emplace_back();
+    auto& required = out.required.emplace_back();
     for (const LayoutId id : user.layouts[use.operand]) {
-      wanted.push_back(state_of[use.value].at(id));
+      required.push_back(state_of[use.value].at(id));
     }
   }
   out.bytes.resize(states);
   for (std::size_t v = 0; v < values; ++v) {
-    const std::uint32_t tensor = data_.values[storage.values[v].index()].tensor;
+    const std::uint32_t tensor = data_.values[buffer.values[v].index()].tensor;
     for (std::size_t s = 0; s < states; ++s) {
       const LayoutId id = out.layouts[v][s];
       if (id.valid()) out.bytes[s] = data_.moves.local_bytes(tensor, id);
@@ -143,31 +142,32 @@ Result<void> StorageClasses::add_states(const PlanStorage& storage,
   return {};
 }
 
-Result<void> StorageClasses::set_moves(const PlanStorage& storage,
-                                       StorageClass& out) const {
+Result<void> BufferClasses::set_moves(const PlanBuffer& buffer,
+                                      BufferClass& out) const {
   const std::size_t n = out.num_states();
   out.moves.assign(n * n, {.nanoseconds = kUnreachable});
   // Values with the same layouts have the same moves, so only the first one is
   // priced.
   std::set<std::tuple<std::uint32_t, bool, std::vector<LayoutId>>> seen;
-  for (std::size_t v = 0; v < storage.values.size(); ++v) {
-    const PlanValue& value = data_.values[storage.values[v].index()];
+  for (std::size_t v = 0; v < buffer.values.size(); ++v) {
+    const PlanValue& value = data_.values[buffer.values[v].index()];
     const std::vector<LayoutId>& layouts = out.layouts[v];
-    if (!seen.emplace(value.tensor, value.hideable, layouts).second) continue;
+    if (!seen.emplace(value.tensor, value.overlappable, layouts).second)
+      continue;
     for (std::size_t from = 0; from < n; ++from) {
       if (!layouts[from].valid()) continue;
       SP_CHECK(data_.check_stop());
       for (std::size_t to = 0; to < n; ++to) {
         if (!layouts[to].valid()) continue;
-        StorageClass::Move& move = out.moves[from * n + to];
+        BufferClass::Move& move = out.moves[from * n + to];
         const std::int64_t transfer =
             data_.moves.nanoseconds(value.tensor, layouts[from], layouts[to]);
         if (transfer >= move.transfer()) continue;
-        StorageClass::Move found;
-        found.hidden = data_.share_that_hides(value, transfer);
+        BufferClass::Move found;
+        found.overlapped = data_.overlappable_share(value, transfer);
         found.nanoseconds = sat_add(
-            transfer - found.hidden,
-            data_.cut_nanoseconds(storage, value, layouts[from], layouts[to]));
+            transfer - found.overlapped,
+            data_.cut_nanoseconds(buffer, value, layouts[from], layouts[to]));
         found.value = static_cast<std::uint32_t>(v);
         if (found.transfer() < move.transfer()) move = found;
       }
@@ -177,13 +177,13 @@ Result<void> StorageClasses::set_moves(const PlanStorage& storage,
   return set_indirect_moves(out);
 }
 
-Result<void> StorageClasses::set_indirect_moves(StorageClass& out) const {
+Result<void> BufferClasses::set_indirect_moves(BufferClass& out) const {
   const std::size_t n = out.num_states();
   // Reachable moves do not change. `transfer` has only the direct moves.
-  std::vector<StorageClass::Move>& moves = out.moves;
+  std::vector<BufferClass::Move>& moves = out.moves;
   std::vector<std::int64_t> transfer(n * n);
   std::transform(moves.begin(), moves.end(), transfer.begin(),
-                 [](const StorageClass::Move& move) {
+                 [](const BufferClass::Move& move) {
                    return std::min(move.transfer(), kUnreachable);
                  });
   // The four lists belong to one source state. `near` are the directly
@@ -214,11 +214,11 @@ Result<void> StorageClasses::set_indirect_moves(StorageClass& out) const {
     }
     for (std::size_t i = 0; i < far.size(); ++i) {
       if (least[i] >= kUnreachable) continue;
-      const StorageClass::Move& there = moves[from * n + over[i]];
-      const StorageClass::Move& on = moves[over[i] * n + far[i]];
-      StorageClass::Move& move = moves[from * n + far[i]];
+      const BufferClass::Move& there = moves[from * n + over[i]];
+      const BufferClass::Move& on = moves[over[i] * n + far[i]];
+      BufferClass::Move& move = moves[from * n + far[i]];
       move.nanoseconds = there.nanoseconds + on.nanoseconds;
-      move.hidden = there.hidden + on.hidden;
+      move.overlapped = there.overlapped + on.overlapped;
       move.via = static_cast<std::int32_t>(over[i]);
     }
   }

@@ -1,9 +1,9 @@
-// StorageClasses computes the layouts of buffers, once for all buffers that
+// BufferClasses computes the layouts of buffers, once for all buffers that
 // have the same values, producer and users.
 #pragma once
 
-#include "plan/problem/problem_data.h"
 #include "plan/problem/build/buffer_forest.h"
+#include "plan/problem/problem_data.h"
 
 #include <cstdint>
 #include <map>
@@ -13,27 +13,27 @@
 
 namespace shardprop {
 
-class StorageClasses {
+class BufferClasses {
  public:
   // Both must outlive the object. The values and variables of `data` must be
   // complete.
-  StorageClasses(const ProblemData& data, const StorageForest& forest)
+  BufferClasses(const ProblemData& data, const BufferForest& forest)
       : data_(data),
         forest_(forest),
-        wanted_(forest.wanted_layouts(data.variables)) {}
+        required_(forest.required_layouts(data.variables)) {}
 
   // Error: kProblemTooLarge, if the buffer has too many layouts.
-  Result<std::shared_ptr<const StorageClass>> of(const PlanStorage& storage);
+  Result<std::shared_ptr<const BufferClass>> of(const PlanBuffer& buffer);
 
  private:
-  std::vector<std::uint64_t> signature(const PlanStorage& storage) const;
-  Result<StorageClass> work_out(const PlanStorage& storage) const;
-  Result<void> add_states(const PlanStorage& storage, StorageClass& out) const;
+  std::vector<std::uint64_t> signature(const PlanBuffer& buffer) const;
+  Result<BufferClass> work_out(const PlanBuffer& buffer) const;
+  Result<void> add_states(const PlanBuffer& buffer, BufferClass& out) const;
   // Error: kStopped.
-  Result<void> set_moves(const PlanStorage& storage, StorageClass& out) const;
+  Result<void> set_moves(const PlanBuffer& buffer, BufferClass& out) const;
   // Sets moves in two steps, with a layout between them, if no redistribution
   // of one value leads there. Error: kStopped.
-  Result<void> set_indirect_moves(StorageClass& out) const;
+  Result<void> set_indirect_moves(BufferClass& out) const;
 
   // Returns the layouts of the value's copies in the given choices; empty
   // without given choices.
@@ -43,9 +43,9 @@ class StorageClasses {
   }
 
   const ProblemData& data_;
-  const StorageForest& forest_;
-  std::vector<LayoutSet> wanted_;
-  std::map<std::vector<std::uint64_t>, std::shared_ptr<const StorageClass>>
+  const BufferForest& forest_;
+  std::vector<LayoutSet> required_;
+  std::map<std::vector<std::uint64_t>, std::shared_ptr<const BufferClass>>
       classes_;
 };
 

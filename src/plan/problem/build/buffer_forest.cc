@@ -7,7 +7,7 @@
 
 namespace shardprop {
 
-bool StorageForest::keeps_every_element(const Graph& graph, const Node& node) {
+bool BufferForest::keeps_every_element(const Graph& graph, const Node& node) {
   if (node.inputs.size() != 1 || node.outputs.size() != 1) return false;
   const Value& out = graph.value(node.outputs[0]);
   return out.view_of == node.inputs[0] &&
@@ -15,23 +15,23 @@ bool StorageForest::keeps_every_element(const Graph& graph, const Node& node) {
          out.meta.numel() == graph.value(node.inputs[0]).meta.numel();
 }
 
-void StorageForest::add_view(ValueId value, ValueId of,
-                             std::shared_ptr<const ChoiceSet> choices) {
+void BufferForest::add_view(ValueId value, ValueId of,
+                            std::shared_ptr<const ChoiceSet> choices) {
   links_[value.index()] = {of, root(of), std::move(choices)};
 }
 
-ValueId StorageForest::root(ValueId value) const {
+ValueId BufferForest::root(ValueId value) const {
   const ValueId root = links_[value.index()].root;
   return root.valid() ? root : value;
 }
 
-std::vector<LayoutSet> StorageForest::wanted_layouts(
+std::vector<LayoutSet> BufferForest::required_layouts(
     const std::vector<PlanVariable>& variables) const {
-  std::vector<LayoutSet> wanted(links_.size());
+  std::vector<LayoutSet> required(links_.size());
   for (const PlanVariable& variable : variables) {
     if (!variable.choices) continue;
     for (std::size_t u = 0; u < variable.uses.size(); ++u) {
-      LayoutSet& of_value = wanted[variable.uses[u].index()];
+      LayoutSet& of_value = required[variable.uses[u].index()];
       for (const LayoutId id : variable.choices->layouts[u]) of_value.add(id);
     }
   }
@@ -40,15 +40,15 @@ std::vector<LayoutSet> StorageForest::wanted_layouts(
     if (!links_[v].parent.valid()) continue;
     const ChoiceSet& view = *links_[v].view;
     for (std::size_t c = 0; c < view.size(); ++c) {
-      if (wanted[v].contains(view.layout(c, 1))) {
-        wanted[links_[v].parent.index()].add(view.layout(c, 0));
+      if (required[v].contains(view.layout(c, 1))) {
+        required[links_[v].parent.index()].add(view.layout(c, 0));
       }
     }
   }
-  return wanted;
+  return required;
 }
 
-void StorageForest::see(std::vector<std::vector<LayoutId>>& layouts) const {
+void BufferForest::see(std::vector<std::vector<LayoutId>>& layouts) const {
   // A view comes after the value that it views.
   for (std::size_t v = 0; v < links_.size(); ++v) {
     if (!links_[v].parent.valid()) continue;

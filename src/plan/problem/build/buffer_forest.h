@@ -1,4 +1,4 @@
-// StorageForest holds the views of every buffer as trees, and the layouts that
+// BufferForest holds the views of every buffer as trees, and the layouts that
 // their users read.
 #pragma once
 
@@ -31,13 +31,13 @@ class LayoutSet {
   std::vector<bool> has_;
 };
 
-// StorageForest holds the values of every buffer as a tree of views.
-class StorageForest {
+// BufferForest holds the values of every buffer as a tree of views.
+class BufferForest {
  public:
   // Returns whether a node is a view of all elements of its operand.
   static bool keeps_every_element(const Graph& graph, const Node& node);
 
-  explicit StorageForest(const Graph& graph) : links_(graph.values().size()) {}
+  explicit BufferForest(const Graph& graph) : links_(graph.values().size()) {}
 
   // Notes that `value` is a view of `of`, by one of the strategies in
   // `choices`. A view is added after the value that it views.
@@ -54,7 +54,7 @@ class StorageForest {
   // Returns, by value, the layouts in which users read it. They include the
   // layouts that users read its views in, if views can produce these. Variables
   // without choices demand none.
-  std::vector<LayoutSet> wanted_layouts(
+  std::vector<LayoutSet> required_layouts(
       const std::vector<PlanVariable>& variables) const;
   // Computes the layouts of views from those of their roots. On entry,
   // layouts[v] holds the layouts that each root v may have. On return, it also

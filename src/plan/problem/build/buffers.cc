@@ -2,10 +2,10 @@
 
 #include "base/index.h"
 #include "base/try.h"
-#include "plan/problem/problem_data.h"
 #include "graph/analysis/view_source.h"
-#include "plan/problem/stop.h"
 #include "plan/problem/build/buffer_class.h"
+#include "plan/problem/problem_data.h"
+#include "plan/problem/stop.h"
 
 #include <algorithm>
 #include <utility>
@@ -14,9 +14,9 @@ namespace shardprop {
 namespace {
 
 std::vector<UseSegment> segments_of(const Graph& graph,
-                                    const std::vector<StorageUse>& uses) {
+                                    const std::vector<BufferUse>& uses) {
   const auto end = static_cast<std::int64_t>(graph.nodes().size());
-  const auto phase_at = [&](const StorageUse& use) {
+  const auto phase_at = [&](const BufferUse& use) {
     return use.until == end
                ? -1
                : static_cast<int>(graph.nodes()[index(use.slot)].phase);
@@ -31,27 +31,27 @@ std::vector<UseSegment> segments_of(const Graph& graph,
   return segments;
 }
 
-class StorageCollector {
+class BufferCollector {
  public:
-  StorageCollector(ProblemData& data, const StorageForest& forest)
+  BufferCollector(ProblemData& data, const BufferForest& forest)
       : data_(data), graph_(data.graph), forest_(forest) {}
 
   Result<void> run() {
     for (const Value& value : graph_.values()) add_value(value);
-    for (std::size_t v = 0; v < data_.variables.size(); ++v) add_maker(v);
+    for (std::size_t v = 0; v < data_.variables.size(); ++v) add_producer(v);
     for (std::size_t v = 0; v < data_.variables.size(); ++v) add_uses(v);
-    for (PlanStorage& storage : data_.storages) finish(storage);
-    for (PlanStorage& storage : data_.storages) {
-      storage.inside_kernel = is_inside_kernel(storage);
+    for (PlanBuffer& buffer : data_.buffers) finish(buffer);
+    for (PlanBuffer& buffer : data_.buffers) {
+      buffer.inside_kernel = is_inside_kernel(buffer);
     }
     for (PlanVariable& variable : data_.variables) {
       variable.use_places.resize(variable.uses.size());
     }
-    for (const PlanStorage& storage : data_.storages) note_places(storage);
-    StorageClasses classes(data_, forest_);
-    for (PlanStorage& storage : data_.storages) {
+    for (const PlanBuffer& buffer : data_.buffers) note_places(buffer);
+    BufferClasses classes(data_, forest_);
+    for (PlanBuffer& buffer : data_.buffers) {
       SP_CHECK(data_.check_stop());
-      SP_ASSIGN(storage.kind, classes.of(storage));
+      SP_ASSIGN(buffer.kind, classes.of(buffer));
     }
     return {};
   }
@@ -62,40 +62,40 @@ class StorageCollector {
     PlanValue& planned = data_.values[value.id.index()];
     const ValueId root = forest_.root(value.id);
     if (root == value.id) {
-      planned.storage = PlanStorageId(data_.storages.size());
-      data_.storages.emplace_back();
+      planned.buffer = PlanBufferId(data_.buffers.size());
+      data_.buffers.emplace_back();
     } else {
-      planned.storage = data_.values[root.index()].storage;
+      planned.buffer = data_.values[root.index()].buffer;
     }
-    PlanStorage& storage = data_.storages[planned.storage.index()];
-    planned.place = static_cast<std::uint32_t>(storage.values.size());
-    storage.values.push_back(value.id);
+    PlanBuffer& buffer = data_.buffers[planned.buffer.index()];
+    planned.place = static_cast<std::uint32_t>(buffer.values.size());
+    buffer.values.push_back(value.id);
   }
 
-  PlanStorage& storage_of(ValueId value) {
-    return data_.storages[data_.values[value.index()].storage.index()];
+  PlanBuffer& buffer_of(ValueId value) {
+    return data_.buffers[data_.values[value.index()].buffer.index()];
   }
 
-  void add_maker(std::size_t v) {
+  void add_producer(std::size_t v) {
     const PlanVariable& variable = data_.variables[v];
     for (std::size_t o = 0; o < variable.makes.size(); ++o) {
-      PlanStorage& storage = storage_of(variable.makes[o]);
-      storage.maker = PlanVariableId(v);
-      storage.operand = static_cast<std::uint32_t>(variable.uses.size() + o);
-      storage.persistent = variable.kind == PlanVariable::Kind::kInput;
-      storage.made_at =
-          storage.persistent ? 0 : static_cast<std::int64_t>(variable.index);
+      PlanBuffer& buffer = buffer_of(variable.makes[o]);
+      buffer.producer = PlanVariableId(v);
+      buffer.operand = static_cast<std::uint32_t>(variable.uses.size() + o);
+      buffer.persistent = variable.kind == PlanVariable::Kind::kInput;
+      buffer.produced_at =
+          buffer.persistent ? 0 : static_cast<std::int64_t>(variable.index);
       if (variable.kind == PlanVariable::Kind::kOperator) {
-        storage.shows = shown_by(graph_.node(NodeId(variable.index)), o);
+        buffer.view_of_use = viewed_by(graph_.node(NodeId(variable.index)), o);
       }
     }
   }
 
-  std::optional<std::uint32_t> shown_by(const Node& node,
-                                        std::size_t output) const {
+  std::optional<std::uint32_t> viewed_by(const Node& node,
+                                         std::size_t output) const {
     const OpStrategy& op = data_.choices_of_node[node.id.index()]->op;
     if (!runs_as_view(*op.space)) return std::nullopt;
-    return shown_operand(graph_, node, output);
+    return viewed_operand(graph_, node, output);
   }
 
   void add_uses(std::size_t v) {
@@ -103,25 +103,24 @@ class StorageCollector {
     const bool at_node = variable.kind == PlanVariable::Kind::kOperator;
     for (std::size_t u = 0; u < variable.uses.size(); ++u) {
       const ValueId value = variable.uses[u];
-      StorageUse use;
+      BufferUse use;
       use.variable = PlanVariableId(v);
       use.operand = static_cast<std::uint32_t>(u);
       use.value = data_.values[value.index()].place;
       // An output is read after all other uses; see finish().
       use.slot = at_node ? static_cast<std::int64_t>(variable.index) : kAtEnd;
       use.until = use.slot;
-      storage_of(value).uses.push_back(use);
+      buffer_of(value).uses.push_back(use);
     }
   }
 
-  void finish(PlanStorage& storage) const {
-    std::stable_sort(storage.uses.begin(), storage.uses.end(),
-                     [](const StorageUse& a, const StorageUse& b) {
-                       return a.slot < b.slot;
-                     });
+  void finish(PlanBuffer& buffer) const {
+    std::stable_sort(
+        buffer.uses.begin(), buffer.uses.end(),
+        [](const BufferUse& a, const BufferUse& b) { return a.slot < b.slot; });
     const auto end = static_cast<std::int64_t>(graph_.nodes().size());
-    std::int64_t last = storage.persistent ? -1 : storage.made_at;
-    for (StorageUse& use : storage.uses) {
+    std::int64_t last = buffer.persistent ? -1 : buffer.produced_at;
+    for (BufferUse& use : buffer.uses) {
       if (use.slot != kAtEnd) {
         last = use.slot;
         continue;
@@ -129,19 +128,19 @@ class StorageCollector {
       use.slot = last + 1;
       use.until = end;
     }
-    storage.segments = segments_of(graph_, storage.uses);
+    buffer.segments = segments_of(graph_, buffer.uses);
   }
 
-  bool is_inside_kernel(const PlanStorage& storage) const {
-    const Value& value = graph_.value(storage.values[0]);
+  bool is_inside_kernel(const PlanBuffer& buffer) const {
+    const Value& value = graph_.value(buffer.values[0]);
     return data_.fusion && !value.is_input() &&
            data_.fusion->group(value.producer) != FusionGroups::kAlone &&
            data_.fusion->stays_inside(value.id);
   }
 
-  void note_places(const PlanStorage& storage) {
-    for (std::size_t u = 0; u < storage.uses.size(); ++u) {
-      const StorageUse& use = storage.uses[u];
+  void note_places(const PlanBuffer& buffer) {
+    for (std::size_t u = 0; u < buffer.uses.size(); ++u) {
+      const BufferUse& use = buffer.uses[u];
       data_.variables[use.variable.index()].use_places[use.operand] =
           static_cast<std::uint32_t>(u);
     }
@@ -151,14 +150,13 @@ class StorageCollector {
 
   ProblemData& data_;
   const Graph& graph_;
-  const StorageForest& forest_;
+  const BufferForest& forest_;
 };
 
 }  // namespace
 
-Result<void> build_storages(ProblemData& data,
-                            const StorageForest& forest) {
-  return StorageCollector(data, forest).run();
+Result<void> build_buffers(ProblemData& data, const BufferForest& forest) {
+  return BufferCollector(data, forest).run();
 }
 
 }  // namespace shardprop

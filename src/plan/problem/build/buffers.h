@@ -1,9 +1,9 @@
-// build_storages() groups the values that alias one buffer. For each buffer it
+// build_buffers() groups the values that alias one buffer. For each buffer it
 // lists the layouts that the users read and the layouts between them.
 #pragma once
 
-#include "plan/problem/problem_data.h"
 #include "plan/problem/build/buffer_forest.h"
+#include "plan/problem/problem_data.h"
 
 #include <cstdint>
 
@@ -13,9 +13,9 @@ namespace shardprop {
 // cached in other layouts, or be produced anew.
 inline constexpr std::int64_t kLongPause = 128;
 
-// Fills values[].storage, values[].place and storages of a problem whose
+// Fills values[].buffer, values[].place and buffers of a problem whose
 // variables are complete and whose values have their tensors. Errors:
 // kProblemTooLarge, kStopped.
-Result<void> build_storages(ProblemData& data, const StorageForest& forest);
+Result<void> build_buffers(ProblemData& data, const BufferForest& forest);
 
 }  // namespace shardprop

@@ -1,17 +1,17 @@
 #include "base/guard.h"
 #include "base/try.h"
+#include "graph/analysis/in_place.h"
+#include "plan/problem/build/buffers.h"
+#include "plan/problem/build/transfer_tensors.h"
 #include "plan/problem/choices/choice_subsets.h"
 #include "plan/problem/choices/given_choices.h"
-#include "plan/problem/layout_relations.h"
-#include "plan/problem/build/transfer_tensors.h"
 #include "plan/problem/choices/operator_choices.h"
-#include "graph/analysis/in_place.h"
-#include "plan/problem/constraints/pinned_choices.h"
-#include "plan/problem/problem_data.h"
-#include "plan/problem/constraints/recipe_layouts.h"
-#include "plan/problem/stop.h"
-#include "plan/problem/build/buffers.h"
 #include "plan/problem/choices/trained_parameter.h"
+#include "plan/problem/constraints/pinned_choices.h"
+#include "plan/problem/constraints/recipe_layouts.h"
+#include "plan/problem/layout_relations.h"
+#include "plan/problem/problem_data.h"
+#include "plan/problem/stop.h"
 
 #include <algorithm>
 #include <map>
@@ -91,7 +91,7 @@ class PlanProblemBuilder {
     }
     SP_CHECK(choose_input_layouts());
     add_outputs();
-    SP_CHECK(build_storages(data_, forest_));
+    SP_CHECK(build_buffers(data_, forest_));
     if (const auto& refusal = data_.moves.refusal()) return fail(*refusal);
     return {};
   }
@@ -185,7 +185,7 @@ class PlanProblemBuilder {
   // be overwritten is not copied first, and fused nodes share a kernel.
   std::shared_ptr<const ChoiceSet> priced(const Node& node,
                                           const OperatorChoices& found,
-                                          const Overwriting& overwriting) {
+                                          const InPlace& overwriting) {
     const IndexSpace& space = *found.set->op.space;
     if (data_.fusion && !space.is_free &&
         data_.fusion->group(node.id) != FusionGroups::kAlone) {
@@ -199,17 +199,17 @@ class PlanProblemBuilder {
 
   Result<void> add_operators() {
     data_.of_node.resize(graph_.nodes().size());
-    const Overwriting overwriting(graph_);
-    const std::vector<bool> taken = taken_values();
+    const InPlace overwriting(graph_);
+    const std::vector<bool> read = read_values();
     for (const Node& node : graph_.nodes()) {
       const OperatorChoices* found = found_[node.id.index()];
       if (found == nullptr) continue;
       SP_CHECK(data_.check_stop());
       auto set = pinned_->that_make(node, priced(node, *found, overwriting));
       // A view that is pinned, or that nothing reads, chooses its own layout.
-      const bool is_view = StorageForest::keeps_every_element(graph_, node) &&
-                           pinned_->made(node.outputs[0]) == nullptr &&
-                           taken[node.outputs[0].index()];
+      const bool is_view = BufferForest::keeps_every_element(graph_, node) &&
+                           pinned_->produced(node.outputs[0]) == nullptr &&
+                           read[node.outputs[0].index()];
       if (given_ != nullptr && !is_view) {
         SP_ASSIGN(set, strategies_->of(node, *set, located(node)));
       } else if (!is_view) {
@@ -235,15 +235,15 @@ class PlanProblemBuilder {
   }
 
   // Returns, by value, whether an operator reads it or it is an output.
-  std::vector<bool> taken_values() const {
-    std::vector<bool> taken;
+  std::vector<bool> read_values() const {
+    std::vector<bool> read;
     for (const Value& value : graph_.values()) {
-      taken.push_back(!value.consumers.empty());
+      read.push_back(!value.consumers.empty());
     }
     for (const GraphOutput& output : graph_.outputs()) {
-      taken[output.value.index()] = true;
+      read[output.value.index()] = true;
     }
-    return taken;
+    return read;
   }
 
   // Returns whether the node may have all layouts of the named space. This
@@ -251,7 +251,7 @@ class PlanProblemBuilder {
   // recipe, unless the recipe is built on joined mesh dims.
   bool is_pinned(const Node& node) const {
     return (data_.options.recipe && data_.set_up.space.joined_dims == 0) ||
-           pinned_->makes_pinned(node);
+           pinned_->produces_pinned(node);
   }
 
   static std::string located(const Node& node) {
@@ -327,16 +327,16 @@ class PlanProblemBuilder {
   Result<void> choose_input_layouts() {
     const LayoutId replicated =
         data_.layouts.intern(Layout::replicated(data_.mesh.ndim()));
-    const std::vector<LayoutSet> wanted =
-        forest_.wanted_layouts(data_.variables);
+    const std::vector<LayoutSet> required =
+        forest_.required_layouts(data_.variables);
     for (PlanVariable& variable : data_.variables) {
       if (variable.kind != PlanVariable::Kind::kInput) continue;
       const Value& value = graph_.value(variable.makes[0]);
       std::vector<LayoutId> layouts{replicated};
-      if (const PinnedLayout* pin = pinned_->made(value.id)) {
+      if (const PinnedLayout* pin = pinned_->produced(value.id)) {
         layouts = {data_.layouts.intern(pin->layout)};
       } else {
-        add_whole_layouts(wanted[value.id.index()].layouts(), layouts);
+        add_whole_layouts(required[value.id.index()].layouts(), layouts);
         add_recipe_layouts(graph_.inputs()[variable.index], layouts);
       }
       if (given_ != nullptr) {
@@ -379,21 +379,21 @@ class PlanProblemBuilder {
   void add_outputs() {
     const LayoutId replicated =
         data_.layouts.intern(Layout::replicated(data_.mesh.ndim()));
-    std::vector<std::vector<LayoutId>> made(graph_.values().size());
+    std::vector<std::vector<LayoutId>> produced(graph_.values().size());
     for (const PlanVariable& variable : data_.variables) {
       for (std::size_t o = 0; o < variable.makes.size(); ++o) {
-        made[variable.makes[o].index()] =
+        produced[variable.makes[o].index()] =
             variable.choices->layouts[variable.uses.size() + o];
       }
     }
-    forest_.see(made);
+    forest_.see(produced);
     for (std::size_t i = 0; i < graph_.outputs().size(); ++i) {
       const GraphOutput& output = graph_.outputs()[i];
       if (is_tie(output)) continue;
       std::vector<LayoutId> layouts;
-      const PinnedLayout* pinned = pinned_->made(output.value);
+      const PinnedLayout* pinned = pinned_->produced(output.value);
       if (pinned == nullptr) layouts.push_back(replicated);
-      add_whole_layouts(made[output.value.index()], layouts);
+      add_whole_layouts(produced[output.value.index()], layouts);
       if (pinned != nullptr) {
         // The output has its pinned layout, unless that is a partial.
         layouts.assign(1, data_.layouts.intern(pinned->layout));
@@ -412,7 +412,7 @@ class PlanProblemBuilder {
 
   ProblemData& data_;
   const Graph& graph_;
-  StorageForest forest_;
+  BufferForest forest_;
   OperatorChoiceCache choices_;
   std::vector<const OperatorChoices*> found_;  // by node
   OperatorChoiceCache pinnable_;

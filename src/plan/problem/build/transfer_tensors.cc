@@ -20,20 +20,20 @@ void mark_parameters(ProblemData& data) {
   std::vector<PlanValue>& values = data.values;
   for (const GraphInput& input : graph.inputs()) {
     if (input.kind == InputKind::kParameter) {
-      values[input.value.index()].hideable = true;
+      values[input.value.index()].overlappable = true;
     }
   }
   for (const Node& node : graph.nodes()) {
     if (carries_through(data, node) &&
-        values[node.inputs[0].index()].hideable) {
-      values[node.outputs[0].index()].hideable = true;
+        values[node.inputs[0].index()].overlappable) {
+      values[node.outputs[0].index()].overlappable = true;
     }
   }
 }
 
 // Returns whether no operator that computes reads the value, or a view or cast
 // of it.
-bool is_only_carried(const ProblemData& data, ValueId value) {
+bool is_passed_through(const ProblemData& data, ValueId value) {
   const Graph& graph = data.graph;
   std::vector<ValueId> open{value};
   while (!open.empty()) {
@@ -56,12 +56,12 @@ void mark_gradients(ProblemData& data) {
   std::vector<PlanValue>& values = data.values;
   for (const GraphOutput& output : graph.outputs()) {
     if (output.kind != OutputKind::kGradient ||
-        !is_only_carried(data, output.value)) {
+        !is_passed_through(data, output.value)) {
       continue;
     }
     ValueId at = output.value;
     while (true) {
-      values[at.index()].hideable = true;
+      values[at.index()].overlappable = true;
       const Value& value = graph.value(at);
       if (value.is_input()) break;
       const Node& node = graph.node(value.producer);
@@ -93,7 +93,7 @@ std::set<ValueId> f32_gradients(const ProblemData& data) {
     for (ValueId at = output.value;;) {
       const Value& value = graph.value(at);
       const bool on_its_way =
-          at == output.value || data.values[at.index()].hideable;
+          at == output.value || data.values[at.index()].overlappable;
       if (!on_its_way || !has_16_bits(value)) break;
       found.insert(at);
       if (value.is_input()) break;
@@ -103,8 +103,8 @@ std::set<ValueId> f32_gradients(const ProblemData& data) {
     }
   }
   std::erase_if(found, [&](ValueId value) {
-    const Storage& storage = graph.storage(graph.value(value).storage);
-    return !std::all_of(storage.values.begin(), storage.values.end(),
+    const Buffer& buffer = graph.buffer(graph.value(value).buffer);
+    return !std::all_of(buffer.values.begin(), buffer.values.end(),
                         [&](ValueId other) { return found.contains(other); });
   });
   return found;
@@ -124,7 +124,7 @@ void set_moved_tensors(ProblemData& data) {
         meta = *std::move(widened);
       }
     }
-    planned.tensor = data.moves.tensor_class(meta, planned.hideable);
+    planned.tensor = data.moves.tensor_class(meta, planned.overlappable);
   }
 }
 

@@ -33,7 +33,7 @@ std::shared_ptr<ChoiceSet> with_choices(const ChoiceSet& set,
   }
   out->costs = entries_of(set.costs, kept);
   out->compute = entries_of(set.compute, kept);
-  out->hidden = entries_of(set.hidden, kept);
+  out->overlapped = entries_of(set.overlapped, kept);
   out->reduced_late = entries_of(set.reduced_late, kept);
   out->state_layouts = entries_of(set.state_layouts, kept);
   out->op.strategies = entries_of(set.op.strategies, kept);
@@ -58,10 +58,10 @@ std::shared_ptr<ChoiceSet> without_spare_layouts(
 }
 
 std::shared_ptr<ChoiceSet> restricted(const ChoiceSet& set, std::size_t operand,
-                                      LayoutId wanted) {
+                                      LayoutId required) {
   std::vector<std::uint32_t> kept;
   for (std::uint32_t c = 0; c < set.size(); ++c) {
-    if (set.layout(c, operand) == wanted) kept.push_back(c);
+    if (set.layout(c, operand) == required) kept.push_back(c);
   }
   return with_choices(set, kept);
 }

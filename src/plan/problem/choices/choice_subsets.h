@@ -20,10 +20,10 @@ std::shared_ptr<ChoiceSet> with_choices(const ChoiceSet& set,
 std::shared_ptr<ChoiceSet> without_spare_layouts(
     std::shared_ptr<ChoiceSet> set);
 
-// Returns the choices in which the operand has the layout `wanted`. The set is
+// Returns the choices in which the operand has the layout `required`. The set is
 // empty if no choice has it.
 std::shared_ptr<ChoiceSet> restricted(const ChoiceSet& set, std::size_t operand,
-                                      LayoutId wanted);
+                                      LayoutId required);
 
 // Returns a set with one choice for each layout, which every operand then has.
 std::shared_ptr<ChoiceSet> same_layout_everywhere(

@@ -1,8 +1,8 @@
 #include "plan/problem/choices/operator_choices.h"
 
 #include "base/saturating.h"
-#include "ops/unsharded_space.h"
 #include "graph/analysis/op_application.h"
+#include "ops/unsharded_space.h"
 
 #include <shardprop/base/hash.h>
 
@@ -27,9 +27,9 @@ void drop_unfed_linearities(IndexSpace& space,
     bool takes_partials = false;
     for (std::size_t i = 0; i < linearity.inputs.size(); ++i) {
       if (!linearity.inputs[i]) continue;
-      const PartialSet taken = bit(Placement::partial(*linearity.inputs[i]));
+      const PartialSet read = bit(Placement::partial(*linearity.inputs[i]));
       takes_partials = true;
-      if ((taken & meets[i]) != 0) return false;
+      if ((read & meets[i]) != 0) return false;
     }
     return takes_partials;
   });
@@ -41,11 +41,11 @@ void drop_unfed_linearities(IndexSpace& space,
 void drop_places(IndexSpace& space, const DeviceMesh& mesh) {
   if (space.product != ProductKind::kConvolution) return;
   const auto in_the_same = [&](int f, int g) {
-    const auto alike = [&](const Operand& operand) {
+    const auto uniform = [&](const Operand& operand) {
       return operand.holds(f) == operand.holds(g);
     };
-    return std::all_of(space.inputs.begin(), space.inputs.end(), alike) &&
-           std::all_of(space.outputs.begin(), space.outputs.end(), alike);
+    return std::all_of(space.inputs.begin(), space.inputs.end(), uniform) &&
+           std::all_of(space.outputs.begin(), space.outputs.end(), uniform);
   };
   for (int f = 0; f < static_cast<int>(space.factors.size()); ++f) {
     Factor& places = space.factor(f);
@@ -163,20 +163,20 @@ OperatorChoices OperatorChoiceCache::work_out(
       op_strategies(op, std::make_shared<const IndexSpace>(*std::move(space)),
                     mesh_, layouts_, options);
   fill_layouts(*set);
-  const auto alone = [&](InputStorage storage) {
-    return [this, storage](const LocalContext& context) {
-      return compute_nanoseconds(context, topology_, storage, fusion_);
+  const auto alone = [&](InputStorage buffer) {
+    return [this, buffer](const LocalContext& context) {
+      return compute_nanoseconds(context, topology_, buffer, fusion_);
     };
   };
   set_costs(*set, alone(InputStorage::kTakenOver));
 
   OperatorChoices out;
   for (std::size_t o = 0; o < op->outputs.size(); ++o) {
-    PartialSet made = 0;
+    PartialSet produced = 0;
     for (const LayoutId id : set->layouts[set->num_uses + o]) {
-      made = static_cast<PartialSet>(made | partials_of(layouts_[id]));
+      produced = static_cast<PartialSet>(produced | partials_of(layouts_[id]));
     }
-    out.makes.push_back(made);
+    out.makes.push_back(produced);
   }
   out.set = out.keeping = set;
   if (set->op.space->writes_into != IndexSpace::kNothing) {

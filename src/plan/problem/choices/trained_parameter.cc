@@ -16,7 +16,7 @@ std::uint32_t phases_of_use(const Graph& graph, ValueId parameter) {
   bool forward = false;
   bool backward = false;
   for (const ValueId value :
-       graph.storage(graph.value(parameter).storage).values) {
+       graph.buffer(graph.value(parameter).buffer).values) {
     for (const Use& use : graph.value(value).consumers) {
       const bool is_forward = graph.node(use.node).phase == Phase::kForward;
       (is_forward ? forward : backward) = true;
@@ -72,8 +72,9 @@ class TrainedParameter {
     set_->costs.push_back(data_.share_of_step(step_nanoseconds(state, own)) +
                           data_.share_of_step(data_.move_nanoseconds(
                               value_, layouts_[state], layouts_[own])));
-    set_->hidden.push_back(data_.share_of_step(
-        data_.hideable_nanoseconds(value_, layouts_[state], layouts_[own])));
+    set_->overlapped.push_back(
+        data_.share_of_step(data_.overlappable_nanoseconds(
+            value_, layouts_[state], layouts_[own])));
     set_->state_layouts.push_back(layouts_[state]);
     if (data_.options.accumulate > 1) {
       set_->reduced_late.push_back(reduced_late);
@@ -116,8 +117,7 @@ Result<std::shared_ptr<const ChoiceSet>> trained_parameter(
   return TrainedParameter(data, parameter, ties, layouts).choices();
 }
 
-std::uint32_t class_of_trained(const ProblemData& data,
-                               ValueId parameter) {
+std::uint32_t class_of_trained(const ProblemData& data, ValueId parameter) {
   constexpr std::uint32_t kMostPhases = 2;
   return 1 + data.values[parameter.index()].tensor * (kMostPhases + 1) +
          phases_of_use(data.graph, parameter);

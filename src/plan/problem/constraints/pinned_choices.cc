@@ -18,15 +18,16 @@ PinnedChoices::PinnedChoices(ProblemData& data, PinnedValues values)
   }
 }
 
-bool PinnedChoices::makes_pinned(const Node& node) const {
-  return std::any_of(node.outputs.begin(), node.outputs.end(),
-                     [&](ValueId output) { return made(output) != nullptr; });
+bool PinnedChoices::produces_pinned(const Node& node) const {
+  return std::any_of(
+      node.outputs.begin(), node.outputs.end(),
+      [&](ValueId output) { return produced(output) != nullptr; });
 }
 
 std::shared_ptr<const ChoiceSet> PinnedChoices::that_make(
     const Node& node, std::shared_ptr<const ChoiceSet> set) {
   for (std::size_t o = 0; o < node.outputs.size(); ++o) {
-    const PinnedLayout* pinned = made(node.outputs[o]);
+    const PinnedLayout* pinned = produced(node.outputs[o]);
     if (pinned == nullptr) continue;
     auto kept = with_layout(set, set->num_uses + o,
                             data_.layouts.intern(pinned->layout));
@@ -72,28 +73,28 @@ void PinnedChoices::see_view(const Node& view, const ChoiceSet& set) {
 
 std::shared_ptr<const ChoiceSet> PinnedChoices::with_layout(
     const std::shared_ptr<const ChoiceSet>& set, std::size_t operand,
-    LayoutId wanted) {
-  auto& kept = kept_[{set, operand, wanted}];
-  if (!kept) kept = restricted(*set, operand, wanted);
+    LayoutId required) {
+  auto& kept = kept_[{set, operand, required}];
+  if (!kept) kept = restricted(*set, operand, required);
   return kept;
 }
 
 Error PinnedChoices::no_strategy(const Node& node, std::size_t output,
                                  const ChoiceSet& set,
-                                 const PinnedLayout& wanted) const {
-  std::string made;
+                                 const PinnedLayout& required) const {
+  std::string produced;
   // Unit: layouts in the note.
   constexpr std::size_t kMostListed = 8;
   const auto& layouts = set.layouts[set.num_uses + output];
   for (std::size_t i = 0; i < std::min(layouts.size(), kMostListed); ++i) {
-    made += (i == 0 ? "" : "  ") + to_string(data_.layouts[layouts[i]]);
+    produced += (i == 0 ? "" : "  ") + to_string(data_.layouts[layouts[i]]);
   }
-  if (layouts.size() > kMostListed) made += "  ...";
+  if (layouts.size() > kMostListed) produced += "  ...";
   return Error{ErrorCode::kPinNoStrategy,
                "no strategy of `" + node.op_name() + "` makes `" + node.name +
-                   "` as " + to_string(wanted.layout),
-               "--pin '" + to_string(data_.options.pins[wanted.pin]) + "'",
-               {"it can be made as " + made},
+                   "` as " + to_string(required.layout),
+               "--pin '" + to_string(data_.options.pins[required.pin]) + "'",
+               {"it can be made as " + produced},
                "pin it to one of these, or pin what takes it instead"};
 }
 

@@ -19,8 +19,10 @@ class PinnedChoices {
   // `data` must outlive the object.
   PinnedChoices(ProblemData& data, PinnedValues values);
 
-  const PinnedLayout* made(ValueId value) const { return values_.made(value); }
-  bool makes_pinned(const Node& node) const;
+  const PinnedLayout* produced(ValueId value) const {
+    return values_.produced(value);
+  }
+  bool produces_pinned(const Node& node) const;
 
   // Returns the choices that produce the results of `node` in their pinned
   // layouts. A pin that no strategy satisfies is passed over.
@@ -40,9 +42,9 @@ class PinnedChoices {
  private:
   std::shared_ptr<const ChoiceSet> with_layout(
       const std::shared_ptr<const ChoiceSet>& set, std::size_t operand,
-      LayoutId wanted);
+      LayoutId required);
   Error no_strategy(const Node& node, std::size_t output, const ChoiceSet& set,
-                    const PinnedLayout& wanted) const;
+                    const PinnedLayout& required) const;
 
   // Use is the layout in which an input, or a view of one, must be read.
   struct Use {

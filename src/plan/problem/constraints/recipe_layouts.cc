@@ -224,11 +224,11 @@ namespace {
 // Returns the choices in which an input and its optimizer's state have this
 // layout.
 std::vector<std::uint32_t> choices_stored_as(const ChoiceSet& set,
-                                             LayoutId wanted) {
+                                             LayoutId required) {
   std::vector<std::uint32_t> kept;
   for (std::uint32_t c = 0; c < set.size(); ++c) {
-    if (set.layout(c, set.num_uses) == wanted &&
-        (set.state_layouts.empty() || set.state_layouts[c] == wanted)) {
+    if (set.layout(c, set.num_uses) == required &&
+        (set.state_layouts.empty() || set.state_layouts[c] == required)) {
       kept.push_back(c);
     }
   }
