@@ -50,6 +50,7 @@
 
 namespace shardprop {
 
+// `CommunicatorOptions` are the timeout and the checks of a world.
 struct CommunicatorOptions {
   // Longest wait of a call; at most fifty years, which milliseconds::max()
   // selects.
@@ -62,6 +63,7 @@ struct CommunicatorOptions {
 // Returns the timeout, or the nearest one that clocks can represent.
 std::chrono::milliseconds within_clock(std::chrono::milliseconds timeout);
 
+// `CommunicatorStats` counts the calls of one communicator since it was made.
 struct CommunicatorStats {
   std::int64_t calls = 0;
   std::int64_t payload_bytes = 0;  // see payload_bytes() of collective_call.h

@@ -25,12 +25,14 @@
 
 namespace shardprop {
 
+// `GraphInput` is an input of the program: its value and its role.
 struct GraphInput {
   ValueId value;
   InputKind kind = InputKind::kUser;
   bool persistent = true;  // buffers: part of the saved state
 };
 
+// `GraphOutput` is an output of the program: its value and its role.
 struct GraphOutput {
   ValueId value;
   OutputKind kind = OutputKind::kUser;

@@ -137,6 +137,7 @@ struct TopologyField {
   Figure Topology::* figure;
   bool may_be_zero;
 };
+// Returns the table of all figures of a Topology.
 std::span<const TopologyField> topology_fields();
 
 // Checks that every figure is finite and in its range. Error: kTopologyFigure.
@@ -146,6 +147,7 @@ Result<void> check_topology(const Topology& topology);
 const std::vector<Topology>& topology_presets();
 // Error: kTopologyUnknown, which lists the presets.
 Result<Topology> find_topology(std::string_view name);
+// Returns the default preset, `dgx-h100`.
 const Topology& default_topology();
 
 // Returns the time of a kernel that does `flops` operations and moves `bytes`

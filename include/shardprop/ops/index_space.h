@@ -38,6 +38,7 @@
 
 namespace shardprop {
 
+// `FactorKind` says whether the ranks may share a factor, and why not.
 enum class FactorKind : std::uint8_t {
   kParallel,   // each rank may compute a part of it
   kBlocked,    // every rank needs all of it
@@ -60,6 +61,7 @@ enum class ProductKind : std::uint8_t {
   kAttention,    // two matmuls, the second on the result of the first
 };
 
+// `Factor` is one dim of the iteration space.
 struct Factor {
   std::int64_t size = 1;
   char letter = '?';
@@ -77,6 +79,7 @@ struct Factor {
   friend bool operator==(const Factor&, const Factor&) = default;
 };
 
+// `Operand` lists the factors of each tensor dim of an input or output.
 struct Operand {
   std::vector<DimFactors> dims;
   // Returns whether any dim of the operand has the factor.

@@ -43,6 +43,7 @@ enum class ImplicitMoves : std::uint8_t {
   kForbidden,  // the call fails: kNoStrategy
 };
 
+// `PropagatorOptions` say how calls with implicit moves are treated.
 struct PropagatorOptions {
   ImplicitMoves moves = ImplicitMoves::kAllowed;
   // Called on the thread of the call, before the call returns.
@@ -91,7 +92,8 @@ class ShardingPropagator {
       const OpSchema& op, std::span<const Layout> inputs,
       const StrategyOptions& options = {}) const;
 
-  // Returns the strategy that the ranks run. `sharding` is an answer for a call like `op`.
+  // Returns the strategy that the ranks run. `sharding` is an answer for a call
+  // like `op`.
   Result<std::shared_ptr<const LocalStrategy>> local_strategy(
       const OpSchema& op, const OutputSharding& sharding) const;
 
