@@ -7,7 +7,6 @@
 //
 // Contract
 //   * A communicator is used by one thread at a time.
-//   * A communicator is used by one thread at a time.
 //   * start() does not wait for other ranks, with these exceptions. On MPI and
 //     NCCL the first call of a group waits for all members. On NCCL a call also
 //     waits until NCCL has accepted it, and NCCL may first connect to members.

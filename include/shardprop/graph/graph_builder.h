@@ -17,8 +17,8 @@
 // 3. An input that was written gets an update output.
 //
 // A write through a view is applied to the base (slice_scatter, select_scatter,
-// the inverse of a permutation or reshape). If there is no such inverse, the
-// write stays one operator, and the graph has a note.
+// the inverse of a permutation or reshape). A write through any other view
+// stays one operator, and the graph has a note.
 #pragma once
 
 #include <shardprop/graph/graph.h>

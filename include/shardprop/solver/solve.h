@@ -38,7 +38,7 @@ namespace shardprop::solver {
 
 // `Status` is the state of the problem when the search ends.
 enum class Status : std::uint8_t {
-  kOptimal,     // proven over all assignments
+  kOptimal,     // proven: no assignment costs less
   kFeasible,    // within `gap` of the optimum
   kInfeasible,  // proven; `clash` is the conflict
   kUnknown,     // neither an assignment nor a proof was found
