@@ -170,8 +170,8 @@ struct GroupPlace {
 //
 // Let g be the devices per node and m the stride of a mesh dim in ranks. A dim
 // of size n has min(n, g/m) ranks per node (at least 1), and spans n divided by
-// that number of nodes, rounded up. For a group over several dims the ranks, and
-// the ranks per node up to g, multiply.
+// that number of nodes, rounded up. For a group over several dims the ranks
+// multiply, and so do the ranks per node, up to g.
 class MeshPlaces {
  public:
   MeshPlaces(const Topology& topology, const DeviceMesh& mesh);
