@@ -66,9 +66,9 @@ class ShardingPropagator {
   ShardingPropagator with_library(
       std::shared_ptr<const OpLibrary> library) const;
 
-  // Propagates one layout per operand, on mesh(). The outputs of `op` are
-  // inferred unless they are filled in; if the library cannot infer them, they
-  // must be filled in. Errors:
+  // Computes how `op` runs on one layout per operand, on mesh(). The outputs of
+  // `op` are inferred unless they are filled in; if the library cannot infer
+  // them, they must be filled in. Errors:
   //
   //   * kNoStrategy: no row; a written tensor cannot keep its layout; or inputs
   //     must move and moves are forbidden;
@@ -79,7 +79,7 @@ class ShardingPropagator {
   //     operand cannot be redistributed.
   Result<OutputSharding> propagate(const OpSchema& op,
                                    std::span<const Layout> inputs) const;
-  // Propagates specs. Additional errors: kRedistributeMeshes (a spec is not on
+  // Computes the same for specs. Additional errors: kRedistributeMeshes (a spec is not on
   // mesh()), kShapeMismatch (a spec is not the operand's).
   Result<OutputSharding> propagate(const OpSchema& op,
                                    std::span<const TensorSpec> inputs) const;

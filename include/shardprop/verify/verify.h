@@ -126,12 +126,11 @@ struct RankFindings {
 RankFindings verify_rank(const SpmdProgram& program, const Expected& expected,
                          Communicator& communicator);
 
-// Combines the findings of all ranks; `ok` is false if there is a mismatch or
+// Returns the report of all ranks; `ok` is false if there is a mismatch or
 // another finding.
 VerifyReport verify_report(const SpmdProgram& program,
                            const std::vector<RankFindings>& ranks);
-// Combines the findings and compares memory with the plan's prediction per
-// rank.
+// Returns the report, and compares memory with the plan's prediction per rank.
 VerifyReport verify_report(const SpmdProgram& program,
                            const std::vector<RankFindings>& ranks,
                            const Plan& plan);
