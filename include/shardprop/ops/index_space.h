@@ -155,7 +155,7 @@ struct IndexSpace {
   static constexpr int kNothing = -1;
   int writes_into = kNothing;
   // The inputs whose elements this call does not read, because of its mode or
-  // because the tensor is empty. They keep their layout.
+  // because another operand is empty. They keep their layout.
   std::vector<std::size_t> unread;
   // True if it neither moves data nor launches a kernel (a view).
   bool is_free = false;

@@ -79,8 +79,8 @@ class ShardingPropagator {
   //     operand cannot be redistributed.
   Result<OutputSharding> propagate(const OpSchema& op,
                                    std::span<const Layout> inputs) const;
-  // Computes the same for specs. Additional errors: kRedistributeMeshes (a spec is not on
-  // mesh()), kShapeMismatch (a spec is not the operand's).
+  // Computes the same for specs. Additional errors: kRedistributeMeshes (a spec
+  // is not on mesh()), kShapeMismatch (a spec is not the operand's).
   Result<OutputSharding> propagate(const OpSchema& op,
                                    std::span<const TensorSpec> inputs) const;
 
