@@ -76,8 +76,7 @@ struct CachingPropagator::Body {
   mutable ReaderSlots slots;
   std::atomic<std::uint64_t> generation{0};
 
-  // guards the members below, and writes to the members above
-  mutable std::mutex mutex;
+  mutable std::mutex mutex;  // for members below and writes to those above
   ShardingPropagator propagator;
   std::unordered_map<CallKey, std::shared_ptr<Flight>, CallKeyHash> flights;
   std::uint64_t misses = 0;

@@ -169,8 +169,7 @@ class LayoutGraphs {
  private:
   struct Entry {
     int asked = 0;
-    // limit on layouts of the largest build that was tried
-    std::size_t tried = 0;
+    std::size_t tried = 0;  // largest limit on layouts tried so far
     std::shared_ptr<const LayoutGraph> graph;
   };
   // The number of shard placements, then the bits of every partial.

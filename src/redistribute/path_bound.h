@@ -38,7 +38,7 @@ constexpr std::int64_t nanoseconds_of(Label label) { return label / 64; }
 // exact.
 class PathBound {
  public:
-  // There is no bound with strided shards, because a collective may change the
+  // The bound is 0 with strided shards, because a collective may change the
   // canonical form of others. There is none for tensors without elements
   // either, because moving them is free.
   PathBound(const SearchProblem& problem, const State& target);

@@ -111,8 +111,7 @@ void Reach::extend(std::int64_t nanoseconds) {
 }
 
 void Reach::settle() {
-  // once all layouts are reached, no label is larger
-  Label largest = kUnreached;
+  Label largest = kUnreached;  // of all labels, once all are reached
   while (!queue_.empty()) {
     std::pop_heap(queue_.begin(), queue_.end(), std::greater<>());
     const Waiting next = queue_.back();

@@ -25,7 +25,7 @@ namespace {
 
 // State is the placement of a value on one mesh dim: R, S(dim) or P(op).
 using State = Placement;
-// one State per mesh dim
+// States has one State per mesh dim.
 using States = InlineVector<State, 5>;
 
 struct LocalValue {

@@ -8,9 +8,9 @@ namespace shardprop {
 
 // Returns the class of the dtype that is multiplied. It is the dtype of the
 // first operand, which is a multiplied tensor or a bias of the same dtype, but
-// not a statistic or the result. Convolutions of f32 run in TF32, because PyTorch
-// allows it to cuDNN by default (torch.backends.cudnn.allow_tf32). Other
-// matmuls do not.
+// not a statistic or the result. Convolutions of f32 run in TF32, because
+// PyTorch allows it to cuDNN by default (torch.backends.cudnn.allow_tf32).
+// Other matmuls do not.
 MathClass math_class(const OpSchema& op, ProductKind product);
 // Returns the flops for which the device is busy with matmuls, and their extra
 // bytes. If the index space defines rows, columns and a summed factor (einsums,
