@@ -157,7 +157,7 @@ class Reach {
   MovePricer pricer_;
   std::uint32_t source_;
   Label any_collective_ = 0;  // least cost of a collective
-  Label back_ = 0;  // least cost to return to mesh order
+  Label back_ = 0;            // least cost to return to mesh order
   std::int64_t limit_ = -1;
   Label most_ = 0;
   std::vector<Label> labels_;

@@ -22,7 +22,7 @@ constexpr std::size_t kMostForms = std::size_t{1} << 20;
 // Standing is the part of a layout that every move into it reads.
 struct Standing {
   Label label = kUnreached;  // label of the best path from the source so far
-  Label ahead = kUnknown;  // lower bound of the rest of the path
+  Label ahead = kUnknown;    // lower bound of the rest of the path
   static constexpr Label kUnknown = -1;
 };
 

@@ -182,10 +182,10 @@ class Elimination {
   const StopSignal& stop_;
   std::uint64_t& work_;
   std::vector<std::size_t> choices_;             // by variable
-  std::vector<std::size_t> position_;  // in the order, by variable
+  std::vector<std::size_t> position_;            // in the order, by variable
   std::vector<std::vector<Factor<T>>> waiting_;  // by variable
   std::vector<std::vector<Factor<T>>> joined_;   // by place in the order
-  std::map<std::vector<int>, Factor<T>> made_;  // keys list scopes as places
+  std::map<std::vector<int>, Factor<T>> made_;   // keys list scopes as places
   int next_id_ = 0;
   std::atomic<bool> stopped_ = false;
 };

@@ -332,8 +332,8 @@ class Front<Cost>::Exchange {
   Groups groups_;
   std::vector<std::uint32_t> end_;     // end of each group
   std::vector<std::uint32_t> sorted_;  // entries by group
-  std::vector<int> choices_;  // of the leaving variable, in a group
-  std::vector<Cost> cost_;  // of a group's entry, by that choice
+  std::vector<int> choices_;           // of the leaving variable, in a group
+  std::vector<Cost> cost_;             // of a group's entry, by that choice
   std::vector<Cost> beside_;           // by choice of the new variable
   std::vector<Cost> least_;
 };
