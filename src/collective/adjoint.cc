@@ -83,7 +83,7 @@ Result<AsyncTensor> broadcast_adjoint(Communicator& communicator,
   }
   SP_ASSIGN(const LocalTensor out,
             communicator.allocate(grad.sizes(), grad.dtype()));
-  // A reduce-scatter in which the root's share is everything.
+  // A reduce-scatter in which the root receives everything.
   const LocalTensor none = LocalTensor::wrap(nullptr, {0}, grad.dtype());
   CollectiveCall call{.kind = CollectiveKind::kReduceScatter,
                       .op = ReduceOp::kSum,
@@ -108,7 +108,7 @@ Result<AsyncTensor> permute_tensor_adjoint(
     std::span<const std::int64_t> destinations, const Group& group) {
   std::vector<std::int64_t> back(destinations.size(), -1);
   for (std::size_t i = 0; i < destinations.size(); ++i) {
-    // The collective refuses a list that is no permutation.
+    // The collective refuses a list that is not a permutation.
     const auto to = index(destinations[i]);
     if (to < back.size()) back[to] = static_cast<std::int64_t>(i);
   }

@@ -38,11 +38,12 @@ class BlockCache : public std::enable_shared_from_this<BlockCache> {
   BlockCache(const BlockCache&) = delete;
   BlockCache& operator=(const BlockCache&) = delete;
 
-  // A block of at least so many bytes, which comes back when its last owner is
-  // gone, on any thread. Error: kOutOfMemory.
+  // Returns a block of at least this many bytes. The block returns to the cache
+  // when its last owner is gone, on any thread. Error: kOutOfMemory.
   Result<std::shared_ptr<void>> take(std::size_t bytes);
-  // Frees all blocks. Blocks that come back later are freed at once.
-  // Precondition: the functions but `free` are not called any more.
+  // Frees all blocks; a block that returns later is freed at once.
+  // Precondition: of the functions of `Source`, only `free` may be called from
+  // now on.
   void close();
 
   std::size_t cached_bytes() const;

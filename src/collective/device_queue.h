@@ -1,5 +1,6 @@
-// DeviceQueue: MemoryOps that are queued on a stream of a device, and marks by
-// which the queues of several ranks follow one another. CUDA's, or a test's.
+// `DeviceQueue` is a MemoryOps that queues its operations on a stream of a
+// device. Marks order the queues of several ranks. CUDA and a test implement
+// it.
 #pragma once
 
 #include <shardprop/collective/memory_ops.h>
@@ -15,7 +16,8 @@ class DeviceQueue : public MemoryOps {
   // and makes the device that was current before current again.
   virtual Result<void> on_device(const std::function<Result<void>()>& work) = 0;
 
-  // A place in the queue: behind all that is queued when it is made.
+  // A mark is a point in the queue: after everything that is queued when it is
+  // created.
   class Mark {
    public:
     Mark() = default;

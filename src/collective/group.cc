@@ -24,7 +24,7 @@ namespace {
 using Ranks = Group::Ranks;
 using Place = Group::Place;
 
-// A partition written down, with the place of every rank.
+// A partition stored as lists, with the place of every rank.
 struct Lists {
   std::vector<Ranks> lists;
   std::unordered_map<std::int64_t, Place> places;
@@ -94,8 +94,8 @@ struct Group::Body {
                       ranks);
   }
 
-  // Of all ranks, or where there are many of some a step apart: the same ones
-  // however the partition is held.
+  // Hashes all ranks, or evenly spaced ranks if there are more than `kHashed`.
+  // The hash is independent of the representation of the partition.
   void seal() {
     constexpr std::int64_t kHashed = 1024;
     const std::int64_t all = num_lists * size;

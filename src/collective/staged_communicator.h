@@ -1,5 +1,6 @@
-// StagedCommunicator: one rank's end of a world that sends messages; an engine
-// adds how calls start and how others are told.
+// `StagedCommunicator` is one rank's communicator in a world that sends
+// messages. An engine adds how calls start and how other ranks learn of
+// failures.
 #pragma once
 
 #include <shardprop/collective/communicator.h>

@@ -19,15 +19,15 @@
 namespace shardprop::collective {
 namespace {
 
-// Up to here the last to come does everything at once: waking others takes
-// longer.
+// Up to this many bytes, the last member to arrive runs all tasks, because
+// waking other threads takes longer.
 constexpr std::int64_t kInlineBytes = 64 << 10;
 
 // How long a wait spins before it sleeps.
 constexpr std::chrono::microseconds kSpin{30};
 
-// Tells the core that this is a spin. Not a yield: where others want the core
-// that would cost a time slice, a sleep does not.
+// Tells the core that this is a spin loop. A yield would cost a time slice if
+// other threads want the core; a sleep does not.
 void pause() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -114,7 +114,7 @@ Result<std::shared_ptr<ThreadOp>> ThreadChannel::publish(std::size_t index,
   if (failure) hub_.fail(*std::move(failure));
   if (op == nullptr) return shardprop::fail(hub_.failure());
   if (op->state.load() == ThreadOp::State::kFailed) {
-    // Other members may have run its tasks and not told the hub yet.
+    // Other members may have run its tasks without reporting to the hub yet.
     report(*op);
     return shardprop::fail(hub_.failure());
   }
@@ -218,8 +218,9 @@ void ThreadChannel::finish(Lock& lock, ThreadOp& op) {
   std::vector<MemberQueue> queues = std::move(op.queues);
   op.calls.clear();
   op.queues.clear();
-  // Owners may do anything when the last view of theirs goes; and a wait that
-  // returns finds nothing of its call held any more.
+  // Owners may run arbitrary code when their last view is released, so the
+  // mutex is unlocked. A wait that returns must also find every reference of
+  // its call released.
   lock.unlock();
   calls.clear();
   queues.clear();

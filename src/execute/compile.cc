@@ -20,7 +20,8 @@ LocalRegion region(const Layout& layout, const RankView& view,
   return local_region(layout, view.mesh, view.meta.shape(), at);
 }
 
-// What casts and scales there are (local_ops.h).
+// Checks that kernels for the casts and scales of the reduction exist
+// (local_ops.h).
 Result<void> check_arithmetic(DType dtype, const StepReduction& reduction,
                               const std::string& where) {
   const DType combined = reduction.dtype;
@@ -182,8 +183,9 @@ Result<void> compile_slice(const RedistributeStep& step, const RankView& view,
   return {};
 }
 
-// Terms of other mesh dims pass through a step as they are. Shards of other
-// dims may be written anew, where canonical layouts say the same otherwise.
+// Checks that the terms of other mesh dims do not change in a step. Shards of
+// other mesh dims may be written differently, because canonical layouts may
+// encode the same shards in another way.
 Result<void> check_untouched(const RedistributeStep& step, const RankView& view,
                              const std::string& where) {
   for (std::int32_t dim = 0; dim < view.mesh.ndim(); ++dim) {
@@ -272,7 +274,7 @@ std::optional<Interval> range_of(const DeviceMesh& mesh) {
   return range;
 }
 
-// All ranks of either mesh, ascending.
+// Returns all ranks of either mesh, in ascending order.
 Result<Group> ranks_of_both(const DeviceMesh& a, const DeviceMesh& b) {
   const auto in_a = range_of(a);
   const auto in_b = range_of(b);

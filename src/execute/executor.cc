@@ -18,8 +18,8 @@ using execute::MoveStep;
 using execute::PeerCopies;
 using execute::RegionCopy;
 
-// Bytes allocated and not yet freed; outlives the run where an engine holds on
-// to buffers.
+// Counts bytes allocated and not yet freed. It outlives the run if an engine
+// still holds buffers.
 struct Meter {
   std::atomic<std::int64_t> live{0};
   std::int64_t most = 0;
@@ -191,7 +191,8 @@ class Run {
     return out;
   }
 
-  // A buffer for the chunks of a step, and where each of them is.
+  // Allocates a buffer for the chunks of a step. Returns the chunks as slices
+  // of it.
   Result<std::vector<LocalTensor>> chunks(const MoveStep& step, DType dtype,
                                           LocalTensor& whole) {
     std::int64_t all = 0;
@@ -253,7 +254,7 @@ class Run {
     SP_CHECK(execute::run_copies(memory_, step.local, at, buffer));
     SP_ASSIGN(LocalTensor out, allocate(step.shape, at.dtype()));
     const LocalTensor flat_out = out.reshaped(Dims{out.numel()});
-    // In place where the result is not of the tensor's dtype yet.
+    // If the result must still be cast, it is written to this rank's own chunk.
     const LocalTensor result =
         casts ? call.inputs[index(step.index)] : flat_out;
     call.outputs = {result};

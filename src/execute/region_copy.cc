@@ -8,7 +8,7 @@
 namespace shardprop::execute {
 namespace {
 
-// Elements of one dim: `count` runs of `size`, at equal distances.
+// Elements of one dim: `count` equally spaced runs of `size` elements.
 struct Runs {
   std::int64_t from = 0;
   std::int64_t to = 0;
@@ -18,7 +18,8 @@ struct Runs {
   std::int64_t to_step = 0;
 };
 
-// What two lists of intervals share, in the order of `to`.
+// Returns the elements that both lists of intervals share, in the order of
+// `to`.
 std::vector<Runs> common_runs(const Intervals& from, const Intervals& to) {
   std::vector<Runs> out;
   std::int64_t to_at = 0;
@@ -90,8 +91,8 @@ void flatten(Dims& start, const Dims& strides, std::int64_t offset) {
   start = Dims{dot(start, strides) + offset};
 }
 
-// An axis and the one inside it are one where the inner one leads on to the
-// next step of the outer one.
+// Merges an axis with the next inner one if the inner axis ends at the next
+// step of the outer one.
 std::vector<CopyAxis> joined(const std::vector<CopyAxis>& axes) {
   std::vector<CopyAxis> out;
   for (const CopyAxis& axis : axes) {

@@ -1,5 +1,5 @@
-// Copies between two tensors that hold regions of the same whole tensor: which
-// boxes of one go where in the other.
+// Copies between two tensors that hold regions of the same full tensor, as a
+// list of boxes.
 //
 //   whole [8]; from holds [0,4) [4,8) in order, to holds [2,4) and [6,8)
 //   one copy: from 2 -> to 0, axes {2: step 4 -> 2} {2: step 1 -> 1}
@@ -36,9 +36,9 @@ struct RegionCopy {
 
 using RegionCopies = std::vector<RegionCopy>;
 
-// What both regions hold, from local indices of the one to local indices of
-// the other. Both sides of a message compute the same list and thereby agree
-// on its order.
+// Returns copies of the elements that both regions hold, from local indices of
+// one to local indices of the other. Both sides of a message compute the same
+// list, so they agree on its order.
 RegionCopies common_copies(const LocalRegion& from, const LocalRegion& to);
 
 std::int64_t numel(const RegionCopies& copies);

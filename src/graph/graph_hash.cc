@@ -9,8 +9,8 @@
 namespace shardprop {
 namespace {
 
-// Everything is reduced to 64-bit words of fixed meaning: std::hash is not the
-// same everywhere.
+// Hasher reduces all content to 64-bit words of fixed meaning, because
+// std::hash differs between platforms.
 class Hasher {
  public:
   void add(std::uint64_t word) { state_ = hash_mix(state_, word); }

@@ -19,8 +19,8 @@ tl::unexpected<Error> doubled(const std::string& name, const char* what) {
               std::string("two ") + what + " are named `" + name + "`");
 }
 
-// Room is for a half, a quarter, ... of what is expected, so that it doubles
-// for the last time long before the end, and ends as large as needed.
+// Reserves a half, a quarter, ... of the expected size. The list then doubles
+// for the last time long before the end and ends as large as needed.
 template <class Element>
 void append_to(std::vector<Element>& list, Element added,
                std::size_t expected) {
@@ -81,7 +81,7 @@ Result<void> NodeList::check_names(const NewNode& node) const {
   return {};
 }
 
-// What the source program does not hold gives way to what it does.
+// A generated node is renamed if the source program uses its name.
 void NodeList::make_way(const std::string& name) {
   NodeId id;
   if (const auto node = node_names_.find(name); node != node_names_.end()) {
@@ -109,7 +109,8 @@ void NodeList::make_way(const std::string& name) {
 std::string NodeList::unique_node_name(std::string_view wanted) {
   std::string name(wanted);
   if (!is_taken(name)) return name;
-  // Counted on, not from 1 again: a program may want one name very often.
+  // The suffix continues from the last one, because a program may request one
+  // name very often.
   int& suffix = last_suffix_[name];
   do {
     name = std::string(wanted) + '_' + std::to_string(++suffix);
@@ -122,8 +123,9 @@ bool NodeList::is_taken(const std::string& name) const {
          shown_names_.contains(name);
 }
 
-// A parameter may be called `t`, as a transposition is: that one is then
-// `t.node`, which no program calls a later one.
+// A parameter may have the same name as a node, such as `t` for a
+// transposition. The node is then called `t.node`, which no program uses as the
+// name of a later node.
 void NodeList::rename_as_no_input(NewNode& node) {
   const std::string own = node.name;
   if (shown_names_.contains(own)) {
@@ -245,7 +247,8 @@ void NodeList::drop_unused_generated() {
     new_value[value.id.index()] = ValueId(values.size());
     value.id = ValueId(values.size());
     value.producer = moved(value.producer, new_node);
-    // What was viewed came first, and stays: this view uses its maker's input.
+    // The viewed value comes earlier and stays, because this view reads its
+    // producer's input.
     value.view_of = moved(value.view_of, new_value);
     if (!new_storage[old_storage].valid()) {
       new_storage[old_storage] = BufferId(buffers.size());
@@ -317,7 +320,8 @@ void NodeList::mark_phases() {
     const std::size_t i = node.id.index();
     bool is_backward = !forward[i] && backward[i];
     if (!forward[i] && !backward[i]) {
-      // Leads to no output: of the phase of what it uses.
+      // The node leads to no output: it has the phase of the nodes that produce
+      // its inputs.
       is_backward =
           std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
             const NodeId producer = body_->value(id).producer;

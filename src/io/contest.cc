@@ -67,7 +67,7 @@ struct Member {
   bool needed = true;
 };
 
-// An object of these members, each once, in any order.
+// Reads an object that has each of these members once, in any order.
 bool read_members(JsonNumberReader& json, std::span<const Member> members) {
   if (!json.open_object()) return false;
   std::vector<bool> seen(members.size());

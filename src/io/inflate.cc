@@ -50,9 +50,10 @@ tl::unexpected<Error> damaged(const char* why) {
               "copy or download the file again");
 }
 
-// How much room to make at once, so that what was read is not copied again and
-// again: the size that the end of the stream tells (of its last member, in 32
-// bits), as far as programs are packed.
+// Returns the bytes to reserve at once, so that the output is not copied as it
+// grows. The last 4 bytes of the stream have the size of its last member,
+// modulo 2^32. The bound is `kMostPacked`, the highest compression ratio of
+// programs.
 std::size_t room_for(std::string_view bytes, std::int64_t limit) {
   constexpr std::size_t kTold = 4;
   constexpr std::size_t kMostPacked = 64;

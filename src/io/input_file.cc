@@ -43,7 +43,7 @@ tl::unexpected<Error> failed(const std::string& path, int number) {
   return unreadable(path, std::generic_category().message(number));
 }
 
-// What is no stream of bytes with an end.
+// Returns the kind of a path that is not a finite stream of bytes, or null.
 const char* what_else(mode_t mode) {
   if (S_ISDIR(mode)) return "it is a directory";
   if (S_ISCHR(mode) || S_ISBLK(mode)) return "it is a device";
@@ -54,7 +54,8 @@ const char* what_else(mode_t mode) {
 }  // namespace
 
 Result<InputFile> InputFile::open(const std::string& path, Deadline deadline) {
-  // Before it is opened too: opening is what some devices act on.
+  // The kind is checked before the open too, because opening a device may act
+  // on it.
   struct stat status = {};
   if (::stat(path.c_str(), &status) != 0) return failed(path, errno);
   const auto refused = [&]() -> const char* {

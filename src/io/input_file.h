@@ -1,6 +1,6 @@
-// InputFile: a file that is read once, from front to back: a plain file, a pipe
-// or a fifo. Directories, devices and sockets are refused, with what they are.
-// A pipe may say nothing for long: it is waited for until the deadline, if there
+// `InputFile` is a file that is read once, from front to back: a plain file, a
+// pipe or a fifo. Directories, devices and sockets are refused, and the error
+// names their kind. Reads wait for a silent pipe until the deadline, if there
 // is one.
 //
 //   SP_ASSIGN(InputFile file, InputFile::open(path));
@@ -22,7 +22,7 @@ using Deadline = std::optional<std::chrono::steady_clock::time_point>;
 
 class InputFile {
  public:
-  // Errors: kFileUnreadable, at the path.
+  // Errors: kFileUnreadable, located at the path.
   static Result<InputFile> open(const std::string& path,
                                 Deadline deadline = std::nullopt);
 
@@ -37,7 +37,7 @@ class InputFile {
   // kFileUnreadable, kStopped (the deadline came first).
   Result<std::size_t> read(char* into, std::size_t size);
 
-  // What was not read yet. Errors: besides, kInputTooLarge.
+  // Returns the rest of the file. Errors: as `read`, and kInputTooLarge.
   Result<std::string> read_all(std::int64_t limit);
 
  private:
@@ -53,8 +53,8 @@ class InputFile {
   Deadline deadline_;
 };
 
-// All that the file holds. Errors: kFileUnreadable, kInputTooLarge and kStopped,
-// at the path.
+// Returns the contents of the file. Errors, located at the path:
+// kFileUnreadable, kInputTooLarge, kStopped.
 Result<std::string> read_file(const std::string& path, std::int64_t limit,
                               Deadline deadline = std::nullopt);
 

@@ -13,8 +13,8 @@
 
 namespace shardprop::io {
 
-// Reads one value after the other. After the first failure every call fails;
-// error() then says what was expected where.
+// Reads one value after another. After the first failure every call fails;
+// error() reports the path and the expected value.
 class JsonNumberReader {
  public:
   explicit JsonNumberReader(std::string_view text)
@@ -31,13 +31,13 @@ class JsonNumberReader {
   // bits.
   bool read_integer(std::int64_t& value);
   bool read_string(std::string& value);
-  // Nothing but white space is left.
+  // True if only white space remains.
   bool at_end();
 
-  // What was read last is wrong. Returns false.
+  // Reports that the last value read is wrong. Returns false.
   bool fail(std::string message, std::string help = {});
   bool failed() const { return failed_; }
-  // With the path of the place, as $.problem.nodes.costs[3][0].
+  // The error has the path of the value, such as $.problem.nodes.costs[3][0].
   Error error() const;
 
  private:

@@ -1,6 +1,5 @@
-// JsonText: JSON written as it comes, without a tree. It takes the memory of
-// its text, and where that is not to be had it throws std::bad_alloc and needs
-// none to be taken apart.
+// `JsonText` writes JSON directly to a text, without a tree. If its text cannot
+// grow, it throws std::bad_alloc; its destructor allocates no memory.
 //
 //   JsonText json;
 //   json.open('{').member("name", mesh.name).member("sizes", mesh.sizes);
@@ -45,8 +44,8 @@ class JsonText {
     return *this;
   }
 
-  // A number, a text, a bool, nullptr, an optional of these (null where there
-  // is none), a list of them, or whatever the function given writes.
+  // `value` may be a number, a text, a bool, nullptr, an optional of these
+  // (null if empty), a list of these, or a function that writes the value.
   template <class T>
   JsonText& value(const T& value);
 

@@ -38,7 +38,8 @@ std::string_view layout_name(std::int64_t number) {
 
 class Reader {
  public:
-  // `carries_anything`: the operator is not interpreted, whatever it takes.
+  // `carries_anything`: the operator is not interpreted, so arguments of any
+  // type are read.
   Reader(const Values& values, const Scope& scope, const GraphBuilder& builder,
          bool carries_anything)
       : values_(values),
@@ -172,8 +173,8 @@ class Reader {
   std::size_t argument_ = 0;
 };
 
-// Where each argument of the node stands in the declaration; unknown names
-// come last, for make_op_schema to report.
+// Returns the position in the declaration of each argument of the node. Unknown
+// names come last, so that make_op_schema reports them.
 std::vector<std::size_t> declared_order(const Node& node,
                                         const FunctionSchema& function) {
   std::vector<std::size_t> place(node.inputs.size());

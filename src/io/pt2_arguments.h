@@ -21,7 +21,7 @@ struct ReadArguments {
 };
 
 // Errors: kDanglingName, kUsedBeforeMade, kHigherOrderOp, kUnknownVariant and
-// those of make_op_schema.
+// the errors of make_op_schema.
 Result<ReadArguments> read_arguments(
     const Node& node, std::shared_ptr<const FunctionSchema> function,
     const Values& values, const Scope& scope, const GraphBuilder& builder);

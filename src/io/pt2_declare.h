@@ -1,4 +1,4 @@
-// Declarations of operators that nobody declared.
+// Derives declarations of operators that the library does not know.
 #pragma once
 
 #include <shardprop/base/result.h>
@@ -33,11 +33,11 @@ std::size_t own_results(const Node& node, const WrittenArguments& written);
 std::optional<std::string_view> tensor_of_argument(const Node& node,
                                                    std::string_view name);
 
-// A custom or higher-order operator as its call shows it, with the new values of
-// what it writes as its last results:
-// "my::op.default(Tensor x, Tensor y, int n) -> (Tensor, Tensor y)".
-// Error: kUnknownOperator for names that are none, and for those of PyTorch's
-// own namespaces.
+// Returns the declaration of a custom or higher-order operator, derived from
+// its call. Its last results are the new values of the arguments that it
+// writes: "my::op.default(Tensor x, Tensor y, int n) -> (Tensor, Tensor y)".
+// Error: kUnknownOperator for malformed names, and for names in PyTorch's own
+// namespaces.
 Result<std::string> declaration_of(const Node& node,
                                    const WrittenArguments& written,
                                    const OpLibrary& library);

@@ -26,8 +26,8 @@ struct FunctionalizedCall {
   std::vector<std::string_view> written;  // names of these arguments
 };
 
-// nullopt if the operator writes through views of its operands or into lists,
-// which only the wrapper can express. Error: kHigherOrderOp.
+// Returns nullopt if the operator writes through views of its operands or into
+// lists, because only the wrapper can express that. Error: kHigherOrderOp.
 Result<std::optional<FunctionalizedCall>> wrapped_call(const Node& node);
 
 // The operator that a node wraps: "acme.accum.default"; empty if it wraps none.

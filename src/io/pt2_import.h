@@ -1,4 +1,4 @@
-// From an exported program to a graph.
+// Converts an exported program to a graph.
 #pragma once
 
 #include <shardprop/graph/graph.h>
@@ -18,7 +18,7 @@ namespace shardprop::pt2 {
 // archive's weights_config lists them.
 using StoredTensors = std::vector<std::pair<std::string, std::string>>;
 
-// Errors: those of the graph builder, and kDanglingName, kUsedBeforeMade,
+// Errors: the errors of the graph builder, and kDanglingName, kUsedBeforeMade,
 // kSignatureMismatch, kHigherOrderOp, kNoSizeHint, kResultMismatch,
 // kUnknownOperator, kUnknownVariant.
 Result<Graph> to_graph(Program program, const StoredTensors& stored,

@@ -101,7 +101,8 @@ Result<std::vector<ProgramValueId>> Lowering::run_call(
     return build_.value(target.name, target.meta, target.layout, target.buffer);
   };
   std::vector<ProgramValueId> made(targets.size());
-  // A result of the call itself, if no other has taken it yet.
+  // Returns the output of the call for a result of a step, if that output has
+  // no value yet.
   const auto result = [&](std::size_t step, std::size_t index) {
     for (std::size_t o = 0; o < call.outputs.size(); ++o) {
       const LocalRef& ref = call.outputs[o];

@@ -1,5 +1,5 @@
-// Copies: what they are made of, seen through views, redistributed step by
-// step.
+// Lowers copies: selects the source, applies its views, and redistributes it
+// step by step.
 #include "lower/lowering.h"
 
 #include "base/try.h"
@@ -14,8 +14,9 @@ std::string where_of(std::size_t copy) {
   return "copy " + std::to_string(copy);
 }
 
-// A program moves a value in its own dtype, but for reductions: what is planned
-// wider (gradients in mixed precision) sends less.
+// A program sends a value in its own dtype, except in reductions. If the plan
+// assumed a wider dtype (gradients in mixed precision), the program sends fewer
+// bytes.
 RedistributeStep as_sent(RedistributeStep step, DType dtype) {
   if (step.reduce_op || step.dtype == dtype) return step;
   const std::int64_t planned = item_size(step.dtype);
@@ -99,7 +100,8 @@ Result<ProgramValueId> Lowering::through(const ViewLink& link,
   return back;
 }
 
-// The value of which `from` is a copy, at the layout that it is moved from.
+// Returns the value that the copy redistributes: the value `at`, viewed as
+// `copy.from`, in the layout `copy.src`.
 Result<ProgramValueId> Lowering::seen_through(const PlannedCopy& copy,
                                               ProgramValueId at,
                                               std::size_t index) {

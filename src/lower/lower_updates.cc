@@ -1,5 +1,5 @@
-// The optimizer's step for one parameter, in the layout of its state, in the
-// operators of torch.optim.
+// Lowers the optimizer's step for one parameter, in the layout of its state, to
+// the operators of torch.optim.
 #include "lower/lowering.h"
 
 #include "base/try.h"
@@ -16,7 +16,7 @@ constexpr double kBeta2 = 0.999;
 constexpr double kEpsilon = 1e-8;
 constexpr double kWeightDecay = 0.01;
 
-// Pointwise operators on tensors of one shape and layout.
+// `Update` adds pointwise operators on tensors of one shape and layout.
 class Update {
  public:
   Update(ProgramBuilder& build, std::string name, const ProgramValue& like)
@@ -66,7 +66,7 @@ struct AdamW {
   ProgramValueId rate;
   ProgramValueId step;
 
-  // A moment of the parameter, which the program updates by `next`.
+  // Adds a moment of the parameter and updates it by `next`.
   template <class Next>
   ProgramValueId moment(const std::string& kind, const ProgramValue& like,
                         const Next& next) const {

@@ -1,4 +1,5 @@
-// A plan on its way to a program: what the parts of src/lower share.
+// `Lowering` is the state that the files of src/lower share while a plan
+// becomes a program.
 #pragma once
 
 #include "lower/local_calls.h"

@@ -13,7 +13,7 @@
 
 namespace shardprop::mpi {
 
-// Error: kEngine, with what MPI says of the code.
+// Error: kEngine, with MPI's text for the code.
 inline Result<void> checked(int code, std::string_view call) {
   if (code == MPI_SUCCESS) return {};
   char text[MPI_MAX_ERROR_STRING] = {};

@@ -23,7 +23,8 @@ void ControlMessage::set_text(std::string_view what) {
 void MpiControl::send(std::int64_t rank, const ControlMessage& message) {
   auto outgoing = std::make_unique<Outgoing>();
   outgoing->message = message;
-  // An error here means that the peer is gone, which is what is being said.
+  // An error here means that the peer is gone, which the message reports
+  // anyway.
   MPI_Isend(&outgoing->message, sizeof(ControlMessage), MPI_BYTE,
             static_cast<int>(rank), kTag, communicator_, &outgoing->request);
   outgoing_.push_back(std::move(outgoing));

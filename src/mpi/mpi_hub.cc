@@ -155,7 +155,7 @@ Result<MpiGroup*> MpiHub::group(const Group& group, Group::Place place,
   SP_CHECK(checked(MPI_Group_incl(all, static_cast<int>(ranks.size()),
                                   ranks.data(), &members),
                    "MPI_Group_incl"));
-  // All members have just said that they are about to make this very call.
+  // All members have just reported that they are about to make this call.
   const int tag = static_cast<int>(made->key % 32768);
   const int code =
       MPI_Comm_create_group(world_, members, tag, &made->communicator);
@@ -196,8 +196,8 @@ bool MpiHub::poll_and_ask(Waiting waiting, std::chrono::milliseconds timeout,
   waiting_.emplace(std::move(waiting));
   answers_.clear();
   bool in_time = poll(begin + timeout / 2, done);
-  // More than once: those who are asked may be waiting for others, whom they
-  // have asked by the next time.
+  // Asks repeatedly, because the members asked may wait for other ranks, which
+  // they ask in the meantime.
   for (int eighths = 5; !in_time && !failure() && eighths <= 8; ++eighths) {
     ControlMessage where;
     where.kind = ControlMessage::Kind::kWhere;
@@ -330,8 +330,8 @@ Error MpiHub::late(std::chrono::milliseconds timeout) const {
 }
 
 void MpiHub::close() {
-  // Operations under way get their time, and so do the other ranks, for which
-  // MPI_Finalize waits.
+  // Waits for pending operations, and for the other ranks, which MPI_Finalize
+  // waits for too.
   const auto deadline = Clock::now() + options_.common.timeout;
   if (!poll(deadline, [this] { return all_over(); })) return;
   MPI_Request request = MPI_REQUEST_NULL;

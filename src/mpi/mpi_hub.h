@@ -1,5 +1,5 @@
-// MpiHub is shared by a communicator and its operations: MPI itself, duplicates
-// of the parent, and sub-communicators.
+// `MpiHub` is the state that a communicator and its operations share: MPI
+// itself, duplicates of the parent communicator, and sub-communicators.
 #pragma once
 
 #include <shardprop/collective/communicator.h>
@@ -34,8 +34,9 @@ class MpiHub final : public collective::StagedHub {
   // Whether this thread may call MPI. Error: kEngine.
   Result<void> check_thread() const;
 
-  // Set up on first use, which waits for all members. Errors: the failure,
-  // kTimeout, kCollectiveMismatch (a member sets up another group).
+  // Returns the sub-communicator of a group. The first call sets it up, which
+  // waits for all members. Errors: the failure, kTimeout, kCollectiveMismatch
+  // (a member sets up another group).
   Result<MpiGroup*> group(const Group& group, Group::Place place,
                           std::chrono::milliseconds timeout);
 
@@ -58,9 +59,8 @@ class MpiHub final : public collective::StagedHub {
     std::optional<std::int64_t> call;  // its number; empty: the set-up
     bool has_asked = false;            // and there was time to answer
   };
-  // The same for all of a wait's time: late ones are asked where they are while
-  // there is time to answer. At the deadline the world fails with their
-  // answers.
+  // Polls like `poll`, and asks late members for their position while there is
+  // time to answer. At the deadline the world fails with their answers.
   bool poll_and_ask(Waiting waiting, std::chrono::milliseconds timeout,
                     const std::function<bool()>& done);
   Result<void> meet(const Group::Ranks& ranks, std::uint64_t key,

@@ -1,4 +1,4 @@
-// What MPI calls our dtypes and reductions.
+// Converts dtypes and reductions to MPI's types and operations.
 #pragma once
 
 #include <shardprop/placement/placement.h>

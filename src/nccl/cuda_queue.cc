@@ -52,8 +52,8 @@ class CurrentDevice {
   bool changed_ = false;
 };
 
-// A stream of its own, which neither waits for the legacy default stream nor
-// the other way round.
+// A separate stream. It does not wait for the legacy default stream, and that
+// stream does not wait for it.
 class CudaStream {
  public:
   CudaStream(int device, cudaStream_t stream)

@@ -1,4 +1,4 @@
-// The DeviceQueue of CUDA, and what there is to make one of.
+// Creates the DeviceQueue of CUDA.
 #pragma once
 
 #include "collective/device_queue.h"

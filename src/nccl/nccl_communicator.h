@@ -23,7 +23,8 @@ class NcclCommunicator final : public collective::StagedCommunicator<NcclHub> {
                                          CollectiveCall call) override;
 };
 
-// Of any table and device: a test's, say.
+// Creates a communicator on any function table and device queue, such as those
+// of a test.
 std::unique_ptr<Communicator> nccl_communicator_on(
     const NcclApi& api, std::unique_ptr<DeviceQueue> queue,
     std::unique_ptr<Communicator> bootstrap,

@@ -166,8 +166,9 @@ void NcclHub::hear() {
 
 void NcclHub::stop(bool tell) {
   if (tell) bootstrap_->abort(*failure());
-  // All at once: each frees memory, for which CUDA waits until no kernel runs
-  // on the GPU, and those of a communicator run until it is aborted as well.
+  // Aborts all communicators in parallel. Each abort frees memory, for which
+  // CUDA waits until no kernel runs on the GPU. The kernels of a communicator
+  // run until it is aborted too.
   {
     std::vector<std::jthread> aborts;
     for (NcclGroup* const made : in_order_) {

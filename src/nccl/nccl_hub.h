@@ -1,4 +1,4 @@
-// NcclHub: what an NCCL communicator and its operations share.
+// `NcclHub` is the state that an NCCL communicator and its operations share.
 #pragma once
 
 #include <shardprop/collective/communicator.h>
@@ -78,27 +78,27 @@ class NcclHub final : public collective::StagedHub {
   void progress() override;
   Result<void> wait(collective::StagedOp& op,
                     std::chrono::milliseconds timeout) override;
-  // Judges the code that a call of NCCL returned during an operation of a
-  // group, null while the group is set up. Errors: kEngine. If a peer is gone,
-  // it waits for the members and names those that do not answer: the one case
-  // in which progress() blocks.
+  // Checks the code that a call of NCCL returned. `op` is the operation of the
+  // group, or null during set-up. Errors: kEngine. If a peer is gone, this
+  // function waits for the members and names the ones that do not answer. Only
+  // in this case does progress() block.
   Result<void> checked(int code, const char* call, const Group& group,
                        const NcclOp* op);
-  // Whether the stream had no work left after all communicators were aborted,
-  // so that buffers may be freed.
+  // True if the stream had no work left after all communicators were aborted.
+  // Buffers may then be freed.
   bool is_drained() const { return drained_; }
-  // How NCCL gets on with a group. Errors: as checked().
+  // Returns NCCL's state of a group. Errors: as checked().
   Result<int> state_of(const NcclGroup& group, const NcclOp* op);
-  // Waits until NCCL has taken in all calls. Errors: kEngine, kTimeout.
+  // Waits until NCCL has accepted all calls. Errors: kEngine, kTimeout.
   Result<void> settle(const NcclGroup& group, const NcclOp* op,
                       std::chrono::milliseconds timeout);
 
  private:
   bool poll(Clock::time_point deadline, const std::function<bool()>& done);
-  // Learns of others' failures from the bootstrap.
+  // Receives failures of other ranks from the bootstrap.
   void hear();
-  // Tells the others by the bootstrap, aborts all communicators and waits until
-  // the stream is done, for a quarter of the timeout.
+  // Reports the failure by the bootstrap, aborts all communicators, and waits
+  // at most a quarter of the timeout until the stream is done.
   void stop(bool tell) override;
   bool drains();
   // Why an operation has not ended in time.
@@ -111,7 +111,7 @@ class NcclHub final : public collective::StagedHub {
   std::unique_ptr<DeviceQueue> queue_;
   std::unique_ptr<Communicator> bootstrap_;
   std::unordered_map<Group, std::unique_ptr<NcclGroup>> groups_;
-  // In the order in which they were set up, which is one on all ranks.
+  // In the order of their set-up, which is the same on all ranks.
   std::vector<NcclGroup*> in_order_;
   bool drained_ = false;
 };

@@ -40,7 +40,8 @@ class LiveBytes {
   }
 
  private:
-  // When the memory of a value is held; by the id of the value that has it.
+  // The interval in which a value's memory is allocated, by the id of the value
+  // that owns the memory.
   struct Span {
     bool held = false;
     std::size_t from = 0;

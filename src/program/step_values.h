@@ -1,4 +1,4 @@
-// What a step of a program takes and makes.
+// Visits the values that a step of a program reads and produces.
 #pragma once
 
 #include <shardprop/program/spmd_program.h>

@@ -20,7 +20,7 @@ std::size_t bytes_of(const OutputSharding& sharding) {
              move.plan->steps.capacity() * sizeof(RedistributeStep);
   }
   bytes += sharding.inside.capacity() * sizeof(CollectiveStep);
-  // An entry of a rank argument holds a layout and a list of mesh dims.
+  // A rank argument owns a layout and a list of mesh dims.
   bytes += sharding.rank_arguments.capacity() *
            (sizeof(RankArgument) + 2 * sizeof(Layout));
   return bytes;

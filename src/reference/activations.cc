@@ -1,4 +1,4 @@
-// Activation functions, and the gradients of pointwise functions.
+// Evaluates activation functions and the gradients of pointwise functions.
 
 #include "reference/arithmetic.h"
 #include "reference/pointwise.h"
@@ -36,7 +36,8 @@ double clamped(double x, double low, double high) {
   return std::isnan(x) ? x : std::min(std::max(x, low), high);
 }
 
-// Where logit is cut off: between eps and 1 - eps, as the dtype holds them.
+// The interval to which logit clamps its operand: from eps to 1 - eps, rounded
+// to the dtype.
 struct Cut {
   double low;
   double high;
@@ -126,8 +127,7 @@ std::vector<Tensor> elu_backward(const Call& call) {
              }});
 }
 
-// z is exp(-|x|), which the forward call keeps in `buffer`; on a GPU that is
-// empty.
+// `buffer` has z = exp(-|x|) from the forward call; on a GPU it is empty.
 std::vector<Tensor> log_sigmoid_backward(const Call& call) {
   const auto slope = [](double x, double z) {
     return x < 0 ? 1 - z / (1 + z) : z / (1 + z);

@@ -1,5 +1,6 @@
-// Scaled dot-product attention and its gradients, element by element, for the
-// kernels of every device. The kernels differ in their extra results.
+// Evaluates scaled dot-product attention and its gradients, element by element,
+// for the kernels of every device. The kernels differ in their additional
+// results.
 
 #include "reference/arithmetic.h"
 #include "reference/pointwise.h"
@@ -34,7 +35,7 @@ struct Attention {
   }
 };
 
-// The bias at every point; where a mask says no, minus infinity.
+// Returns the bias at every point: minus infinity if a bool mask is false.
 std::vector<double> bias_of(const Tensor& mask, const Dims& points) {
   std::vector<double> out = broadcast_values<double>(mask, points);
   if (mask.dtype() == DType::kBool) {
@@ -43,7 +44,7 @@ std::vector<double> bias_of(const Tensor& mask, const Dims& points) {
   return out;
 }
 
-// All dims but those of the matrices.
+// Returns the dims before the last two.
 Dims leading_dims(const Tensor& tensor) {
   Dims dims = tensor.shape();
   dims.pop_back();
@@ -51,7 +52,7 @@ Dims leading_dims(const Tensor& tensor) {
   return dims;
 }
 
-// The values of matrices, repeated along the dims in front of them.
+// Returns the values of matrices, broadcast along their leading dims.
 std::vector<double> spread(const Tensor& matrices, Dims shape) {
   for (const int dim : {-2, -1}) {
     shape.push_back(matrices.size(matrices.rank() + dim));
@@ -115,7 +116,7 @@ double dot(const std::vector<double>& a, std::int64_t i,
   return sum;
 }
 
-// The scores of one query against all keys.
+// Returns the scores of one query against all keys.
 std::vector<double> scores_of(const Attention& a, std::int64_t row,
                               std::int64_t query) {
   std::vector<double> out;
@@ -184,7 +185,7 @@ const Tensor& gradient_of_result(const Call& call) {
   return call.value(call.has("grad_out_") ? "grad_out_" : "grad_out");
 }
 
-// What the forward kept, without its padding.
+// Returns the log-sum-exp that the forward stored, without its padding.
 std::vector<double> kept_logs(const Call& call, const Attention& a) {
   const Tensor& logs = call.value("logsumexp");
   require(logs.rank() >= 3 && logs.size(2) >= a.queries,
@@ -194,7 +195,7 @@ std::vector<double> kept_logs(const Call& call, const Attention& a) {
                                      Dims{steps[0], steps[1], steps[2]}));
 }
 
-// Sums a gradient by point over the dims along which the bias is repeated.
+// Sums a gradient by point over the dims along which the bias is broadcast.
 std::vector<double> summed_to(const std::vector<double>& points,
                               const Dims& shape, const Dims& bias) {
   const Dims steps = contiguous_strides(bias);

@@ -1,4 +1,4 @@
-// The functions of one number: exponentials, angles, steps.
+// Evaluates the functions of one number: exponentials, trigonometry, steps.
 
 #include "reference/arithmetic.h"
 #include "reference/pointwise.h"

@@ -68,7 +68,8 @@ Brain brain(double value) {
       static_cast<std::uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16)};
 }
 
-// Towards zero; of what does not fit, what processors make: the least integer.
+// Rounds towards zero. A value out of range becomes the least integer, as
+// processors do it.
 template <class I>
 I truncated(double value) {
   constexpr auto kLeast = static_cast<double>(std::numeric_limits<I>::min());
@@ -78,7 +79,7 @@ I truncated(double value) {
   return static_cast<I>(value);
 }
 
-// From what is stored to what is computed with, and back.
+// Converts between the stored type and the type of the computation.
 template <class T, class S>
 T widened(S stored) {
   if constexpr (std::is_same_v<S, Half> || std::is_same_v<S, Brain>) {

@@ -68,7 +68,7 @@ tl::unexpected<Error> lacks(const OpSchema& op, const std::string& why = {}) {
                     "run the plan under PyTorch: `shardprop emit` writes it"});
 }
 
-// One step of a program as a call on whole tensors.
+// Evaluates an operator by its program, on unsharded tensors.
 Result<std::vector<Tensor>> run_program(const OpLibrary& library,
                                         const ProgramText& text,
                                         const OpSchema& op,
@@ -105,7 +105,8 @@ void make_in_dtype_of_out(OpSchema& functional, const OpSchema& op) {
   functional.args[*at] = op.inputs.front().dtype();
 }
 
-// An in-place or out= overload: the functional one, written where it says.
+// Runs an in-place or out= overload: evaluates the functional overload and
+// writes the results.
 Result<std::vector<Tensor>> run_mutating(const OpLibrary& library,
                                          const OverloadForm& form,
                                          const OpSchema& op,

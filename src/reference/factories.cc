@@ -96,7 +96,7 @@ std::vector<Tensor> eye(const Call& call) {
   return {call.made(out)};
 }
 
-// Where the lower or the upper triangle lies: rows, then columns.
+// Returns the indices of the lower or upper triangle: rows, then columns.
 std::vector<Tensor> triangle_indices(const Call& call) {
   const bool is_lower = call.base_name() == "tril_indices";
   const std::int64_t offset = call.integer_or("offset", 0);

@@ -1,5 +1,5 @@
-// Elements that belong together: those that a reduction combines, and the lines
-// along one dim that a scan or a sort runs over.
+// `Groups` partitions the elements of a tensor: the elements that a reduction
+// combines, or the lines along one dim that a scan or a sort processes.
 #pragma once
 
 #include "base/index.h"
@@ -53,9 +53,10 @@ class Groups {
   std::vector<std::int64_t> inner_;  // of its elements, from there
 };
 
-// Those of a reduction: of argument `dim` or `dims`, or of all dims.
+// Returns the groups of a reduction over argument `dim` or `dims`, or over all
+// dims.
 Groups groups_of(const Call& call);
-// Those along one dim; a scalar has one of one element.
+// Returns the lines along one dim. A scalar has one line of one element.
 Groups lines_of(const Dims& shape, int dim);
 
 }  // namespace shardprop::reference

@@ -1,4 +1,5 @@
-// Lookups and writes along one dim, where the values of another tensor say.
+// Evaluates lookups and writes along one dim, at the positions in another
+// tensor.
 
 #include "reference/indexing.h"
 
@@ -145,7 +146,8 @@ std::vector<Tensor> scatter(const Call& call) {
   return in_domain(self.dtype(), [&]<class T>(T) -> std::vector<Tensor> {
     std::vector<T> out = values<T>(self);
     std::vector<std::int64_t> counts(out.size(), includes_self ? 1 : 0);
-    // The source's element of each place of the index, which may be shorter.
+    // The element of the source for each position of the index, which may be
+    // smaller.
     std::vector<T> written;
     if (src != nullptr && at.numel() > 0) {
       const Dims looked = at.shape().empty() ? Dims{} : at.shape();
@@ -256,8 +258,9 @@ std::vector<Tensor> index_written(const Call& call) {
 
 // --- Where values belong in rows that are sorted ---
 
-// The first place of the row whose element is not before `value`; from the
-// right, the first whose element is behind it. NaN is behind everything.
+// Returns the first position whose element is at least `value`. With
+// `from_right`, returns the first position whose element is greater. For a NaN
+// `value` it is the end of the row.
 template <class T>
 std::int64_t place_in(const std::vector<T>& row, T value, bool from_right) {
   std::size_t begin = 0;

@@ -1,4 +1,4 @@
-// Losses of classes and of elements, with their gradients.
+// Evaluates losses of classes and of elements, and their gradients.
 
 #include "reference/arithmetic.h"
 #include "reference/pointwise.h"
@@ -37,7 +37,7 @@ Classes classes_of(const Dims& shape) {
 struct ClassWeights {
   std::vector<double> by_class;
   std::int64_t ignored;
-  // Nothing where the target is ignored.
+  // Returns 0 for the ignored target.
   double of(std::int64_t target) const {
     if (target == ignored) return 0;
     require(target >= 0 && index(target) < by_class.size(),
@@ -55,7 +55,7 @@ ClassWeights weights_of(const Call& call, const Classes& classes) {
   return out;
 }
 
-// The loss of each place from the log-probabilities of its classes.
+// Computes the loss of each position from the log-probabilities of its classes.
 struct ClassLoss {
   std::vector<double> losses;
   double weight = 0;
@@ -89,7 +89,8 @@ std::vector<Tensor> reduced_classes(const Call& call, const ClassLoss& loss,
   }
   std::vector<Tensor> results = {call.made(out)};
   if (with_weight) {
-    // PyTorch adds up weights where losses are, or there is one sample.
+    // PyTorch sums the weights if it reduces the losses, or if there is one
+    // sample.
     const bool adds_up =
         reduction != kNone || call.value("self").shape().size() == 1;
     results.push_back(
@@ -245,7 +246,7 @@ std::vector<Tensor> element_loss_backward(
   if (const Tensor* weight = call.optional_value("weight")) {
     w = broadcast_values<double>(*weight, shape);
   }
-  // A mean is that of `self`, whatever it is broadcast with.
+  // A mean divides by the elements of `self`, even if `self` is broadcast.
   const double count = call.integer("reduction") == kMean
                            ? static_cast<double>(call.value("self").numel())
                            : 1;

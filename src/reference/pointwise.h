@@ -24,11 +24,11 @@ struct PointFunctions {
 // the result agree on.
 std::vector<Tensor> pointwise(const Call& call, const PointFunctions& row);
 
-// The domain in which the call computes, and the dtype that it promotes to.
+// Returns the domain in which the call computes.
 Domain domain_of(const Call& call);
 
-// The values of a tensor at every index of `shape`; a CallError where it does
-// not broadcast to that.
+// Returns the values of a tensor at every index of `shape`. Throws CallError if
+// the tensor does not broadcast to it.
 template <class T>
 std::vector<T> broadcast_values(const Tensor& tensor, const Dims& shape) {
   return values<T>(broadcast_to(tensor, shape));

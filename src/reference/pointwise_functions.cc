@@ -1,4 +1,5 @@
-// Arithmetic, bits and the other functions of several numbers.
+// Evaluates arithmetic, bit operations and the other functions of several
+// numbers.
 
 #include "reference/arithmetic.h"
 #include "reference/pointwise.h"
@@ -63,7 +64,7 @@ std::vector<Tensor> divide(const Call& call) {
     row.integer = [](const std::int64_t* x) { return quotient(x[0], x[1]); };
   } else {
     row.real = [](const double* x) { return x[0] / x[1]; };
-    // Of prims alone: other divisions of integers are floats.
+    // Only `prims` has this division; other divisions of integers give floats.
     row.integer = [](const std::int64_t* x) { return quotient(x[0], x[1]); };
     row.complex = [](const Complex* x) { return x[0] / x[1]; };
   }
@@ -200,7 +201,7 @@ void add_bits(Kernels& k) {
   }
 }
 
-// One weight, or one a channel: dim 1.
+// There is one weight, or one weight per channel (dim 1).
 std::vector<Tensor> prelu(const Call& call) {
   const Tensor& self = call.value("self");
   Tensor weight = contiguous(call.value("weight"));

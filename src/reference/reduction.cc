@@ -130,8 +130,8 @@ std::size_t place_of_median(const Group<T>& x, bool ignores_nan) {
   return order[(count - 1) / 2];
 }
 
-// Of nothing at all NaN, or what stands for it in the dtype of the result;
-// along an empty dim there is none.
+// The median of an empty tensor is NaN, cast to the dtype of the result. Along
+// an empty dim there is no median.
 Kernel median(bool ignores_nan) {
   const Kernel along = picked([ignores_nan](const Call&, const auto& x) {
     return place_of_median(x, ignores_nan);
@@ -218,7 +218,8 @@ std::vector<Tensor> norm(const Call& call) {
       self, [=](const Group<double>& x) { return norm_of(x, order); }))};
 }
 
-// Whether singular values or sums of rows are asked for, which are no lengths.
+// True if the call asks for singular values or sums of rows, which are not
+// vector norms.
 bool is_of_matrices(const Call& call) {
   if (call.base_name() == "nuclear_norm") return true;
   const std::string_view word = call.text("ord");
@@ -251,7 +252,8 @@ double log_sum_exp(const Group<double>& x) {
 std::vector<Tensor> mode(const Call& call) {
   return picked([](const Call&, const auto& x) {
     if (x.empty()) call_error("a mode of nothing");
-    // Of the values that occur most the smallest, where it stands last.
+    // The mode is the smallest of the most frequent values. The index is that
+    // of its last occurrence.
     const std::vector<std::size_t> order = order_of(x);
     std::size_t best = 0;
     std::size_t most = 0;

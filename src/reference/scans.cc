@@ -14,7 +14,8 @@ namespace {
 template <class T>
 using Line = std::vector<T>;
 
-// f(line, places) changes a line, and says where its values came from.
+// f(line, places) changes a line and sets the position from which each value
+// came.
 template <class F>
 Kernel along_lines(F f) {
   return [f](const Call& call) -> std::vector<Tensor> {
@@ -93,7 +94,7 @@ std::vector<Tensor> topk(const Call& call) {
                                                   : run(std::int64_t{0});
 }
 
-// The last of the largest (smallest) so far.
+// Returns the last of the largest (smallest) elements so far.
 template <class T>
 void best_so_far(Line<T>& line, Line<std::int64_t>& places, bool largest) {
   std::size_t best = 0;
@@ -101,7 +102,7 @@ void best_so_far(Line<T>& line, Line<std::int64_t>& places, bool largest) {
     const T x = line[i];
     const T b = line[best];
     if (is_nan(x) || (!is_nan(b) && (largest ? x >= b : x <= b))) best = i;
-    // What is passed is not read again.
+    // Later iterations do not read earlier elements, except `best`.
     if (i != best) line[i] = line[best];
     places[i] = static_cast<std::int64_t>(best);
   }

@@ -1,4 +1,5 @@
-// What a plan sends, alike moves of repeated layers together, dearest first.
+// Lists the redistributions of a plan, costliest first. Equal moves of repeated
+// layers are one entry.
 #pragma once
 
 #include "report/module_tree.h"
@@ -19,7 +20,7 @@ struct ExpensiveMove {
   std::int64_t nanoseconds = 0;  // of all
 };
 
-// Those that take time.
+// Returns the moves that take time.
 std::vector<ExpensiveMove> expensive_moves(const Plan& plan);
 
 }  // namespace shardprop

@@ -1,4 +1,4 @@
-// A LocalRun as the JSON of the contract.
+// Writes a LocalRun as the JSON that the schema describes.
 #pragma once
 
 #include "io/json_text.h"

@@ -96,7 +96,7 @@ class DotGraph {
     }
   }
 
-  // The optimizer's step, a box for each parameter.
+  // Writes the optimizer's step as a box for each parameter.
   void updates() {
     if (plan_.updates.empty()) return;
     out_ += "  subgraph cluster_optimizer {\n    label=\"optimizer\";\n";

@@ -78,7 +78,7 @@ std::string tensor_text(const PlannedTensor& tensor) {
                      fmt::join(tensor.shape, ","));
 }
 
-// A slice of the bar of time.
+// A slice of the time bar.
 struct TimePart {
   std::string_view name;
   std::string_view colour;
@@ -197,7 +197,7 @@ class Page {
     write("</table></details>\n");
   }
 
-  // In order of first use, with what each computes.
+  // Writes the modules in order of first use, each with its compute time.
   void modules() {
     write("<h2>Operators</h2>\n");
     for (const ModuleNodes& module : nodes_by_module(plan_)) {

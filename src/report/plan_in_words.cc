@@ -236,8 +236,8 @@ std::string condition(const Plan& plan) {
   return text;
 }
 
-// "gap 22.7 %; no plan takes less than 1.55 s": the gap is that of the JSON, the
-// share of the plan's time by which it may exceed the best one.
+// Returns "gap 22.7 %; no plan takes less than 1.55 s". The gap is that of the
+// JSON: the share of the plan's time by which it may exceed the best plan.
 std::string gap_in_words(const Plan& plan) {
   const std::string_view where =
       plan.space.is_named() ? "" : " in the space searched";

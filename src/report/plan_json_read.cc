@@ -348,7 +348,7 @@ class Reader {
     if (of_copy) {
       const JsonCursor source = at[runnable_ ? "of" : "source"];
       out.source = static_cast<std::size_t>(source.integer(0, num_copies_ - 1));
-      // Said twice, for those who read schema 1.
+      // The source is written twice, for readers of schema 1.
       if (at.has("source") && at["source"].integer() != source.integer()) {
         at["source"].fail("not what `of` says");
       }
@@ -373,7 +373,7 @@ class Reader {
     return out;
   }
 
-  // The steps lead from one layout to the other.
+  // Checks that the steps lead from `src` to `dst`.
   static void check_steps(const JsonCursor& at, const PlannedCopy& copy) {
     const Layout* before = &copy.src;
     for (const RedistributeStep& step : copy.steps) {
@@ -383,7 +383,8 @@ class Reader {
     if (!(*before == copy.dst)) at.fail("the steps lead elsewhere");
   }
 
-  // In the order in which they are made, of what is there.
+  // Checks that copies are in the order of production, and that their sources
+  // exist.
   void check_copies(const std::vector<JsonCursor>& entries) {
     std::int64_t slot = 0;
     for (std::size_t c = 0; c < entries.size(); ++c) {

@@ -71,7 +71,7 @@ class Writer {
   }
 
  private:
-  // What was planned, for which machine, and how.
+  // Writes the subject of the plan: the graph, the machine and the options.
   void subject() {
     json_.key("graph").open('{').member("name", plan_.graph_name);
     json_.member("hash", plan_.graph_hash).member("ops", plan_.graph_ops);

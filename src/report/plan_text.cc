@@ -291,7 +291,7 @@ class Printer {
            std::string(why_none(by_work ? RanOut::kWork : RanOut::kTime));
   }
 
-  // "+3.4 %": beside the plan.
+  // Returns "+3.4 %", relative to the time of the plan.
   std::string compared(std::int64_t nanoseconds) const {
     if (!plan_.has_plan() || *plan_.objective_nanoseconds == 0) return "";
     const auto own = static_cast<double>(*plan_.objective_nanoseconds);
@@ -364,8 +364,8 @@ class Printer {
                     std::size_t depth) {
     const std::string name =
         prefix.empty() ? module.name : prefix + "." + module.name;
-    // A module without nodes whose children are all numbered, or which has one
-    // child, is printed on the lines of its children.
+    // A module without nodes is printed on the lines of its children if all of
+    // them are numbered or it has one child.
     const bool only_numbers =
         !module.children.empty() &&
         std::all_of(module.children.begin(), module.children.end(),
@@ -399,7 +399,7 @@ class Printer {
     }
   }
 
-  // Redistributions of one module that differ in names only are printed once.
+  // Prints redistributions of one module that differ only in names once.
   void print_moves(const Module& module, std::size_t depth) {
     const std::string indent(2 * depth, ' ');
     struct Group {

@@ -146,7 +146,7 @@ class Totals {
     return text.empty() ? "nothing" : text;
   }
 
-  // "; of this 257.7 MiB once in 8 micro-batches"
+  // Returns "; of this 257.7 MiB once in 8 micro-batches".
   std::string once_text() const {
     std::int64_t bytes = 0;
     for (const PlannedCopy& copy : plan_.copies) {

@@ -1,4 +1,4 @@
-// What a plan takes in all: time, memory, bytes sent.
+// Returns the totals of a plan: time, memory, bytes sent.
 #pragma once
 
 #include <shardprop/plan/plan.h>
@@ -10,7 +10,7 @@
 
 namespace shardprop {
 
-// What of the compute one kind of work takes.
+// The compute time of one kind of work.
 struct ComputeShare {
   std::string_view name;  // of an OpKind, "optimizer" or "kernel boundaries"
   std::int64_t nanoseconds = 0;

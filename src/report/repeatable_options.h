@@ -16,7 +16,7 @@ inline bool is_repeatable(std::string_view option) {
                    option) != std::end(kRepeatableOptions);
 }
 
-// Pins are, even where there are none.
+// Pins are listed even if there are none.
 inline bool is_always_listed(std::string_view option) {
   return option == "pin";
 }

@@ -36,7 +36,8 @@ std::string block_of(const std::string& module) {
   return {};
 }
 
-// Layers of one name that are alike as one; those that are not, each.
+// Folds layers of one name into one entry if they have one style; else each
+// layer has its own.
 std::vector<ModuleStyle> fold(const std::vector<ModuleStyle>& modules) {
   std::map<std::string, std::set<std::string>> styles;
   for (const ModuleStyle& one : modules) {
@@ -110,8 +111,9 @@ std::optional<WeightUse> use_of_weight(const Graph& graph,
   return std::nullopt;
 }
 
-// The linear layers of a plan, how their matmuls read their weights, and which
-// of them read what others make, with no other linear layer between.
+// `LinearLayers` is the set of linear layers of a plan. It has the layouts in
+// which their matmuls read their weights. It also has the pairs of layers in
+// which one reads the other's output without a linear layer between them.
 class LinearLayers {
  public:
   LinearLayers(const Plan& plan, std::int32_t mesh_dim, const Graph& graph,
@@ -388,7 +390,8 @@ class Styling {
     return known == out_.modules.end() ? std::string() : known->style;
   }
 
-  // A module without a style keeps its activations whole over the mesh dim.
+  // A module without a style keeps its activations replicated over the mesh
+  // dim.
   void note_sequences(const PlannedValue& value, const LinearLayers& layers) {
     const Layout* layout = layers.layout_after(value.name);
     if (layout == nullptr || !(*layout)[out_.mesh_dim].is_shard()) return;

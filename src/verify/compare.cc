@@ -18,7 +18,7 @@ namespace {
 
 using reference::Complex;
 
-// Rounding adds up along a program; in f64 what is wrong stands out.
+// Rounding errors grow along a program. In f64 they are far below real errors.
 double tolerance_of(DType dtype) {
   switch (dtype) {
     case DType::kF64:
@@ -32,7 +32,7 @@ double tolerance_of(DType dtype) {
   }
 }
 
-// The mesh dims whose terms are to be reduced, and by what.
+// The mesh dims whose terms must be reduced, and the reduction.
 struct Terms {
   DimIndices dims;
   ReduceOp op = ReduceOp::kSum;

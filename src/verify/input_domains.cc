@@ -54,7 +54,8 @@ class Search {
           if (domain.argument == argument) note(domain, node.op, use.operand);
         }
       }
-      // What stands there stands in the result too, where its users ask.
+      // If elements of the operand appear in the result, the users of the
+      // result also restrict them.
       const bool hands_on =
           (node.op.function->is_view() && use.operand == 0) ||
           (row != nullptr && selects_from(row->definition, argument));

@@ -88,7 +88,7 @@ RankFindings findings_of(const SpmdProgram& program,
   return out;
 }
 
-// What every rank of the mesh has in a row, put together by rank.
+// Returns the arrays of all ranks of the mesh, concatenated by rank.
 template <class T>
 Result<LocalTensor> gathered(Communicator& communicator, const Group& group,
                              const T* mine, std::size_t count, DType dtype) {

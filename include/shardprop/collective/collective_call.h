@@ -40,6 +40,7 @@
 
 namespace shardprop {
 
+// `Message` is the pieces that a rank exchanges with one peer in one direction.
 struct Message {
   std::int64_t peer = 0;  // index in the group
   std::vector<LocalTensor> pieces;

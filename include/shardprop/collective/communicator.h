@@ -7,7 +7,6 @@
 //
 // Contract
 //   * A communicator is used by one thread at a time.
-//   * A communicator is used by one thread at a time.
 //   * start() does not wait for other ranks, with these exceptions. On MPI and
 //     NCCL the first call of a group waits for all members. On NCCL a call also
 //     waits until NCCL has accepted it, and NCCL may first connect to members.
@@ -50,6 +49,7 @@
 
 namespace shardprop {
 
+// `CommunicatorOptions` are the timeout and the checks of a world.
 struct CommunicatorOptions {
   // Longest wait of a call; at most fifty years, which milliseconds::max()
   // selects.
@@ -62,6 +62,7 @@ struct CommunicatorOptions {
 // Returns the timeout, or the nearest one that clocks can represent.
 std::chrono::milliseconds within_clock(std::chrono::milliseconds timeout);
 
+// `CommunicatorStats` counts the calls of one communicator since it was made.
 struct CommunicatorStats {
   std::int64_t calls = 0;
   std::int64_t payload_bytes = 0;  // see payload_bytes() of collective_call.h

@@ -38,6 +38,7 @@
 
 namespace shardprop {
 
+// `CollectiveOptions` are the given output, if any, and a text for errors.
 struct CollectiveOptions {
   std::optional<LocalTensor> out;
   std::string where;  // appears in errors

@@ -29,6 +29,7 @@
 
 namespace shardprop {
 
+// `RunOptions` are hooks for memory and for the steps of a run.
 struct RunOptions {
   // Allocates row-major memory for intermediate tensors and the result; if it
   // is empty, the communicator allocates.
@@ -37,6 +38,7 @@ struct RunOptions {
   std::function<void(std::size_t step)> before_step;
 };
 
+// `RunReport` is the measured traffic and memory of one rank in one run.
 struct RunReport {
   // Payload in bytes that this rank's communicator counted, by step.
   std::vector<std::int64_t> step_payload_bytes;

@@ -34,6 +34,7 @@ namespace shardprop {
 using OperatorEvaluator = std::function<Result<std::vector<LocalTensor>>(
     const OpSchema& op, std::span<const LocalTensor> inputs)>;
 
+// `ProgramRunOptions` are the precision of a run and a hook for its values.
 struct ProgramRunOptions {
   OperatorEvaluator evaluate;
   std::shared_ptr<const OpLibrary> library;
@@ -47,6 +48,7 @@ struct ProgramRunOptions {
       made;
 };
 
+// `ProgramRunReport` is the measured traffic and memory of one rank in one run.
 struct ProgramRunReport {
   // Payload in bytes that this rank's communicator counted, by step of the
   // program and in its dtypes; 0 for other steps than collectives.

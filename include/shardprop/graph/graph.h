@@ -25,12 +25,14 @@
 
 namespace shardprop {
 
+// `GraphInput` is an input of the program: its value and its role.
 struct GraphInput {
   ValueId value;
   InputKind kind = InputKind::kUser;
   bool persistent = true;  // buffers: part of the saved state
 };
 
+// `GraphOutput` is an output of the program: its value and its role.
 struct GraphOutput {
   ValueId value;
   OutputKind kind = OutputKind::kUser;
@@ -101,7 +103,8 @@ class Graph {
   // Returns remarks for users that were made while the graph was built.
   std::span<const std::string> notes() const;
 
-  // Returns one flag per node: whether a node of `of` is it or depends on it.
+  // Returns one flag per node: true for the nodes `of` and for all nodes on
+  // which they depend.
   std::vector<bool> ancestors(std::span<const NodeId> of) const;
 
   // Returns a hash of everything to which a plan refers: names, roles, metas,

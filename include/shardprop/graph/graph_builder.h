@@ -17,8 +17,8 @@
 // 3. An input that was written gets an update output.
 //
 // A write through a view is applied to the base (slice_scatter, select_scatter,
-// the inverse of a permutation or reshape). If there is no such inverse, the
-// write stays one operator, and the graph has a note.
+// the inverse of a permutation or reshape). A write through any other view
+// stays one operator, and the graph has a note.
 #pragma once
 
 #include <shardprop/graph/graph.h>
@@ -32,6 +32,7 @@
 
 namespace shardprop {
 
+// `NewInput` describes an input that is added to a graph.
 struct NewInput {
   InputKind kind = InputKind::kUser;
   std::string name;
@@ -43,6 +44,7 @@ struct NewInput {
   ValueId shares_storage_with;  // another input that is the same tensor
 };
 
+// `NewNode` describes a node that is added to a graph.
 struct NewNode {
   std::string name;  // empty: derived from the operator's name
   // The schema with outputs and output_slots; its inputs equal the metas of
@@ -63,6 +65,7 @@ struct NewNode {
   bool as_written = false;
 };
 
+// `NewOutput` describes an output that is added to a graph.
 struct NewOutput {
   ValueId value;
   OutputKind kind = OutputKind::kUser;

@@ -24,6 +24,7 @@
 
 namespace shardprop::io {
 
+// `ContestProblem` is a plan problem with its name in the file.
 struct ContestProblem {
   std::string name;
   solver::Problem problem;

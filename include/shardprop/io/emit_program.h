@@ -29,6 +29,7 @@
 
 namespace shardprop {
 
+// `EmitFormat` is the file format: a .pt2 archive, or the gzip of its JSON.
 enum class EmitFormat : std::uint8_t { kPt2, kJsonGz };
 
 // Returns the JSON of the rank's exported program. Errors: kMeshCoordinate (a

@@ -23,6 +23,7 @@
 
 namespace shardprop {
 
+// `LoadOptions` are limits and symbolic sizes for reading a program.
 struct LoadOptions {
   // Maximum size of the program's JSON after decompression.
   std::int64_t max_input_bytes = std::int64_t{2} << 30;

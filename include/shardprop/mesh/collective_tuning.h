@@ -54,6 +54,7 @@ struct CollectiveTuning {
   double nvls_share;  // fraction of the node bandwidth; 0 without NVLink SHARP
 };
 
+// Returns the constants of a GPU generation.
 const CollectiveTuning& collective_tuning(Generation generation);
 
 // Returns the entry of `values` for a group on `nodes` nodes.

@@ -39,6 +39,7 @@ inline constexpr std::int64_t kMaxMeshRanks = std::int64_t{1} << 24;
 // first.
 using Coordinate = Dims;
 
+// `MeshDim` is the name of a mesh dim and its size in ranks.
 struct MeshDim {
   std::string name;
   std::int64_t size = 1;

@@ -38,9 +38,10 @@ struct ProductShape {
   double depth = 1;
 };
 
+// `ProductCost` is the work of a matmul for the roofline of topology.h.
 struct ProductCost {
-  // Operations that the device could run in the time of the matmul: at least 2
-  // * batch * rows * columns * depth.
+  // Operations that the device could run in the time of the matmul. They are at
+  // least 2 * batch * rows * columns * depth.
   double flops = 0;
   double bytes = 0;  // read and written to add the results of a split sum
 };

@@ -17,6 +17,7 @@
 
 namespace shardprop {
 
+// `RankMode` is `size` positions whose ranks differ by `stride`.
 struct RankMode {
   std::int64_t size = 1;
   std::int64_t stride = 0;

@@ -137,6 +137,7 @@ struct TopologyField {
   Figure Topology::* figure;
   bool may_be_zero;
 };
+// Returns the table of all figures of a Topology.
 std::span<const TopologyField> topology_fields();
 
 // Checks that every figure is finite and in its range. Error: kTopologyFigure.
@@ -146,6 +147,7 @@ Result<void> check_topology(const Topology& topology);
 const std::vector<Topology>& topology_presets();
 // Error: kTopologyUnknown, which lists the presets.
 Result<Topology> find_topology(std::string_view name);
+// Returns the default preset, `dgx-h100`.
 const Topology& default_topology();
 
 // Returns the time of a kernel that does `flops` operations and moves `bytes`
@@ -167,8 +169,9 @@ struct GroupPlace {
 // topology.
 //
 // Let g be the devices per node and m the stride of a mesh dim in ranks. A dim
-// of size n has min(n, g/m) ranks per node (at least 1). It has n divided by
-// that many nodes. The counts of several dims multiply.
+// of size n has min(n, g/m) ranks per node (at least 1), and spans n divided by
+// that number of nodes, rounded up. For a group over several dims the ranks
+// multiply, and so do the ranks per node, up to g.
 class MeshPlaces {
  public:
   MeshPlaces(const Topology& topology, const DeviceMesh& mesh);

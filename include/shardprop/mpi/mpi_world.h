@@ -36,6 +36,7 @@
 
 namespace shardprop {
 
+// `MpiOptions` are the parent communicator and the message size of a world.
 struct MpiOptions {
   CommunicatorOptions common;
   // The communicator to duplicate, as returned by MPI_Comm_c2f; MPI_COMM_WORLD

@@ -38,6 +38,7 @@
 
 namespace shardprop {
 
+// `NcclOptions` are the GPU of this rank and the library file.
 struct NcclOptions {
   CommunicatorOptions common;
   int device = 0;       // CUDA's number of this rank's GPU

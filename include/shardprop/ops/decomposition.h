@@ -62,6 +62,7 @@ struct RankCollective {
   std::vector<DimFactors> dims;
 };
 
+// `DecompositionStep` is an operator or a collective of a program.
 struct DecompositionStep {
   LocalOp op;
   // Set instead of `op`; then `op` and all fields below are empty.

@@ -23,6 +23,7 @@
 
 namespace shardprop {
 
+// `ArgumentType` is the type of an argument, or of the elements of a list.
 enum class ArgumentType : std::uint8_t {
   kTensor,
   kInt,  // int, SymInt
@@ -47,14 +48,15 @@ struct AliasInfo {
   friend bool operator==(const AliasInfo&, const AliasInfo&) = default;
 };
 
+// `ArgumentSchema` is the declaration of one argument or result.
 struct ArgumentSchema {
   std::string name;  // empty for unnamed results
   ArgumentType type = ArgumentType::kTensor;
   std::string type_name = "Tensor";       // as written: SymInt, ScalarType, ...
   bool is_list = false;                   // Tensor[], int[2]
-  bool is_optional = false;               // int[2]: a single int fills the list
+  bool is_optional = false;               // Tensor?, int[]?
   bool elements_optional = false;         // Tensor?[]
-  std::optional<std::int64_t> list_size;  // int[2]: a lone int fills the list
+  std::optional<std::int64_t> list_size;  // int[2]: one int fills the list
   bool keyword_only = false;
   bool has_default = false;
   Argument default_value;

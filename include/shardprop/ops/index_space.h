@@ -38,6 +38,7 @@
 
 namespace shardprop {
 
+// `FactorKind` says whether ranks may divide a factor, and if not, why.
 enum class FactorKind : std::uint8_t {
   kParallel,   // each rank may compute a part of it
   kBlocked,    // every rank needs all of it
@@ -55,11 +56,12 @@ enum class ProgramUse : std::uint8_t { kNever, kWhenSharded, kWhenUneven };
 // `ProductKind` is the kind of matmul of an operator.
 enum class ProductKind : std::uint8_t {
   kNone,
-  kPlain,        // factors with factors, as in einsum
-  kConvolution,  // a kernel with the places to which it is applied
+  kPlain,        // products over factors, as in einsum
+  kConvolution,  // a kernel with windows of the input
   kAttention,    // two matmuls, the second on the result of the first
 };
 
+// `Factor` is one dim of the iteration space.
 struct Factor {
   std::int64_t size = 1;
   char letter = '?';
@@ -77,6 +79,7 @@ struct Factor {
   friend bool operator==(const Factor&, const Factor&) = default;
 };
 
+// `Operand` lists the factors of each tensor dim of an input or output.
 struct Operand {
   std::vector<DimFactors> dims;
   // Returns whether any dim of the operand has the factor.
@@ -84,8 +87,8 @@ struct Operand {
   friend bool operator==(const Operand&, const Operand&) = default;
 };
 
-// `Without` is the placement that a mesh dim which shards a factor gives an
-// operand without that factor.
+// `Without` is the placement of an operand that lacks a factor, on a mesh dim
+// that shards this factor.
 class Without {
  public:
   constexpr Without() = default;  // forbidden
@@ -152,7 +155,7 @@ struct IndexSpace {
   static constexpr int kNothing = -1;
   int writes_into = kNothing;
   // The inputs whose elements this call does not read, because of its mode or
-  // because the result is empty. They keep their layout.
+  // because another operand is empty. They keep their layout.
   std::vector<std::size_t> unread;
   // True if it neither moves data nor launches a kernel (a view).
   bool is_free = false;

@@ -104,8 +104,8 @@ class OpDefinition {
   OpDefinition multilinear() &&;    // in each tensor argument alone
   OpDefinition nondecreasing() &&;  // P(max), P(min) kept, first argument
   OpDefinition nonincreasing() &&;  // P(max), P(min) swapped
-  // Declares minimum or maximum: they distribute over both, and keep their own
-  // op in all arguments at once.
+  // Declares `own`, minimum or maximum, of all arguments. P(min) and P(max) of
+  // a single argument pass through, and P(own) of all arguments at once.
   OpDefinition lattice(ReduceOp own) &&;
   // Every element of the result is one element of these arguments, moved or
   // selected. So every partial passes through if all of them have it. Without
@@ -115,7 +115,7 @@ class OpDefinition {
   // applies to all.
   OpDefinition ignores_values(std::vector<std::string> arguments = {}) &&;
 
-  // --- what else there is to say ---
+  // --- other properties ---
   OpDefinition random() &&;
   OpDefinition free() &&;  // costs nothing to run
   // Free if the result can be a view of the first operand, given its dtype and

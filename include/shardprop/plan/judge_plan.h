@@ -25,6 +25,7 @@
 
 namespace shardprop {
 
+// `JudgedPlan` is the recomputed plan, with the wrong figures of its file.
 struct JudgedPlan {
   Plan plan;
   // Figures of the file that differ from the recomputed ones, with their JSON

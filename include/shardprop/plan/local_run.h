@@ -62,6 +62,7 @@ using LocalScalar = std::variant<std::monostate, bool, std::int64_t, double,
 using LocalRunValue = std::variant<LocalScalar, std::vector<LocalScalar>,
                                    LocalRef, std::vector<LocalRef>, RankValues>;
 
+// `LocalRunOp` is one operator of a rank's program.
 struct LocalRunOp {
   std::string name;  // aten.mm.default
   std::vector<std::pair<std::string, LocalRunValue>> args;
@@ -79,6 +80,7 @@ struct LocalRunCollective {
                          const LocalRunCollective&) = default;
 };
 
+// `LocalRunProgram` is the program that each rank runs instead of the operator.
 struct LocalRunProgram {
   std::vector<std::variant<LocalRunOp, LocalRunCollective>> steps;
   std::vector<LocalRef> outputs;
@@ -95,6 +97,7 @@ struct LocalRun {
   friend bool operator==(const LocalRun&, const LocalRun&) = default;
 };
 
+// Returns the run of a strategy; it is empty if the operator runs unchanged.
 LocalRun local_run(const LocalContext& context);
 // Returns the run of a strategy that needs this local_program().
 LocalRun local_run(const LocalContext& context, const LocalProgram& program);

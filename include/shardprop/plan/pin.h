@@ -28,6 +28,7 @@
 
 namespace shardprop {
 
+// `PinTerm` is one condition of a pin: a kind and a glob.
 struct PinTerm {
   enum class Kind : std::uint8_t { kName, kModule, kOp, kPhase };
   Kind kind = Kind::kName;

@@ -125,6 +125,8 @@ struct PlannedCopy {
   friend bool operator==(const PlannedCopy&, const PlannedCopy&) = default;
 };
 
+// `PlannedInput` is an input of a node: a value or a copy of it, in the layout
+// that the node reads.
 struct PlannedInput {
   std::string from;
   Layout layout;
@@ -154,6 +156,7 @@ inline constexpr OpKind kAllOpKinds[] = {
 std::string_view to_string(OpKind kind);  // "matmul"
 std::optional<OpKind> parse_op_kind(std::string_view text);
 
+// `PlannedNode` is a node of the graph with its strategy and its times.
 struct PlannedNode {
   std::string name;
   std::string op;
@@ -275,6 +278,7 @@ struct PlanRecipe {
   friend bool operator==(const PlanRecipe&, const PlanRecipe&) = default;
 };
 
+// `PlanMemory` is the predicted memory of the busiest rank, in bytes.
 struct PlanMemory {
   // Maximum bytes that a rank holds at any time. If no plan fits the limit, it
   // is that of the plan that came nearest.
@@ -293,6 +297,7 @@ struct PlanMemory {
   friend bool operator==(const PlanMemory&, const PlanMemory&) = default;
 };
 
+// `PlanSummary` is the predicted time, traffic and number of steps of a plan.
 struct PlanSummary {
   std::int64_t compute_nanoseconds = 0;
   std::int64_t communication_nanoseconds = 0;

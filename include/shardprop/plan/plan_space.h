@@ -1,6 +1,6 @@
 // `PlanSpace` is the set of layouts from which a plan is chosen. It is the
-// named space (docs/planning.md), or a part of it that is much faster to set up
-// and search.
+// named space (docs/how_planning_works.md), or a part of it that is much faster
+// to set up and search.
 //
 //   relu f32[16,8] on [2,2,2]
 //     no runs       R,R,R

@@ -30,6 +30,7 @@
 
 namespace shardprop {
 
+// `RecipeKind` lists the recipes above.
 enum class RecipeKind : std::uint8_t {
   kDdp,
   kFsdp,
@@ -40,6 +41,7 @@ enum class RecipeKind : std::uint8_t {
 };
 std::string_view to_string(RecipeKind kind);  // "megatron-sp"
 
+// `RecipePart` is one recipe with its mesh dims.
 struct RecipePart {
   RecipeKind kind = RecipeKind::kDdp;
   std::vector<std::string> dims;  // mesh dims; empty: by position

@@ -23,6 +23,8 @@
 
 namespace shardprop {
 
+// `WeighedStrategy` is one strategy with its own cost and that of its best
+// plan.
 struct WeighedStrategy {
   std::vector<Layout> takes;  // by input
   std::vector<Layout> makes;  // by result
@@ -48,6 +50,7 @@ struct UnshardedDim {
   std::string why;  // "targets name its elements"
 };
 
+// `WeighedNode` is the result for one node: its strategies and unsharded dims.
 struct WeighedNode {
   std::string rule;  // the index space, "ab,bc->ac {a=8,b=4,c=2}"
   PlanStatus status = PlanStatus::kUnknown;  // of the plan

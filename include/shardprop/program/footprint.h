@@ -14,6 +14,7 @@
 
 namespace shardprop {
 
+// `ProgramTraffic` is the collectives of a program and their bytes.
 struct ProgramTraffic {
   // Number of steps by CollectiveKind, including slices.
   std::array<std::int64_t, std::size(kAllCollectiveKinds)> collectives{};
@@ -23,6 +24,7 @@ struct ProgramTraffic {
                          const ProgramTraffic&) = default;
 };
 
+// Returns the traffic of all steps.
 ProgramTraffic traffic(const SpmdProgram& program);
 
 // Returns the bytes that the busiest rank holds while each node runs, including

@@ -27,6 +27,7 @@ struct RankOp {
   std::vector<ProgramValueId> tensors;
 };
 
+// Returns the call that the rank at `at` makes for `op`.
 RankOp rank_op(const SpmdProgram& program, const ProgramOp& op,
                const Coordinate& at);
 

@@ -42,6 +42,7 @@ namespace shardprop {
 // Index into SpmdProgram::values; invalid if an optional tensor is absent.
 using ProgramValueId = StrongId<struct ProgramValueTag>;
 
+// `ProgramValue` is a tensor of the program, with its layout.
 struct ProgramValue {
   // Name, unique in the program. It is the display name for values of the
   // graph, "<name>.<copy>" for a copy, and "<name>.<...>" for intermediate
@@ -101,6 +102,8 @@ struct ProgramFree {
   std::vector<ProgramValueId> values;
 };
 
+// `ProgramStep` is one step of the program: an operator, a collective or a
+// free.
 struct ProgramStep {
   std::variant<ProgramOp, ProgramCollective, ProgramFree> action;
   // Index into SpmdProgram::nodes of the node that this step executes or, for
@@ -133,6 +136,7 @@ struct ProgramCopy {
   std::size_t freed_at = 0;     // after the node of this index
 };
 
+// `ProgramInput` is an input of the program: its value and its role.
 struct ProgramInput {
   InputKind kind = InputKind::kUser;
   ProgramValueId value;
@@ -140,6 +144,7 @@ struct ProgramInput {
   bool persistent = true;  // buffers: part of the saved state
 };
 
+// `ProgramOutput` is an output of the program: its value and its role.
 struct ProgramOutput {
   OutputKind kind = OutputKind::kUser;
   ProgramValueId value;

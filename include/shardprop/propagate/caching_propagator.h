@@ -33,6 +33,7 @@
 
 namespace shardprop {
 
+// `CacheOptions` are the limits of a cache.
 struct CacheOptions {
   std::size_t most_entries = std::size_t{1} << 16;
   std::size_t most_bytes = std::size_t{256} << 20;
@@ -40,6 +41,7 @@ struct CacheOptions {
   bool share_shapes = true;
 };
 
+// `CacheStatistics` counts the calls of a cache and its current size.
 struct CacheStatistics {
   std::uint64_t hits = 0;         // for the same call
   std::uint64_t shared_hits = 0;  // for a call with other sizes

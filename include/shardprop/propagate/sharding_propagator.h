@@ -43,6 +43,7 @@ enum class ImplicitMoves : std::uint8_t {
   kForbidden,  // the call fails: kNoStrategy
 };
 
+// `PropagatorOptions` say how calls with implicit moves are treated.
 struct PropagatorOptions {
   ImplicitMoves moves = ImplicitMoves::kAllowed;
   // Called on the thread of the call, before the call returns.
@@ -65,9 +66,9 @@ class ShardingPropagator {
   ShardingPropagator with_library(
       std::shared_ptr<const OpLibrary> library) const;
 
-  // Propagates one layout per operand, on mesh(). The outputs of `op` are
-  // inferred unless they are filled in; if the library cannot infer them, they
-  // must be filled in. Errors:
+  // Computes how `op` runs on one layout per operand, on mesh(). The outputs of
+  // `op` are inferred unless they are filled in; if the library cannot infer
+  // them, they must be filled in. Errors:
   //
   //   * kNoStrategy: no row; a written tensor cannot keep its layout; or inputs
   //     must move and moves are forbidden;
@@ -78,8 +79,8 @@ class ShardingPropagator {
   //     operand cannot be redistributed.
   Result<OutputSharding> propagate(const OpSchema& op,
                                    std::span<const Layout> inputs) const;
-  // Propagates specs. Additional errors: kRedistributeMeshes (a spec is not on
-  // mesh()), kShapeMismatch (a spec is not the operand's).
+  // Computes the same for specs. Additional errors: kRedistributeMeshes (a spec
+  // is not on mesh()), kShapeMismatch (a spec is not the operand's).
   Result<OutputSharding> propagate(const OpSchema& op,
                                    std::span<const TensorSpec> inputs) const;
 
@@ -91,7 +92,8 @@ class ShardingPropagator {
       const OpSchema& op, std::span<const Layout> inputs,
       const StrategyOptions& options = {}) const;
 
-  // Returns the strategy that the ranks run. `sharding` is an answer for a call like `op`.
+  // Returns the strategy that the ranks run. `sharding` is an answer for a call
+  // like `op`.
   Result<std::shared_ptr<const LocalStrategy>> local_strategy(
       const OpSchema& op, const OutputSharding& sharding) const;
 

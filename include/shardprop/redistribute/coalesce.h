@@ -17,6 +17,7 @@
 
 namespace shardprop {
 
+// `CoalescedLaunch` is one launch: a collective that serves all members.
 struct CoalescedLaunch {
   struct Member {
     std::size_t tensor;  // index into the plans
@@ -29,6 +30,7 @@ struct CoalescedLaunch {
   std::vector<Member> members;
 };
 
+// `CoalescedPlan` is the launches of several redistributions, in order.
 struct CoalescedPlan {
   std::vector<CoalescedLaunch> launches;
   std::int64_t nanoseconds = 0;           // at most separate_nanoseconds

@@ -36,6 +36,7 @@ struct MeshTransfer {
   friend bool operator==(const MeshTransfer&, const MeshTransfer&) = default;
 };
 
+// `CrossMeshPlan` is a redistribution between two meshes, with its cost.
 struct CrossMeshPlan {
   // Reductions of partials on the source's mesh, before the sends; often empty.
   RedistributePlan before;

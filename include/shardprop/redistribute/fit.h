@@ -28,6 +28,7 @@
 
 namespace shardprop {
 
+// `Measurement` is one row of a table: a size and its time.
 struct Measurement {
   std::int64_t bytes = 0;
   double microseconds = 0;
@@ -37,6 +38,7 @@ struct Measurement {
 // Error: kMeasurementTable, which names the line.
 Result<std::vector<Measurement>> parse_measurements(std::string_view text);
 
+// `CollectiveFit` is the fitted lines and their largest error.
 struct CollectiveFit {
   std::vector<MeasuredLine> lines;
   double worst_relative_error = 0;  // of the minimum over the lines

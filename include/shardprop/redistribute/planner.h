@@ -52,12 +52,14 @@ class Reach;
 // A planner accepts meshes with at most this many dims larger than 1.
 inline constexpr int kMaxPlannedDims = 5;
 
+// `SplitFactors` selects the split factors k of the layouts SS(d,k).
 enum class SplitFactors : std::uint8_t {
   kEndpoints,         // of source and target
   kEndpointsAndMesh,  // also of the mesh, if source or target is strided
   kAll,               // of the mesh for every tensor dim
 };
 
+// `RedistributeOptions` restrict the plans and set their cost model.
 struct RedistributeOptions {
   // Maximum bytes of one rank at any time: source, input, output and staging.
   std::optional<std::int64_t> memory_limit;

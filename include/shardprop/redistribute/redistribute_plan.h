@@ -45,7 +45,7 @@ struct RedistributeStep : CollectiveStep {
 };
 
 struct RedistributePlan {
-  std::vector<RedistributeStep> steps;  // empty if source and target are equal
+  std::vector<RedistributeStep> steps;  // empty: none is needed
   std::int64_t nanoseconds = 0;
   std::int64_t bytes_per_rank = 0;
   // This is at least the size of source and target together.

@@ -19,6 +19,7 @@
 
 namespace shardprop {
 
+// `JaxSpec` is the PartitionSpec of one value.
 struct JaxSpec {
   std::string name;
   // By tensor dim: the mesh dims that shard it, outermost first; empty means
@@ -27,6 +28,7 @@ struct JaxSpec {
   friend bool operator==(const JaxSpec&, const JaxSpec&) = default;
 };
 
+// `JaxSpecs` are the PartitionSpecs of a plan and the layouts without one.
 struct JaxSpecs {
   std::vector<JaxSpec> inputs;     // parameters, buffers and user inputs
   std::vector<JaxSpec> optimizer;  // state with another layout, by parameter

@@ -59,6 +59,7 @@ struct PlanDiff {
   }
 };
 
+// Compares two plans by the names of their values and nodes.
 PlanDiff diff_plans(const Plan& a, const Plan& b);
 
 // Prints the differences for users; names that differ only in numbers share a

@@ -9,6 +9,7 @@
 
 namespace shardprop {
 
+// `TextOptions` select the length of the text.
 struct TextOptions {
   // True: every module and every redistribution, with its reason. False: about
   // one screen of text.

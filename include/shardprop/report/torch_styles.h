@@ -34,6 +34,7 @@ struct ModuleStyle {
   friend bool operator==(const ModuleStyle&, const ModuleStyle&) = default;
 };
 
+// `TorchStyles` are the styles of a plan's modules and the layouts without one.
 struct TorchStyles {
   std::int32_t mesh_dim = 0;
   std::vector<ModuleStyle> modules;

@@ -15,6 +15,7 @@ namespace shardprop::solver {
 
 using Assignment = std::vector<std::uint32_t>;  // one choice per variable
 
+// `Evaluation` is the cost of an assignment and the constraints that it breaks.
 struct Evaluation {
   Int128 cost = 0;                    // sum over entries that are not forbidden
   std::vector<VariableId> forbidden;  // variables at a forbidden choice

@@ -31,6 +31,7 @@ inline constexpr std::size_t kNumPasses = 9;
 std::string_view pass_name(Pass pass);
 std::optional<Pass> parse_pass(std::string_view name);
 
+// `PassSet` is the set of enabled passes; all are enabled by default.
 class PassSet {
  public:
   bool enabled(Pass pass) const {
@@ -43,6 +44,7 @@ class PassSet {
   std::bitset<kNumPasses> off_;
 };
 
+// `PassStats` is the number of runs of a pass and their time.
 struct PassStats {
   Pass pass = Pass::kArcConsistency;
   std::uint64_t runs = 0;

@@ -60,6 +60,7 @@ struct Table {
   std::span<const std::int64_t> costs;
 };
 
+// `Edge` adds a cost for each pair of choices of two variables.
 struct Edge {
   VariableId a;  // indexes the rows of the table
   VariableId b;  // indexes the columns

@@ -36,10 +36,11 @@
 
 namespace shardprop::solver {
 
+// `Status` is the state of the problem when the search ends.
 enum class Status : std::uint8_t {
-  kOptimal,     // proven over all assignments
+  kOptimal,     // proven: no assignment costs less
   kFeasible,    // within `gap` of the optimum
-  kInfeasible,  // proven; `conflict` is the minimal conflict
+  kInfeasible,  // proven; `conflict` is the conflict
   kUnknown,     // neither an assignment nor a proof was found
 };
 
@@ -67,6 +68,7 @@ struct Conflict {
 // The limit that ended a search before its proof.
 enum class StoppedBy : std::uint8_t { kTime, kWork, kRequest };
 
+// `Solution` is the best assignment found, its bound and its proof.
 struct Solution {
   Status status = Status::kUnknown;
   // Null if no limit ended the search: there is a proof, the caller's goal is
@@ -97,12 +99,14 @@ struct Messages {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<double>> told;
 };
 
+// `Progress` is the state of a running search.
 struct Progress {
   double seconds = 0;
   std::optional<Int128> cost;
   std::optional<Int128> lower_bound;
 };
 
+// `SolveOptions` are the limits, goals and starting points of a search.
 struct SolveOptions {
   // Seconds from `start`, which may be before a file is read.
   double time_limit_seconds = 60;

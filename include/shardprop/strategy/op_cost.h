@@ -50,6 +50,7 @@ std::int64_t compute_nanoseconds(const LocalContext& context,
 // Returns the time of a kernel without its launch; `bytes` are read plus
 // written.
 std::int64_t traffic_nanoseconds(const Topology& topology, double bytes);
+// Returns the launch time of a kernel.
 std::int64_t launch_nanoseconds(const Topology& topology);
 
 // Returns the time of the operator's kernels. Operands have the size of the

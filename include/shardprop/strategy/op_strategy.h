@@ -50,6 +50,7 @@ struct OpStrategy {
   bool truncated = false;  // there are more than options.limit
 };
 
+// `StrategyOptions` restrict the strategies that op_strategies() lists.
 struct StrategyOptions {
   // Includes strategies that leave some rank without elements of a factor.
   bool allow_empty_shards = true;

@@ -30,6 +30,7 @@
 
 namespace shardprop {
 
+// `VerifyOptions` are the precision, seed and tolerance of a run.
 struct VerifyOptions {
   // If true, floats are computed in their own dtypes instead of f64.
   bool own_dtypes = false;
@@ -55,6 +56,7 @@ struct VerifyMismatch {
   std::string error;
 };
 
+// `VerifiedOutput` is an output of the program with its largest error.
 struct VerifiedOutput {
   std::string name;
   double max_error = 0;  // relative, in the same way as the tolerance
@@ -69,6 +71,7 @@ struct VerifiedCollective {
   std::int64_t counted_bytes = 0;
 };
 
+// `VerifyReport` is the result for one plan, over all ranks.
 struct VerifyReport {
   bool ok = true;
   std::int64_t nodes = 0;     // number of nodes of the program
@@ -106,7 +109,7 @@ class Expected {
 };
 
 // `RankFindings` are the findings of one rank. Every rank of the program's mesh
-// makes the call.
+// calls verify_rank().
 struct RankFindings {
   // Reason why the rank could not continue, if it does not concern the plan,
   // such as a lack of memory.
@@ -119,15 +122,15 @@ struct RankFindings {
   std::vector<std::int64_t> step_calls;          // by step
   std::int64_t peak_bytes = 0;
 };
+// Runs this rank's part of the program and compares its values.
 RankFindings verify_rank(const SpmdProgram& program, const Expected& expected,
                          Communicator& communicator);
 
-// Combines the findings of all ranks; `ok` is false if there is a mismatch or
+// Returns the report of all ranks; `ok` is false if there is a mismatch or
 // another finding.
 VerifyReport verify_report(const SpmdProgram& program,
                            const std::vector<RankFindings>& ranks);
-// Combines the findings and compares memory with the plan's prediction per
-// rank.
+// Returns the report, and compares memory with the plan's prediction per rank.
 VerifyReport verify_report(const SpmdProgram& program,
                            const std::vector<RankFindings>& ranks,
                            const Plan& plan);

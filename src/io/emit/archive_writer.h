@@ -1,4 +1,4 @@
-// What .pt2 archives and gzipped programs are made of.
+// Functions that write .pt2 archives and gzipped programs.
 #pragma once
 
 #include <shardprop/base/result.h>

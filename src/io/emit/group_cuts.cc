@@ -9,7 +9,8 @@
 namespace shardprop::emit {
 namespace {
 
-// The mesh dims of the group that cut a tensor dim, first cut first.
+// Returns the mesh dims of the group that shard a tensor dim, in the order in
+// which they shard it.
 std::vector<std::int32_t> cutting(const Layout& layout,
                                   const DimIndices& mesh_dims, int dim) {
   std::vector<std::int32_t> out;
@@ -28,7 +29,8 @@ std::int64_t ranks_along(const DeviceMesh& mesh,
   return all;
 }
 
-// `at` with the index-th coordinate along these mesh dims, the last fastest.
+// Returns `at` with the index-th coordinate along these mesh dims. The last
+// mesh dim varies fastest.
 Coordinate along(Coordinate at, const DeviceMesh& mesh,
                  const std::vector<std::int32_t>& mesh_dims,
                  std::int64_t index) {
@@ -78,7 +80,8 @@ std::vector<Interval> GroupCuts::Dim::parted() const {
 }
 
 std::vector<Interval> GroupCuts::Dim::joined() const {
-  // Where a run stands in what is cut, and where among the parts.
+  // Each entry has the offset of a run in the full dim and its interval among
+  // the padded parts.
   std::vector<std::pair<std::int64_t, Interval>> found;
   std::int64_t begin = 0;
   for (const Intervals& part : parts) {

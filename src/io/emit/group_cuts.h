@@ -31,36 +31,38 @@ struct GroupCuts {
     std::int64_t padded() const {
       return chunk * static_cast<std::int64_t>(parts.size());
     }
-    // The padded parts, one behind another, as runs of what is cut with
-    // padding behind it.
+    // Returns the padded parts, concatenated, as runs of the dim with its
+    // padding appended.
     std::vector<Interval> parted() const;
-    // What is cut as runs of the padded parts, one behind another.
+    // Returns the dim as runs of the concatenated padded parts.
     std::vector<Interval> joined() const;
   };
   std::vector<Dim> dims;  // by tensor dim
 
   std::int64_t group_size() const;
-  // Whether the parts in the order of the group lie one behind another in dim
-  // 0 already.
+  // True if the parts, in the order of the group, are consecutive in dim 0
+  // already.
   bool is_rows() const;
 };
 
-// What `cut` gives each rank of the group of what the rank `at` holds under
-// `uncut`. Nothing where some mesh dim of the group cuts no dim, or the ranks
-// share elements.
+// Returns the parts into which `cut` shards the region that rank `at` holds
+// under `uncut`, one part per rank of the group. Returns nullopt if some mesh
+// dim of the group shards no tensor dim, or if ranks share elements.
 std::optional<GroupCuts> group_cuts(const Layout& cut, const Layout& uncut,
                                     const DimIndices& mesh_dims,
                                     const DeviceMesh& mesh,
                                     const TensorMeta& whole,
                                     const Coordinate& at);
 
-// S(i) -> S(j) and the like: each rank sends to each a part of what it holds.
+// The exchange of a step such as S(i) -> S(j): each rank sends a part of its
+// region to each rank.
 struct GroupExchange {
   GroupCuts sent;
   GroupCuts received;  // with the same chunks
 };
-// Nothing as above, and where messages of one size are more than twice what has
-// to be sent, as where layouts cut the same dims.
+// Returns nullopt in the cases of `group_cuts`, and if the layouts shard a
+// common tensor dim. Also returns nullopt if messages of equal size carry more
+// than twice the largest local tensor.
 std::optional<GroupExchange> group_exchange(
     const Layout& src, const Layout& dst, const DimIndices& mesh_dims,
     const DeviceMesh& mesh, const TensorMeta& whole, const Coordinate& at);

@@ -16,7 +16,8 @@ constexpr std::int64_t kWeyl0 = 0x9E3779B9;
 constexpr std::int64_t kWeyl1 = 0xBB67AE85;
 constexpr int kRounds = 10;
 
-// A 32-bit number: the same for all elements, or a tensor of them.
+// A 32-bit value: one number for all elements, or a tensor with a number per
+// element.
 struct Word {
   std::int64_t number = 0;
   TorchId tensor;  // invalid: a number

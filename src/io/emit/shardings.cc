@@ -125,7 +125,8 @@ class Shardings {
     json_.close(']');
   }
 
-  // As the graph names it, whichever copy is handed back.
+  // Returns the name of the output in the graph, whichever copy of it the
+  // program returns.
   const std::string& name_of(const ProgramOutput& output) const {
     for (const ProgramCopy& copy : program_.copies) {
       if (copy.value == output.value) return copy.from;

@@ -23,7 +23,8 @@ constexpr std::array kCollectives = {
     "_c10d_functional::wait_tensor(Tensor tensor) -> Tensor",
 };
 
-// Letters, digits and underscores, a digit not first.
+// Returns the name with letters, digits and underscores only, and no digit
+// first.
 std::string identifier(std::string_view name) {
   std::string out;
   for (const char c : name) {

@@ -24,8 +24,8 @@ void DualAscent::start() {
       state_.dual ? state_.dual->best_prices() : std::vector<double>();
   if (state_.dual) state_.spent_elsewhere += state_.dual->work();
   state_.dual.reset();
-  // Entries above the best known cost cannot be part of anything better; a low
-  // ceiling makes the bound stronger and its sums finer.
+  // Entries above the best known cost cannot be part of a better assignment. A
+  // low ceiling makes the bound stronger and its sums finer.
   double ceiling = state_.core->ceiling;
   if (has_target_) {
     ceiling = std::min(ceiling, std::max(1.0, state_.core_target()));
@@ -56,7 +56,7 @@ void for_each_arc(const Core& core, const Look& look) {
 
 }  // namespace
 
-// A choice that was not there then is taken to cost as much as any.
+// A choice that has no message costs as much as the costliest choice with one.
 void DualAscent::begin_with(const Messages& messages) {
   if (messages.told.empty()) return;
   const auto left = state_.network.choices_left();

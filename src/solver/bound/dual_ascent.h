@@ -1,5 +1,5 @@
-// DualAscent: when the dual bound is begun, when it has the first turns of a
-// search, and what the search takes from it.
+// DualAscent decides when the dual bound starts and when it has the first turns
+// of a search. It gives its results to the search.
 #pragma once
 
 #include "solver/bound/search_state.h"
@@ -9,30 +9,31 @@
 
 namespace shardprop::solver {
 
-// Once the dual has done this much, the search may rely on its bound.
+// After this much work of the dual, the search may rely on its bound.
 inline constexpr std::uint64_t kDualFirst = 2'500'000'000;
 
 class DualAscent {
  public:
   explicit DualAscent(SearchState& state) : state_(state) {}
 
-  // As soon as a cost is known, for the bound is sharper with one, or after
-  // some rounds without.
+  // Returns true once a cost is known, because the bound is sharper with one,
+  // or after some rounds without a cost.
   bool is_due(int rounds) const;
-  // Begins, or begins again with the best cost and the prices so far.
+  // Starts, or starts again with the best cost and the current prices.
   void start();
-  // Whether it has the first worker's turns to itself.
+  // Returns whether the dual has the first worker's turns to itself.
   bool settling() const {
     return state_.dual != nullptr && !state_.dual->stalled() &&
            state_.dual->work() < kDualFirst;
   }
   void run(std::uint64_t work);
   void gather();
-  // Begins where another dual ended, and leaves where this one did.
+  // Starts from the messages of another dual, or saves the messages of this
+  // one.
   void begin_with(const Messages& messages);
   void leave(Messages& messages) const;
 
-  // What the search steers by; of the last gather().
+  // The choices and prices that guide the search, as of the last gather().
   const std::vector<int>& decoded() const { return decoded_; }
   const std::vector<double>& prices() const { return prices_; }
 

@@ -12,18 +12,18 @@ namespace {
 constexpr int kFirstSweeps = 10;
 constexpr double kMemory =
     0.15;  // weight of the newest overflow in its average
-constexpr double kSoftness = 5.0;  // of ties, per length of step
-// Sweeps between two leaps, at most; the longest leap.
+constexpr double kSoftness = 5.0;  // of tie-breaking, per length of step
+// The most sweeps between two leaps; the longest leap.
 constexpr int kMostBetweenLeaps = 128;
 constexpr double kLongestLeap = 32;
-// Segments of a variable whose additions are off by half a quantum together.
+// The additions of this many segments of a variable are off by half a quantum
+// together.
 constexpr std::size_t kSegmentsAQuantum = 16;
 
 }  // namespace
 
 DualBound::DualBound(const Core& core) : core_(core) {
-  // Sums are exact if each partial one is below 2^51 quanta, whatever the
-  // degree.
+  // Sums are exact if each partial sum is below 2^51 quanta, for any degree.
   const int exponent = std::ilogb(std::max(core.ceiling, 1.0)) + 1;
   std::size_t degree = 1;
   for (int v = 0; v < core.size(); ++v)
@@ -49,10 +49,10 @@ DualBound::DualBound(const Core& core) : core_(core) {
     total += static_cast<std::size_t>(core.choices(core.edges[e].b));
   }
   if (wanted > 0) {
-    // Tables are multiples of 1 only, so that the quantum cannot grow: sums up
-    // to 2^(exponent + 2 + room) round. An evaluation adds at most four numbers
-    // for a variable, eight for an edge and one for a segment to what it
-    // returns; each is off by half a unit in the last place.
+    // Tables are multiples of 1 only, so the quantum cannot grow: sums up to
+    // 2^(exponent + 2 + room) are rounded. An evaluation adds at most four
+    // numbers per variable, eight per edge and one per segment to its result.
+    // Each addition is off by half a unit in the last place.
     const std::size_t additions = 4 * index(core.size()) +
                                   8 * core.edges.size() +
                                   core.segment_list.size();
@@ -79,14 +79,14 @@ void DualBound::price_costs() {
   std::vector<double> prefix(price_.size() + 1, 0.0);
   for (std::size_t r = 0; r < price_.size(); ++r)
     prefix[r + 1] = prefix[r] + price_[r];
-  // Each prefix is off by at most so much.
+  // Each prefix is off by at most this much.
   const double off =
       prefix.back() * static_cast<double>(price_.size() + 2) * 0x1p-52;
   for (int v = 0; v < core_.size(); ++v) {
     double* const mine = &priced_[index(core_.at[index(v)])];
     const int k = core_.choices(v);
     for (const CoreSegment& s : core_.segments(v)) {
-      // Rounded down, and so is its product with the bytes.
+      // The rate is rounded down, so its product with the bytes is too low.
       const double rate =
           (prefix[index(s.hi)] - prefix[index(s.lo)] - 2 * off) *
           (1 - 0x1p-50);
@@ -95,8 +95,8 @@ void DualBound::price_costs() {
       for (int c = 0; c < k; ++c)
         mine[c] += rate * static_cast<double>(bytes[c]);
     }
-    // Priced bytes must never be rounded up. Rounding to quanta lifts a sum by
-    // half a quantum, and each addition by 1/32 of one at most.
+    // Priced bytes must never be rounded up. Rounding to quanta raises a sum by
+    // at most half a quantum, and each addition by at most 1/32 of one.
     const double less =
         quantum_ *
         static_cast<double>(1 + core_.segments(v).size() / kSegmentsAQuantum);
@@ -158,8 +158,8 @@ void DualBound::sweep() {
 }
 
 int DualBound::split_belief(int v, double* h, double* part) const {
-  // The belief goes in equal shares to the edges it was last sent along, as
-  // the backward pass did; what rounding leaves stays with the variable.
+  // Each edge along which the belief was last sent gets an equal share, as in
+  // the backward pass. The rounding rest stays with the variable.
   const int k = core_.choices(v);
   const auto arcs = core_.arcs(v);
   int behind = 0;
@@ -284,7 +284,7 @@ std::vector<std::vector<int>> DualBound::choices_below(double target) {
 
 void DualBound::advance(double target) {
   if (last_bound_ == -kInfinity) {
-    // Prices moved before the messages have settled would overshoot.
+    // If prices moved before the messages settle, they would overshoot.
     for (int i = 0; i < kFirstSweeps; ++i) sweep();
     evaluate();
     return;
@@ -360,8 +360,8 @@ void DualBound::move_prices(double gap) {
   if (rows == 0) return;
   std::vector<double> overflow(rows + 1, 0.0);
   std::vector<double> h(most_choices_);
-  // Ties between choices are split softly while steps are long, hardly at all
-  // when they are short.
+  // Almost equal choices share their weight while steps are long, but hardly
+  // when steps are short.
   const double tau =
       std::min(1.0, kSoftness * step_) * gap / std::max(1, core_.size());
   for (int v = 0; v < core_.size(); ++v) {

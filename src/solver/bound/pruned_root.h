@@ -1,5 +1,5 @@
-// PrunedRoot: what is left of the network without the choices that cannot be
-// part of anything below a target.
+// PrunedRoot is the network without the choices that cannot be part of an
+// assignment below a target.
 #pragma once
 
 #include "solver/model/network.h"
@@ -11,12 +11,12 @@
 namespace shardprop::solver {
 
 struct PrunedRoot {
-  // Of the network's living variables, in their order.
+  // Contains the network's living variables, in order.
   PrunedRoot(SearchState& state, double target);
 
   std::size_t num_choices() const;
 
-  std::vector<int> variable;  // of the state's network, by the root's
+  std::vector<int> variable;  // variable of the state's network, by the root's
   Network network;
 };
 

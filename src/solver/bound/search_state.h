@@ -1,5 +1,5 @@
-// What the parts of solve() share: the network, what is known of its optimum,
-// and the core that is searched and bounded.
+// SearchState is shared by the parts of solve(). It holds the network, the
+// incumbent, and the core that is searched and bounded.
 #pragma once
 
 #include <shardprop/solver/solve.h>
@@ -18,13 +18,13 @@
 
 namespace shardprop::solver {
 
-// Doubles count exactly up to here.
+// Doubles are exact up to this number.
 inline constexpr double kMostExact = 0x1p52;
-// Largest table of an elimination that is tried without being asked for.
+// The largest table of an elimination that runs by default.
 inline constexpr std::size_t kEliminationCap = 1U << 25;
 
 struct SearchState {
-  // Both must outlive it.
+  // Both arguments must outlive the object.
   SearchState(const Problem& problem, const SolveOptions& the_options,
               bool sums_fit = false)
       : options(the_options),
@@ -32,13 +32,14 @@ struct SearchState {
         network(problem, sums_fit),
         best(problem, network) {}
 
-  // The best known cost on the core; infinite where none is known.
+  // Returns the best known cost on the core; infinite if none is known.
   double core_target() const {
     return best.known()
                ? static_cast<double>(best.cost_in_units() - network.offset)
                : kInfinity;
   }
-  // Between the dual bound and the best known cost; infinite without either.
+  // Returns the gap between the dual bound and the best known cost; infinite
+  // without either.
   double dual_gap() const {
     return dual && best.known() ? core_target() - dual->best_bound()
                                 : kInfinity;
@@ -46,12 +47,13 @@ struct SearchState {
   bool dual_has_bound() const {
     return dual != nullptr && dual->best_bound() > -kInfinity;
   }
-  // What has been worked, with what was spent elsewhere since it was counted.
+  // Returns the work so far, including the work spent elsewhere since it was
+  // counted.
   std::uint64_t work_so_far() const {
     return work + (spent_elsewhere - counted_elsewhere);
   }
-  // Offers choices of some of the network's variables, those in `variable`;
-  // the others, which no reduction has left, take their first.
+  // Offers choices of the variables in `variable`. The other variables were
+  // eliminated and take their first choice.
   template <class Choice>
   void offer(const std::vector<Choice>& choices,
              const std::vector<int>& variable) {
@@ -67,11 +69,11 @@ struct SearchState {
   PassClock clock;
   Network network;
   Incumbent best;
-  std::unique_ptr<Core> core;  // what the reductions leave
+  std::unique_ptr<Core> core;  // the reduced network
   std::unique_ptr<Core> dual_core;
   std::unique_ptr<DualBound> dual;
   std::uint64_t work = 0;             // as far as it has been counted
-  std::uint64_t spent_elsewhere = 0;  // work of what is gone again
+  std::uint64_t spent_elsewhere = 0;  // work of deleted parts
   std::uint64_t counted_elsewhere = 0;
 };
 

@@ -5,7 +5,7 @@
 namespace shardprop::solver {
 namespace {
 
-constexpr std::uint64_t kPasses = 5;  // over each entry
+constexpr std::uint64_t kPasses = 5;  // passes over each entry
 
 }  // namespace
 
@@ -64,8 +64,8 @@ void ShiftedCosts::take_messages(const DualBound& dual) {
   }
 }
 
-// What is left at `v` goes to its edges to earlier variables in equal shares,
-// and with it all that those edges cost at least goes to the variables there.
+// Moves the remaining cost of `v` in equal shares to its edges to earlier
+// variables. The least costs of these edges then move to the earlier variables.
 void ShiftedCosts::drain(int v, const std::vector<int>& place) {
   std::vector<std::int64_t>& mine = variables_[index(v)];
   std::int64_t earlier = 0;
@@ -87,7 +87,7 @@ void ShiftedCosts::drain(int v, const std::vector<int>& place) {
     std::vector<std::int64_t> share;
     share.reserve(mine.size());
     for (std::int64_t& cost : mine) {
-      // Those that follow share the rest.
+      // The edges that follow share the rest.
       share.push_back(cost / earlier);
       cost -= share.back();
     }

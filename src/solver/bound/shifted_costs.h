@@ -1,8 +1,17 @@
-// The core's costs, moved towards the variables that are met first.
+// ShiftedCosts are the core's costs, moved towards the variables that are met
+// first.
 //
-// Messages of the dual bound rewrite costs without changing any sum. Here what
-// is left at a variable moves on to its neighbours that are met before it, the
-// last variable first:
+// Messages of the dual bound move costs without changing any sum. ShiftedCosts
+// then moves the remaining cost of each variable to the neighbours that are met
+// before it. The last variable moves first.
+//
+//   cost of an assignment = least + sum over edges of their remaining costs,
+//                                   all at least 0
+//                         + remaining costs of variables without an earlier
+//                           neighbour, all at least 0
+//
+// The sum over edges between met variables is a lower bound, beyond `least`, on
+// any completion. All known costs of the other variables have moved into it.
 //
 //   cost of an assignment = least + sum over edges of what is left of them,
 //                                   none of it below 0
@@ -14,8 +23,8 @@
 // moved into it.
 #pragma once
 
-#include "solver/bound/dual_bound.h"
 #include "solver/presolve/core.h"
+#include "solver/bound/dual_bound.h"
 
 #include <cstdint>
 #include <vector>
@@ -24,22 +33,22 @@ namespace shardprop::solver {
 
 class ShiftedCosts {
  public:
-  // At the dual's best messages; the core has no memory rows. `met`: the order
-  // in which its variables are met.
+  // Uses the dual's best messages. Precondition: the core has no memory rows.
+  // `met` is the order in which its variables are met.
   ShiftedCosts(const Core& core, const DualBound& dual,
                const std::vector<int>& met);
 
-  // In quanta of the dual, as everything here.
+  // All costs here are in quanta of the dual.
   std::int64_t least() const { return least_; }
-  // Of an edge, rows: choices of the core edge's `a`.
+  // Costs of an edge; rows are the choices of the core edge's `a`.
   const std::vector<std::int64_t>& edge(int e) const {
     return edges_[static_cast<std::size_t>(e)];
   }
-  // Zeros where some neighbour is met earlier.
+  // Costs of a variable; zeros if some neighbour is met earlier.
   const std::vector<std::int64_t>& variable(int v) const {
     return variables_[static_cast<std::size_t>(v)];
   }
-  // Entries touched.
+  // Returns the number of touched entries.
   std::uint64_t work() const { return work_; }
 
  private:
@@ -47,8 +56,8 @@ class ShiftedCosts {
   void drain(int v, const std::vector<int>& place);
 
   const Core& core_;
-  // At once, so that sums stay exact; what does not move stays where it is,
-  // which only weakens the bound.
+  // The most that moves at once, so that sums stay exact. A rest that does not
+  // move only weakens the bound.
   std::int64_t most_moved_;
   std::int64_t least_ = 0;
   std::uint64_t work_ = 0;

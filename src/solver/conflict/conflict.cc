@@ -10,8 +10,8 @@
 namespace shardprop::solver {
 namespace {
 
-// For one question whether a part of the problem can hold; a set that is not
-// proven infeasible within it counts as possible.
+// The work limit for one question whether a part of the problem is feasible. A
+// set that is not proven infeasible within it counts as feasible.
 constexpr std::uint64_t kWorkPerQuestion = 400'000'000;
 
 struct Part {
@@ -32,9 +32,9 @@ std::vector<std::int64_t> only_forbidden(std::span<const std::int64_t> costs) {
   return out;
 }
 
-// Every constraint of the problem. Memory stands for one time in each stretch
-// in which nothing begins or ends; only stretches that follow a beginning can
-// be tightest.
+// Returns every constraint of the problem. A memory constraint is one time of
+// each interval in which no usage begins or ends. Only intervals after a
+// beginning can be the tightest.
 std::vector<Part> all_parts(const Problem& problem) {
   std::vector<Part> parts;
   for (std::size_t i = 0; i < problem.pins().size(); ++i) {
@@ -52,7 +52,7 @@ std::vector<Part> all_parts(const Problem& problem) {
     }
     std::sort(events.begin(), events.end());
     for (std::size_t i = 0; i < events.size(); ++i) {
-      // The last beginning before an end is where the live set is largest.
+      // The live set is largest at the last beginning before an end.
       const bool largest =
           events[i].second && (i + 1 == events.size() || !events[i + 1].second);
       if (largest) parts.push_back({Part::Kind::kMemory, 0, events[i].first});
@@ -71,14 +71,14 @@ std::vector<Part> all_parts(const Problem& problem) {
   return parts;
 }
 
-// The problem with nothing but `parts` to be kept: costs are zero, or, with
-// `count_bytes_at`, the bytes at that time.
+// PartialProblem contains only the constraints `parts`. Its costs are zero;
+// with `count_bytes_at`, they are the bytes at that time.
 class PartialProblem {
  public:
   PartialProblem(const Problem& problem, std::span<const Part> parts,
                  std::optional<std::int64_t> count_bytes_at)
       : problem_(problem), count_at_(count_bytes_at) {
-    std::map<std::size_t, bool> involved;  // variable: with its forbidden costs
+    std::map<std::size_t, bool> involved;  // variable: forbids costs
     std::vector<std::int64_t> times;
     for (const Part& part : parts) {
       switch (part.kind) {
@@ -119,7 +119,7 @@ class PartialProblem {
       if (count_at_.has_value()) add_bytes(VariableId(v), *count_at_, costs);
       const VariableId id = builder_.add_variable(costs);
       mine.emplace(v, id);
-      // Only the chosen times count, each a step of its own.
+      // Only the chosen times count; each is one time step.
       for (std::size_t u = 0; u < problem.num_usages(VariableId(v)); ++u) {
         const Usage usage = problem.usage(VariableId(v), u);
         const Interval steps = steps_of(usage.when, times);
@@ -150,7 +150,7 @@ class PartialProblem {
   }
 
  private:
-  // Which of the times, by index, lie within.
+  // Returns the times, by index, that are within the interval.
   static Interval steps_of(Interval when,
                            const std::vector<std::int64_t>& times) {
     const auto place = [&](std::int64_t time) {
@@ -188,7 +188,7 @@ class Explainer {
     options_.threads = 1;
     options_.work_limit = kWorkPerQuestion;
     options_.progress = nullptr;
-    options_.go_on = nullptr;  // it knows the whole problem only
+    options_.go_on = nullptr;  // the callback knows only the full problem
   }
 
   Conflict run() {
@@ -216,7 +216,7 @@ class Explainer {
 
  private:
   bool infeasible(std::span<const Part> parts) {
-    // Out of time, every part is kept: the set still clashes.
+    // After the time limit, every part is kept: the set is still a conflict.
     if (stop_.raised()) {
       unsure_ = true;
       return false;
@@ -227,8 +227,8 @@ class Explainer {
     return answer.status == Status::kInfeasible;
   }
 
-  // The parts of `candidates` that, with all of `background`, make an
-  // irreducible set; the two together are known to clash.
+  // Returns the parts of `candidates` that form an irreducible set together
+  // with all of `background`. Precondition: the two together are infeasible.
   std::vector<Part> explain(const std::vector<Part>& background,
                             std::vector<Part> candidates,
                             bool background_grew) {

@@ -15,7 +15,7 @@
 namespace shardprop::solver {
 namespace {
 
-// Entries touched below which one thread makes a table.
+// A table with fewer entries to touch is computed by one thread.
 constexpr std::uint64_t kEntriesForOneThread = 1U << 22;
 
 template <class T>
@@ -57,7 +57,7 @@ class Elimination {
   }
 
  private:
-  // A factor waits at the variable of its scope that goes first.
+  // A factor waits at the first variable of its scope in the order.
   void place(Factor<T> factor) {
     const int first = *std::min_element(
         factor.scope.begin(), factor.scope.end(), [&](int x, int y) {
@@ -95,8 +95,8 @@ class Elimination {
     }
   }
 
-  // Repeated layers: the same tables in the same places make the same table,
-  // its axes in the same places.
+  // Repeated layers have equal tables in equal places. These factors have the
+  // same join, with its axes in the same places.
   Factor<T> join(int v, const std::vector<Factor<T>>& factors) {
     std::vector<int> variables;
     for (const Factor<T>& f : factors) {
@@ -144,7 +144,8 @@ class Elimination {
     return std::make_shared<const std::vector<T>>(std::move(out));
   }
 
-  // From the last variable to the first, each the best given those behind it.
+  // Goes from the last variable to the first. Each gets its best choice given
+  // the variables after it.
   std::vector<int> best_choices() const {
     std::vector<int> out(network_.variables.size(), 0);
     for (std::size_t i = order_.size(); i-- > 0;) {
@@ -184,7 +185,7 @@ class Elimination {
   std::vector<std::size_t> position_;            // in the order, by variable
   std::vector<std::vector<Factor<T>>> waiting_;  // by variable
   std::vector<std::vector<Factor<T>>> joined_;   // by place in the order
-  std::map<std::vector<int>, Factor<T>> made_;   // scope: places in the key
+  std::map<std::vector<int>, Factor<T>> made_;   // keys list scopes as places
   int next_id_ = 0;
   std::atomic<bool> stopped_ = false;
 };

@@ -12,30 +12,32 @@
 namespace shardprop::solver {
 namespace {
 
-// Which variable goes next: the one with the least ...
+// The variable that goes next is the one with the least ...
 enum class Rule : std::uint8_t {
   kTouched,  // entries touched
-  kKept,     // entries of the table that is made
-  kFill,     // new edges, by the sizes of what they join
+  kKept,     // entries of the resulting table
+  kFill,     // new edges, weighted by the sizes of their ends
 };
 constexpr Rule kRules[] = {Rule::kTouched, Rule::kKept, Rule::kFill};
 
-// Below this many entries touched, an order is not worth improving.
+// With fewer touched entries, an order is not worth improving.
 constexpr double kCheap = 1U << 26;
-constexpr int kShakenTries = 12;  // of each rule
-// By as much may an order exceed the limits for shaken ones to be worth trying.
+constexpr int kShakenTries = 12;  // tries of each rule
+// If an order exceeds the limits by at most this factor, perturbed orders are
+// tried.
 constexpr double kNearly = 4;
-constexpr double kShake = 0.3;  // of a key, at most
+constexpr double kShake = 0.3;  // largest perturbation of a key
 
-// Neighbours looked at by all tries together, at most.
+// The most neighbours that all tries together may visit.
 constexpr std::uint64_t kMostSteps = 20'000'000;
 
 using Adjacency = std::vector<std::vector<int>>;
 
-// The graph of the network while variables go. Neighbours are sorted lists.
+// Eliminating is the graph of the network during elimination. Neighbours are
+// sorted lists.
 class Eliminating {
  public:
-  // Every neighbour looked at adds to `steps`.
+  // Adds 1 to `steps` for every visited neighbour.
   Eliminating(const std::vector<double>& choices,
               const std::vector<double>& bits, Adjacency neighbours, Rule rule,
               double shake, std::uint64_t seed, std::uint64_t& steps)
@@ -127,7 +129,7 @@ class Eliminating {
     }
     std::vector<int> changed = mine;
     if (rule_ == Rule::kFill) {
-      // New edges matter to whoever knows both ends.
+      // A new edge changes the keys of all variables adjacent to both ends.
       for (const int u : mine) {
         changed.insert(changed.end(), around(u).begin(), around(u).end());
       }

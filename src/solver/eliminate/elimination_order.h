@@ -1,9 +1,9 @@
-// In which order exact elimination takes the variables, and what that takes.
+// Finds the order in which exact elimination takes the variables, and its cost.
 //
-// Eliminating a variable joins its neighbours in one table; how large the
-// tables become is decided by the order. The best one is hard to find, so
-// several greedy rules are tried, with ties broken at random, and the order
-// that touches least is taken.
+// Eliminating a variable joins its neighbours in one table. The order
+// determines how large the tables become. The best order is hard to find, so
+// several greedy rules with random tie-breaking are tried. The order that
+// touches the fewest entries wins.
 #pragma once
 
 #include "solver/model/network.h"
@@ -16,19 +16,18 @@ namespace shardprop::solver {
 
 struct EliminationOrder {
   std::vector<int> variables;
-  double touched = 0;  // entries looked at, each once per choice minimised over
-  double largest = 0;  // of that, by one variable
-  double kept = 0;     // entries of all tables made
+  double touched = 0;  // entries read, each once per choice minimised over
+  double largest = 0;  // largest share of one variable
+  double kept = 0;     // entries of all resulting tables
 };
 
 struct EliminationLimits {
-  double touched = 0;  // of one variable; all together may take four times that
+  double touched = 0;  // of one variable; all may touch four times that
   double kept = 0;
 };
 
-// Nothing when every order tried exceeds a limit or none was found in as many
-// steps as are allowed. The same network, the same order, unless it was
-// stopped.
+// Returns nullopt if every order exceeds a limit, or if the steps run out
+// before one is found. The result is deterministic unless it was stopped.
 std::optional<EliminationOrder> order_elimination(
     Network& network, const EliminationLimits& limits, const StopSignal& stop);
 

@@ -14,23 +14,25 @@ namespace {
 
 constexpr int kKeyBits = 64;
 constexpr int kMostBits = 16;  // of a field
-// Between two looks at how much is held, at most this share of what may be is
+// Between two checks of the entry count, at most this share of the limit is
 // added.
 constexpr std::size_t kHeldShareBetweenChecks = 4;
-// Costs looked at below which one thread does it all.
+// With fewer costs to compute, one thread does the work.
 constexpr std::size_t kCostsForOneThread = std::size_t{1} << 17;
-// Entries in one table of those that are the same, about: what fits a cache.
+// The typical number of entries in a part, so that its table fits a cache.
 constexpr std::size_t kTogether = std::size_t{1} << 13;
-// Of a key's digest: which part it is in; the others say where there.
+// The low bits of a key's digest that select its part; the higher bits select
+// the slot in the part's table.
 constexpr int kPartBits = 24;
-// Entries whose origin is kept, over all eliminations: 6 bytes each.
+// The most entries, over all eliminations, whose origin is kept; each takes 6
+// bytes.
 constexpr std::size_t kMostTraced = std::size_t{1} << 26;
-// What an entry that is looked up counts in costs added.
+// A lookup of an entry counts as this many costs added.
 constexpr std::size_t kLookUp = 16;
 
 }  // namespace
 
-// A variable that is met, as each entry sees it.
+// Meeting is a variable that is met, as each entry sees it.
 template <class Cost>
 struct Front<Cost>::Meeting {
   struct Side {
@@ -42,7 +44,7 @@ struct Front<Cost>::Meeting {
   std::vector<Side> sides;
 
   std::size_t choices() const { return costs.size(); }
-  // What each choice costs beside the entry's.
+  // Computes the cost of each choice in addition to the entry's cost.
   void add(std::uint64_t key, Cost* sum) const {
     const std::size_t k = choices();
     std::copy(costs.begin(), costs.end(), sum);
@@ -56,10 +58,10 @@ struct Front<Cost>::Meeting {
   }
 };
 
-// The entries of a part that are the same without a field.
+// Groups are the entries of a part that differ only in one field.
 template <class Cost>
 struct Front<Cost>::Groups {
-  // Group of each entry, numbered as they come.
+  // The group of each entry, numbered in order of appearance.
   std::vector<std::uint32_t> group;
   std::uint32_t count = 0;
 
@@ -207,7 +209,7 @@ bool Front<Cost>::meet(int variable, const std::vector<Cost>& costs,
   return true;
 }
 
-// Stable: entries of a part stay in their order.
+// The result is stable: the entries of a part stay in order.
 template <class Cost>
 typename Front<Cost>::Parts Front<Cost>::part(std::uint64_t kept) {
   const std::size_t parts =
@@ -230,7 +232,7 @@ bool Front<Cost>::eliminate(int variable) {
   const Field gone = field(variable);
   const std::uint64_t kept = ~(gone.mask << gone.shift);
   const Parts parts = part(kept);
-  // The cheapest of each group, the first where they cost the same.
+  // Keeps the cheapest entry of each group; on a tie the first one.
   const auto cheapest = [&](std::size_t from, std::size_t to,
                             std::vector<Entry>& out) {
     Groups groups;
@@ -256,8 +258,8 @@ bool Front<Cost>::eliminate(int variable) {
   return true;
 }
 
-// One variable for another, group by group of the entries that are the same
-// without the one that goes.
+// Exchange replaces one variable by another. It works on each group of entries
+// that differ only in the variable that leaves.
 template <class Cost>
 class Front<Cost>::Exchange {
  public:
@@ -285,7 +287,7 @@ class Front<Cost>::Exchange {
     return static_cast<int>(entry.key >> leaves_.shift & leaves_.mask);
   }
 
-  // By group; those of a group stay in their order.
+  // Sorts by group; the entries of a group stay in order.
   void sort(std::size_t n) {
     end_.assign(groups_.count + 1, 0);
     for (const std::uint32_t g : groups_.group) ++end_[g + 1];
@@ -311,7 +313,7 @@ class Front<Cost>::Exchange {
     for (std::size_t c = 0; c < k; ++c) {
       const Cost cost = least_[c] + beside_[c];
       if (cost >= limit_) continue;
-      // The first that attains it.
+      // Finds the first choice with this cost.
       std::size_t i = 0;
       while (cost_[index(choices_[i])] + tables_[index(choices_[i]) * k + c] >
              least_[c]) {
@@ -324,15 +326,15 @@ class Front<Cost>::Exchange {
   }
 
   const Field& leaves_;
-  const Cost* tables_;   // rows: choices of who goes
-  const Meeting& rest_;  // who comes, beside all others
+  const Cost* tables_;   // rows: choices of the leaving variable
+  const Meeting& rest_;  // the new variable, with all other neighbours
   Cost limit_;
   Groups groups_;
-  std::vector<std::uint32_t> end_;     // of each group
+  std::vector<std::uint32_t> end_;     // end of each group
   std::vector<std::uint32_t> sorted_;  // entries by group
-  std::vector<int> choices_;           // of who goes, in a group
+  std::vector<int> choices_;           // of the leaving variable, in a group
   std::vector<Cost> cost_;             // of a group's entry, by that choice
-  std::vector<Cost> beside_;           // by choice of who comes
+  std::vector<Cost> beside_;           // by choice of the new variable
   std::vector<Cost> least_;
 };
 

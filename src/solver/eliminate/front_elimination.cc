@@ -11,37 +11,39 @@
 namespace shardprop::solver {
 namespace {
 
-// Share of the cost within which the bound is near enough.
+// The bound is near enough if the gap is within this share of the cost.
 constexpr double kNear = 0.05;
-// The dual bound goes on while kWorkBetweenGapChecks times its work reduces the
-// gap to the share kSettled. Early messages raise the bound unevenly, so the
-// first kFirstLooks checks are ignored.
+// The dual bound continues as long as kWorkBetweenGapChecks times its work
+// reduces the gap to the share kSettled. Early messages raise the bound
+// unevenly, so the first kFirstLooks checks are ignored.
 constexpr double kWorkBetweenGapChecks = 1.5;
 constexpr double kSettled = 0.87;
 constexpr int kFirstLooks = 3;
 // Each run may hold this many times the entries of the run before.
 constexpr std::size_t kGrowth = 4;
-// Run again, no larger, at this share of the gap.
+// At the largest size, a run is repeated when the gap has shrunk to this share.
 constexpr double kRetryAtGapShare = 0.9;
-// A run that closed the share kMuch of the gap runs again when the dual has spent
-// kRetryAfterGain times the run's work; other runs wait for kRetryAfterNoGain.
+// If a run closed at least the share kMuch of the gap, it runs again when the
+// dual has spent kRetryAfterGain times its work. Other runs wait for
+// kRetryAfterNoGain.
 constexpr double kMuch = 0.25;
 constexpr double kRetryAfterGain = 0.5;
 constexpr double kRetryAfterNoGain = 16;
-// Every run may do this much work.
+// Every run may do at least this much work.
 constexpr std::uint64_t kFewestWork = 1'000'000;
-// Orders are made anew at this share of the gap.
+// The orders are computed again when the gap has shrunk to this share.
 constexpr double kMuchNearer = 0.6;
-// A choice counts the less the nearer it comes to being pruned.
+// A choice counts less in an order, the nearer it is to being pruned.
 constexpr double kFalloff = 4;
-// Orders looked at side by side, if steps of all variables by all of them stay
-// below the most; nothing is done where one order takes more.
+// The beam width of an order, if the steps of all variables in all orders stay
+// below kMostOrdering. If one order alone exceeds it, front elimination does
+// not run.
 constexpr double kWidth = 200;
 constexpr double kMostOrdering = 4e8;
-// Entries of tables that are copied, at most, 8 bytes each.
+// The most entries of tables that are copied; each takes 8 bytes.
 constexpr std::size_t kMostDrained = std::size_t{1} << 24;
 
-// By variable, those with the fewest choices first.
+// Returns the neighbours by variable, those with the fewest choices first.
 std::vector<std::vector<int>> neighbours_of(const Core& core) {
   std::vector<std::vector<int>> out;
   for (int v = 0; v < core.size(); ++v) {
@@ -63,7 +65,7 @@ bool is_too_large(const Core& core) {
   return n * n > kMostOrdering || entries > kMostDrained;
 }
 
-// What is forbidden can seem cheap by what rounding has dropped.
+// After rounding, a forbidden choice may seem cheap.
 bool is_allowed(const Core& core, const std::vector<int>& choices) {
   for (int v = 0; v < core.size(); ++v) {
     if (core.cost(v)[choices[index(v)]] >= core.ceiling) return false;
@@ -77,7 +79,8 @@ bool is_allowed(const Core& core, const std::vector<int>& choices) {
       });
 }
 
-// What is eliminated: those choices of the core's variables that are left.
+// Given is the input of an elimination: the remaining choices of the core's
+// variables.
 struct Given {
   const Core& core;
   const ShiftedCosts& costs;
@@ -86,11 +89,11 @@ struct Given {
   std::int64_t gap;  // in quanta, above the least of the costs
 };
 
-// Nothing costs less than `beyond` above the least of the costs; what costs no
-// more, in as far as it is known.
+// No assignment costs less than the least of the costs plus `beyond`.
+// `choices` is an assignment of this cost, if it is known.
 struct Outcome {
   std::int64_t beyond = 0;  // in quanta
-  bool is_cut = false;      // the front held too much
+  bool is_cut = false;      // the front held too many entries
   std::vector<int> choices;
 };
 
@@ -102,7 +105,7 @@ constexpr std::int64_t most_cost() {
 template <class Cost>
 class Run {
  public:
-  // Costs are counted in multiples of two to the `shift`, rounded down.
+  // Costs are counted in multiples of 2^shift, rounded down.
   Run(const Given& given, int shift, std::size_t most_entries,
       std::uint64_t most_work, const SearchState& state)
       : given_(given),
@@ -117,7 +120,7 @@ class Run {
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
-  // Nothing where the front gave up.
+  // Returns nullopt if the front gave up.
   std::optional<Outcome> eliminate(const std::vector<int>& order) {
     for (const int v : order) {
       if (!eliminate(v)) return std::nullopt;
@@ -145,7 +148,7 @@ class Run {
     return static_cast<Cost>(std::min(quanta >> shift_, most_cost<Cost>()));
   }
 
-  // And meets whoever is beside it.
+  // Eliminates v after meeting its neighbours.
   bool eliminate(int v) {
     if (!is_met_[index(v)] && !meet(v)) return false;
     std::vector<int> unmet;
@@ -200,7 +203,7 @@ class Run {
 
   const Given& given_;
   int shift_;
-  Cost limit_;  // to begin with
+  Cost limit_;  // initial limit
   Front<Cost> front_;
   std::vector<bool> is_met_;
 };
@@ -223,7 +226,8 @@ std::optional<Outcome> run(const Given& given, const std::vector<int>& order,
   return out;
 }
 
-// Whether costs in 32 bits are still exact to less than one together.
+// Returns whether the rounding of all costs to 32 bits together is less than
+// one.
 bool is_narrow(const Given& given, double quantum) {
   const auto costs =
       static_cast<double>(given.left.size() + given.core.edges.size());
@@ -244,7 +248,7 @@ bool FrontElimination::is_due() {
 
 bool FrontElimination::has_settled() {
   const auto work = static_cast<double>(state_.dual->work());
-  // The dual may have begun anew.
+  // The dual may have started again.
   if (work < seen_work_) looks_ = 0;
   if (looks_ == 0 || work >= kWorkBetweenGapChecks * seen_work_) {
     settled_ =
@@ -288,14 +292,15 @@ void FrontElimination::run() {
   });
 }
 
-// Until so many times what has been spent since `before` is spent on the dual.
+// Waits until the dual has spent `times` the work that was spent elsewhere
+// since `before`.
 void FrontElimination::wait(std::uint64_t before, double times) {
   next_dual_work_ =
       static_cast<double>(state_.dual->work()) +
       times * static_cast<double>(state_.spent_elsewhere - before);
 }
 
-// As much as had been worked before the run, within what is left to work.
+// Returns the work done before the run, limited to the remaining work.
 std::uint64_t FrontElimination::most_work() const {
   const std::uint64_t before = std::max(state_.work, kFewestWork);
   const auto limit = state_.options.work_limit;

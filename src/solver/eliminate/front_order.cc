@@ -15,24 +15,24 @@ namespace {
 
 using Neighbours = std::vector<std::vector<int>>;
 
-// What the last front weighs counts this much beside the sum so far.
+// The weight of the last front counts this much in addition to the sum so far.
 constexpr double kLastFront = 0.5;
-// Variables from which the farthest ones are looked for, to begin there.
+// The start variables are the farthest ones from this many random variables.
 constexpr int kLooksFrom = 16;
 constexpr std::size_t kFarthest = 4;
 
 enum class Status : std::uint8_t { kUnmet, kInFront, kGone };
 
-// An order up to some step.
+// Beginning is a prefix of an order.
 struct Beginning {
   std::vector<Status> status;
   std::vector<int> front;
-  double weight = 0;         // of the front
+  double weight = 0;         // weight of the front
   double total = 0;          // over the steps so far
-  std::uint64_t digest = 0;  // of what is in front and what is gone
+  std::uint64_t digest = 0;  // of the front and the eliminated variables
 };
 
-// The beginning's next step, not taken yet.
+// Step is a possible next step of a prefix.
 struct Step {
   double key = 0;
   double weight = 0;
@@ -43,7 +43,7 @@ struct Step {
 };
 
 struct Taken {
-  std::size_t from = 0;  // of the beginnings one step earlier
+  std::size_t from = 0;  // index of the prefix one step earlier
   int variable = 0;
 };
 
@@ -86,7 +86,8 @@ class Beam {
     b.digest ^= met_[index(v)];
   }
 
-  // The variables farthest from some others: ends of a long graph.
+  // Returns the variables that are farthest from some others: the ends of a
+  // long graph.
   std::set<int> far_ends() const {
     Rng rng(2);
     std::set<int> out;
@@ -135,13 +136,13 @@ class Beam {
     return b;
   }
 
-  // All beginnings one step longer, the best of them.
+  // Extends all prefixes by one step and keeps the best ones.
   std::vector<Taken> advance() {
     std::vector<Step> steps;
     for (std::size_t i = 0; i < beginnings_.size(); ++i) {
       Beginning& b = beginnings_[i];
       if (b.front.empty()) {
-        // Another part of the graph.
+        // Starts with another component of the graph.
         const auto unmet =
             std::find(b.status.begin(), b.status.end(), Status::kUnmet);
         meet(b, static_cast<int>(unmet - b.status.begin()));

@@ -11,17 +11,17 @@ namespace shardprop::solver {
 namespace {
 
 // Late elimination starts if it touches at most this many times the entries
-// touched so far (its loops are faster by that factor), and if its tables take at
-// most the bytes below.
+// touched so far (its loops are faster by that factor). Its tables must also
+// take at most the bytes below.
 constexpr double kWorkShareOfLateElimination = 4;
 constexpr double kMostTouched = 0x1p38;
 constexpr double kMostTableBytes = 0x1p30;
-// Touched so far before it is looked at.
+// Work that the search must have done before late elimination.
 constexpr double kWorkBefore = 5e7;
-// Pruning leaves this share of an estimate's tables or less, it is hoped.
+// The estimate assumes that pruning leaves at most this share of the tables.
 constexpr double kHopedFor = 0.25;
 
-// Elimination counts small costs in 32 bits.
+// Elimination stores small costs in 32 bits.
 double bytes_of_entry(double ceiling) {
   return ceiling <= kMostNarrowCost ? 4 : 8;
 }
@@ -68,7 +68,8 @@ void LateElimination::estimate() {
   if (order) touches_ = order->touched;
 }
 
-// Not before as much has been spent on the search: most problems need less.
+// Waits until the search has spent as much work, because most problems need
+// less.
 bool LateElimination::is_due() {
   const auto worked = static_cast<double>(state_.work);
   if (!state_.best.known() || worked < kWorkBefore) return false;
@@ -86,7 +87,8 @@ void LateElimination::run() {
   if (root.network.infeasible) {
     state_.best.close(below);
   } else if (!eliminate_rest(state_, root, touches_, below)) {
-    // What is pruned may be ordered less well; later there is more to spend.
+    // The pruned network may have a worse order. A later attempt may spend more
+    // work.
     touches_ *= 2;
   }
 }

@@ -19,8 +19,9 @@ Result<Evaluation> evaluate(const Problem& problem,
                 "give one choice to each variable, in order");
   }
   Evaluation out;
-  // Bytes that appear (or, negated, vanish) at a time; intervals are half-open,
-  // so what ends at a time makes room for what begins there.
+  // Bytes that appear at a time, or vanish if negative. Intervals are
+  // half-open, so bytes that end at a time make room for bytes that begin
+  // there.
   std::vector<std::pair<std::int64_t, std::int64_t>> events;
   for (std::size_t i = 0; i < assignment.size(); ++i) {
     const VariableId v(i);

@@ -1,5 +1,5 @@
-// What is known of the optimum: the best assignment so far, judged by the
-// checker, and the least that any assignment can cost.
+// Incumbent stores the best assignment so far, verified by the checker, and a
+// lower bound on the cost of any assignment.
 #pragma once
 
 #include <shardprop/solver/problem.h>
@@ -14,8 +14,8 @@ namespace shardprop::solver {
 
 class Incumbent {
  public:
-  // Both must outlive it. `network` stands for `problem`; its unit and offset
-  // are read when they are needed.
+  // Both arguments must outlive the object. `network` represents `problem`; its
+  // unit and offset are read when needed.
   Incumbent(const Problem& problem, const Network& network)
       : problem_(problem), network_(network) {}
 
@@ -30,19 +30,21 @@ class Incumbent {
     return infeasible_ || (cost_ && bound_ && *bound_ >= *cost_);
   }
 
-  // The cost in the network's units, rounded up: what costs as much in units is
-  // no better. kNoCost where no assignment is known.
+  // Returns the cost in the network's units, rounded up: an assignment of this
+  // many units is not better. Returns kNoCost if no assignment is known.
   Int128 cost_in_units() const;
   static constexpr Int128 kNoCost = Int128{1} << 120;
 
-  // Keeps a choice for every variable of the network if it is the best so far.
+  // Stores the choices of all variables of the network if they are the best so
+  // far.
   void offer(std::vector<int> choices);
-  // Keeps an assignment of the whole problem if it holds and is the best so far.
+  // Stores an assignment of the full problem if it is feasible and the best so
+  // far.
   void offer_known(const Assignment& known);
-  // No assignment costs less than so many units.
+  // Records that no assignment costs less than `units`.
   void raise_bound(Int128 units);
-  // All has been searched: nothing costs less than so many units, and where
-  // nothing is known there is nothing.
+  // Records that the search is complete and no assignment costs less than
+  // `units`. If no assignment is known, the problem is infeasible.
   void close(Int128 units);
 
  private:

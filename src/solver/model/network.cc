@@ -11,9 +11,9 @@ namespace {
 
 constexpr std::int64_t kMostExactCost = std::int64_t{1} << 52;
 
-// The least power of two by which every finite cost, or with `sums_fit` every
-// sum of them and every difference of sums, is to be divided to be exact in a
-// double.
+// Returns the least power of two that divides costs so that they are exact in a
+// double. This holds for every finite cost; with `sums_fit`, it holds for every
+// sum of costs and every difference of sums.
 std::int64_t unit_of(const Problem& problem, bool sums_fit) {
   Int128 most = 0;
   const auto look = [&](std::int64_t cost) {

@@ -1,11 +1,12 @@
-// The problem while it is being reduced: variables lose choices, merge and
-// disappear, edges move, and a trail remembers how to get a full assignment
-// back from one of what is left.
+// Network is the problem while it is reduced. Variables lose choices, merge and
+// disappear, and edges move. A trail records how to extend an assignment of the
+// rest to a full assignment.
 //
-// Costs are doubles that hold integers (exact below 2^53), forbidden is +inf.
-// Memory is in rows: maximal live sets, numbered in time order. What every
-// choice of a variable uses anyway is subtracted from the rows' capacities, so
-// `bytes` are what a choice uses beyond its variable's least.
+// Costs are doubles that hold integers (exact below 2^53); a forbidden cost is
+// +inf. Memory is in rows: maximal live sets, numbered in time order. The bytes
+// that every choice of a variable uses are subtracted from the rows'
+// capacities. `bytes` is therefore the use of a choice beyond its variable's
+// least.
 #pragma once
 
 #include <shardprop/solver/checker.h>
@@ -27,8 +28,9 @@ namespace shardprop::solver {
 
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Tables by content: equal ones have equal ids, so that a property found once
-// (separable, functional) holds for every edge that shares the table.
+// TablePool stores tables by content. Equal tables have equal ids, so a
+// property found once (separable, functional) holds for every edge that shares
+// the table.
 class TablePool {
  public:
   struct Shape {
@@ -46,16 +48,16 @@ class TablePool {
     return t.costs[index(row) * index(t.shape.columns) + index(column)];
   }
 
-  // The same costs, seen from the other side.
+  // Returns the same costs with rows and columns exchanged.
   int transposed(int id);
   int sum(int a, int b);
   // Row r of the result is row rows[r] of `id`.
   int gather_rows(int id, const std::vector<int>& rows);
-  // Least entry, and the table less that.
+  // least() is the least entry; lowered() is the table minus that.
   double least(int id) const;
   int lowered(int id);
   bool is_separable(int id);
-  // Every row has exactly one entry that is not forbidden.
+  // Returns whether every row has exactly one entry that is not forbidden.
   bool is_functional(int id);
 
  private:
@@ -76,7 +78,7 @@ class TablePool {
   std::map<std::pair<int, int>, int> gathered_;
 };
 
-// Bytes over rows [lo, hi), by choice.
+// Segment stores the bytes over rows [lo, hi), by choice.
 struct Segment {
   int lo = 0;
   int hi = 0;
@@ -96,17 +98,17 @@ struct NetVariable {
   bool alive = true;
   std::vector<double> costs;
   std::vector<Segment> segments;
-  std::vector<int> edges;  // may hold dead ones; see Network::live_edges
+  std::vector<int> edges;  // may contain dead edges; see Network::live_edges
 
   int num_choices() const { return static_cast<int>(costs.size()); }
 };
 
-// How a variable that is gone gets its choice back.
+// TrailStep records how an eliminated variable gets its choice.
 struct TrailStep {
   int variable = -1;
-  // Empty `on`: the choice becomes choice[choice of the variable itself], or
-  // choice[0] when there is just one. Otherwise a row-major table over the
-  // choices of the variables in `on`.
+  // If `on` is empty, the choice is choice[choice of the variable itself], or
+  // choice[0] if there is only one. Otherwise `choice` is a row-major table
+  // over the choices of the variables in `on`.
   std::vector<int> on;
   std::vector<int> sizes;
   std::vector<int> choice;
@@ -116,42 +118,44 @@ struct TrailStep {
 class Network {
  public:
   // With `sums_fit`, no assignment costs more units than a double holds
-  // exactly; else no single cost does, which leaves small ones their digits.
+  // exactly. Otherwise this holds only for single costs, so small costs keep
+  // more digits.
   explicit Network(const Problem& problem, bool sums_fit = false);
 
-  // Shared by copies, which belong to one thread.
+  // Copies share the pool; all of them belong to one thread.
   TablePool& tables() { return *pool_; }
   const TablePool& tables() const { return *pool_; }
 
   std::vector<NetVariable> variables;
   std::vector<NetEdge> edges;
   std::vector<std::int64_t> capacity;  // bytes left per row; empty: no limit
-  Int128 offset = 0;                   // cost of what has been decided
-  // Costs are counted in this many of the problem's, rounded down: 1 unless
-  // some cost is too large to be a double exactly.
+  Int128 offset = 0;                   // cost of the decisions so far
+  // Costs are counted in multiples of this many units of the problem, rounded
+  // down. It is 1 unless some cost is too large for an exact double.
   std::int64_t unit = 1;
   std::vector<TrailStep> trail;
-  // Set once no assignment can exist. `short_row`: the row that overflows even
-  // at least usage, or -1.
+  // Set once no assignment can exist. `short_row` is the row that overflows
+  // even at the least usage, or -1.
   bool infeasible = false;
   int short_row = -1;
   std::vector<std::int64_t> row_time;  // a time of the problem in each row
 
   const std::vector<int>& live_edges(int v);
-  // The table of `e` with the choices of `v` as rows.
+  // Returns the table of `e` with the choices of `v` as rows.
   int table_from(const NetEdge& e, int v) {
     return e.a == v ? e.table : tables().transposed(e.table);
   }
   void add_edge(int a, int b, int table);
   void remove_edge(int e) { edges[index(e)].alive = false; }
 
-  // Keeps the choices listed in `kept`; no choice left means infeasible.
+  // Keeps the choices listed in `kept`; if none is left, the network is
+  // infeasible.
   void keep_choices(int v, const std::vector<int>& kept);
-  // Takes `v` out; every edge of it must have been dealt with.
+  // Removes `v`. Precondition: all of its edges are removed.
   void forget(int v, TrailStep step);
-  // Moves what all choices use into the capacities (when tidy_rows runs next),
-  // cuts segments at each other's ends so that they are disjoint, and joins
-  // equal neighbours.
+  // Moves the bytes that all choices use into the capacities (when tidy_rows
+  // runs next). Splits segments at each other's ends so that they are disjoint,
+  // and joins equal neighbours.
   void tidy_segments(int v);
   // Drops rows that cannot overflow or that a neighbour implies.
   void tidy_rows();
@@ -162,12 +166,13 @@ class Network {
   void normalise_edges();
 
   std::size_t num_alive() const;
-  // By variable that is left: which of its choices are, as they were given.
+  // Returns the remaining choices of each remaining variable, in the original
+  // numbering.
   std::vector<std::vector<int>> choices_left() const;
-  // What is left, as a network of its own with its own tables and an empty
-  // trail; `variable` maps its variables to those here.
+  // Returns the rest as a separate network with its own tables and an empty
+  // trail. `variable` maps its variables to those of this network.
   Network extract(std::vector<int>& variable) const;
-  // From choices of the variables that are left to the whole problem's.
+  // Extends choices of the remaining variables to the full problem.
   Assignment expand(std::vector<int> choices) const;
 
  private:
@@ -179,7 +184,7 @@ class Network {
   void keep_rows(const std::vector<char>& kept);
 
   std::shared_ptr<TablePool> pool_;
-  std::vector<std::int64_t> reserved_;  // differences; taken by tidy_rows
+  std::vector<std::int64_t> reserved_;  // differences; tidy_rows applies them
 };
 
 }  // namespace shardprop::solver

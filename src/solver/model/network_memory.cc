@@ -1,4 +1,5 @@
-// The memory rows of a network: made from the problem's times, kept small.
+// Builds the memory rows of a network from the problem's times, and keeps them
+// few.
 #include "solver/model/network.h"
 
 #include <algorithm>
@@ -81,7 +82,7 @@ void Network::tidy_segments(int v) {
     segments = std::move(out);
     return;
   }
-  // A sweep over the ends, carrying the sum of what is live.
+  // Sweeps over the ends with the sum of the live bytes.
   struct Event {
     int row;
     std::size_t segment;
@@ -129,12 +130,12 @@ void Network::tidy_rows() {
   reserved_.clear();
   const std::vector<char> tight = tight_rows();
   if (infeasible) return;
-  // Segments shrink to the rows that are kept before neighbours are compared.
+  // Segments shrink to the kept rows before neighbours are compared.
   keep_rows(tight);
   keep_rows(telling_rows());
 }
 
-// Those that could be exceeded.
+// Returns the rows that could overflow.
 std::vector<char> Network::tight_rows() {
   const std::size_t rows = capacity.size();
   std::vector<std::int64_t> most(rows + 1, 0);
@@ -160,9 +161,10 @@ std::vector<char> Network::tight_rows() {
   return tight;
 }
 
-// Those that no neighbour implies. Between two starts-or-ends the live set only
-// grows or only shrinks along a run, so a row implied by a kept neighbour is
-// implied for good: scan with a stack of kept rows.
+// Returns the rows that no neighbour implies. Between two changes, the live set
+// only grows or only shrinks along a run. A row that a kept neighbour implies
+// is therefore implied for good, so one scan with a stack of kept rows is
+// enough.
 std::vector<char> Network::telling_rows() const {
   const std::size_t rows = capacity.size();
   std::vector<char> starts(rows + 1, 0);
@@ -177,8 +179,8 @@ std::vector<char> Network::telling_rows() const {
   std::vector<char> keep(rows, 1);
   struct Kept {
     std::size_t row;
-    char grew;    // something starts between it and the one before
-    char shrank;  // something ends there
+    char grew;    // a segment starts between it and the previous kept row
+    char shrank;  // a segment ends in that range
   };
   std::vector<Kept> stack;
   for (std::size_t r = 0; r < rows; ++r) {
@@ -186,7 +188,8 @@ std::vector<char> Network::telling_rows() const {
     char shrinks = ends[r];
     while (!stack.empty() && shrinks == 0 &&
            capacity[r] <= capacity[stack.back().row]) {
-      // What is live in the last is part of what is in r, which implies it.
+      // The live set of the last kept row is a subset of that of r, which
+      // implies it.
       keep[stack.back().row] = 0;
       grows = static_cast<char>(grows | stack.back().grew);
       shrinks = static_cast<char>(shrinks | stack.back().shrank);
@@ -198,7 +201,7 @@ std::vector<char> Network::telling_rows() const {
       continue;
     }
     keep[r] = 0;
-    // What ended before r also ended before whatever follows r.
+    // A segment that ended before r also ended before the rows after r.
     ends[r + 1] = static_cast<char>(ends[r + 1] | shrinks);
     starts[r + 1] = static_cast<char>(starts[r + 1] | grows);
   }

@@ -12,8 +12,7 @@
 namespace shardprop::solver {
 namespace {
 
-// Bytes are summed in 64 bits by the searches; a problem beyond that is
-// refused.
+// The searches sum bytes in 64 bits, so a larger problem is refused.
 constexpr Int128 kMaxTotal = Int128{1} << 62;
 
 std::uint64_t hash_table(std::size_t rows, std::size_t columns,
@@ -94,7 +93,7 @@ void ProblemBuilder::add_edge(VariableId a, VariableId b, TableId table) {
   edges_.push_back({a, b, table});
 }
 
-// Whether tables, edges and pins fit the variables.
+// Checks that tables, edges and pins fit the variables.
 Result<void> ProblemBuilder::check_shapes() const {
   const std::size_t n = cost_begin_.size() - 1;
   for (std::size_t v = 0; v < n; ++v) {
@@ -144,8 +143,8 @@ Result<void> ProblemBuilder::check_shapes() const {
   return {};
 }
 
-// Whether usages fit the variables, and how many there are: of variable v at
-// v + 1.
+// Checks that usages fit the variables, and counts them. Entry v + 1 is the
+// count of variable v.
 Result<std::vector<std::size_t>> ProblemBuilder::count_usages() const {
   const std::size_t n = cost_begin_.size() - 1;
   Int128 total_bytes = 0;

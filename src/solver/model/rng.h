@@ -1,5 +1,5 @@
-// xoshiro256** with SplitMix64 seeding (Blackman & Vigna): the same stream on
-// every machine, which the standard distributions do not promise.
+// Rng is xoshiro256** with SplitMix64 seeding (Blackman & Vigna). Its stream is
+// the same on every machine, which the standard distributions do not guarantee.
 #pragma once
 
 #include <array>
@@ -8,7 +8,8 @@
 
 namespace shardprop::solver {
 
-// Every bit of the result depends on every bit given (SplitMix64's last step).
+// Every bit of the result depends on every bit of the input (the last step of
+// SplitMix64).
 inline std::uint64_t mixed(std::uint64_t bits) {
   bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9ULL;
   bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebULL;
@@ -34,12 +35,12 @@ class Rng {
     state_[3] = std::rotl(state_[3], 45);
     return result;
   }
-  // In [0, bound); the bias of a 32-bit bound is below 2^-32.
+  // Returns a number in [0, bound); the bias of a 32-bit bound is below 2^-32.
   int below(int bound) {
     return static_cast<int>(
         ((next() >> 32) * static_cast<std::uint64_t>(bound)) >> 32);
   }
-  // In [0, 1).
+  // Returns a number in [0, 1).
   double unit() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
 
  private:

@@ -45,8 +45,8 @@ void RowLoad::add(int lo, int hi, std::int64_t bytes) {
 
 std::int64_t RowLoad::max(int lo, int hi) const {
   if (lo >= hi) return kEmpty;
-  // Climb from both ends, carrying what was found below; at each level the
-  // pending adds of the nodes above the ends join in.
+  // Climbs from both ends with the maxima found below. At each level, it adds
+  // the pending adds of the nodes above the ends.
   int l = lo + width_;
   int r = hi - 1 + width_;
   std::int64_t left = node_[index(l)].most;

@@ -1,5 +1,5 @@
-// Bytes in use over capacity, by row: range add, range maximum, both in
-// O(log rows). A value above zero is a row that overflows.
+// RowLoad stores the bytes in use minus the capacity, by row. Range add and
+// range maximum take O(log rows). A row with a value above zero overflows.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,17 @@ namespace shardprop::solver {
 
 class RowLoad {
  public:
-  // Starts empty: row r holds -capacity[r].
+  // Starts without bytes in use: row r holds -capacity[r].
   explicit RowLoad(std::span<const std::int64_t> capacity);
 
   int rows() const { return rows_; }
   void add(int lo, int hi, std::int64_t bytes);
   std::int64_t max(int lo, int hi) const;
   std::int64_t max() const { return rows_ == 0 ? kEmpty : node_[1].most; }
-  // A row that holds max(); there must be one.
+  // Returns a row that holds max(). Precondition: there is one.
   int row_of_max() const;
-  // Calls visit(row, value) for rows with a value above zero, until it
-  // returns false.
+  // Calls visit(row, value) for rows with a value above zero, until it returns
+  // false.
   template <class Visit>
   void for_each_positive(Visit&& visit) const {
     if (rows_ > 0) walk(1, 0, visit);
@@ -31,8 +31,8 @@ class RowLoad {
  private:
   static constexpr std::int64_t kEmpty = -(std::int64_t{1} << 62);
 
-  // `most` is the maximum below, `pending` included; `pending` is what range
-  // adds left here for everything below.
+  // `most` is the maximum below, including `pending`. `pending` is the sum of
+  // range adds for all rows below.
   struct Node {
     std::int64_t most = kEmpty;
     std::int64_t pending = 0;

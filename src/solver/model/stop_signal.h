@@ -1,4 +1,4 @@
-// When to stop in the middle of a round: the deadline has come or a stop
+// StopSignal tells a running round to stop: the deadline has passed or a stop
 // was requested.
 #pragma once
 
@@ -14,7 +14,7 @@ struct StopSignal {
   std::optional<std::chrono::steady_clock::time_point> deadline;
   std::stop_token stop;
 
-  // Which of the two it is; null if neither.
+  // Returns the cause; nullopt if there is none.
   std::optional<StoppedBy> cause() const {
     if (stop.stop_requested()) return StoppedBy::kRequest;
     if (deadline && std::chrono::steady_clock::now() >= *deadline) {
@@ -27,7 +27,7 @@ struct StopSignal {
 
 inline StopSignal stop_signal(const SolveOptions& options) {
   using Clock = std::chrono::steady_clock;
-  // Beyond a century the sum would leave the clock's range.
+  // Beyond a century, the sum would exceed the clock's range.
   constexpr double kNever = 3e9;
   StopSignal signal{std::nullopt, options.stop};
   if (options.time_limit_seconds < kNever) {

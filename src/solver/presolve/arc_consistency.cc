@@ -11,7 +11,7 @@
 namespace shardprop::solver {
 namespace {
 
-// Least capacity over row ranges, in constant time per question.
+// LeastCapacity returns the least capacity over a row range in constant time.
 class LeastCapacity {
  public:
   explicit LeastCapacity(const std::vector<std::int64_t>& capacity) {

@@ -8,7 +8,7 @@
 namespace shardprop::solver {
 namespace {
 
-// The edge between x and z, or -1; looks where there is less to look at.
+// Returns the edge between x and z, or -1; searches the shorter edge list.
 int edge_between(const Network& network, int x, int z) {
   const std::vector<int>& of_x = network.variables[index(x)].edges;
   const std::vector<int>& of_z = network.variables[index(z)].edges;
@@ -20,7 +20,7 @@ int edge_between(const Network& network, int x, int z) {
   return -1;
 }
 
-// The one allowed column of each row.
+// Returns the one allowed column of each row.
 std::vector<int> function_of(const TablePool& tables, int table) {
   const auto [rows, columns] = tables.shape(table);
   std::vector<int> map(static_cast<std::size_t>(rows), 0);
@@ -98,7 +98,7 @@ bool contract_determined(Network& network) {
         const bool i_tell = network.tables().is_functional(forward);
         const bool u_tells = network.tables().is_functional(backward);
         if (!i_tell && !u_tells) continue;
-        // Where each tells the other, the one with fewer edges moves.
+        // If each determines the other, the one with fewer edges is absorbed.
         const bool keep_me =
             i_tell && (!u_tells ||
                        mine.size() >= network.variables[index(u)].edges.size());

@@ -1,5 +1,5 @@
-// What the reductions leave, frozen into flat arrays for the bound and the
-// searches: variables 0..n-1, both orientations of every table at hand.
+// Core is the reduced network in flat arrays, for the bound and the searches.
+// Its variables are 0..n-1, and every table is stored in both orientations.
 #pragma once
 
 #include "base/index.h"
@@ -17,7 +17,7 @@ struct CoreSegment {
   std::size_t bytes = 0;  // offset of the first choice in Core::bytes
 };
 
-// An edge as one of its ends sees it.
+// Arc is an edge as seen from one of its ends.
 struct Arc {
   int other = 0;
   int edge = 0;
@@ -33,9 +33,9 @@ struct CoreEdge {
 };
 
 struct Core {
-  // Costs beyond `ceiling`, the forbidden ones included, become `ceiling`: with
-  // a ceiling above every cost of interest no optimum moves, bounds stay bounds
-  // and no search meets an infinity.
+  // Costs above `ceiling`, including forbidden ones, become `ceiling`. If the
+  // ceiling is above every cost of interest, the optimum stays the same and
+  // bounds remain valid. No search then meets an infinity.
   Core(Network& network, double ceiling);
 
   int size() const { return static_cast<int>(network_variable.size()); }

@@ -10,7 +10,7 @@
 namespace shardprop::solver {
 namespace {
 
-// Beyond this many table entries compared, a variable is left as it is.
+// A variable that needs more table comparisons than this is not changed.
 constexpr double kMaxWork = 2e7;
 
 bool uses_no_more(const NetVariable& variable, std::size_t a, std::size_t b) {
@@ -20,8 +20,8 @@ bool uses_no_more(const NetVariable& variable, std::size_t a, std::size_t b) {
   return true;
 }
 
-// The costs of a variable's choices, one after another, against each choice of
-// a neighbour.
+// Side holds the costs of a variable's choices against each choice of one
+// neighbour. The costs of one choice are consecutive.
 struct Side {
   const double* costs;
   std::size_t columns;
@@ -48,8 +48,8 @@ std::vector<Side> sides_of(Network& network, int v) {
   return out;
 }
 
-// Where choice b costs least, by side: a choice that costs more than b there
-// cannot dominate it.
+// Returns, for each side, the place where choice b costs least. A choice that
+// costs more than b there cannot dominate b.
 std::vector<std::size_t> cheapest_for(const std::vector<Side>& sides,
                                       std::size_t b) {
   std::vector<std::size_t> out;
@@ -74,8 +74,8 @@ bool costs_more_there(const std::vector<Side>& sides, double unary_beyond,
   return beyond > 0;
 }
 
-// Most that choice a can cost beyond choice b, whatever the neighbours choose
-// among what b allows.
+// Returns the most that choice a can cost beyond choice b, over all choices of
+// the neighbours that b allows.
 double most_beyond(const std::vector<Side>& sides, double unary_beyond,
                    std::size_t a, std::size_t b) {
   double most = unary_beyond;
@@ -94,11 +94,12 @@ double most_beyond(const std::vector<Side>& sides, double unary_beyond,
   return most;
 }
 
-// All that decides which choices of a variable are dominated. Repeated layers
-// have many variables alike, and tables of equal content have equal ids.
+// Returns all that determines which choices of a variable are dominated.
+// Repeated layers have many equal variables, and tables with equal content have
+// equal ids.
 std::vector<double> fingerprint(Network& network, int v) {
   const NetVariable& variable = network.variables[index(v)];
-  // Counts first, so that no two lists read the same.
+  // The counts come first, so that no two different lists are equal.
   std::vector<double> out{static_cast<double>(variable.costs.size()),
                           static_cast<double>(variable.edges.size())};
   out.insert(out.end(), variable.costs.begin(), variable.costs.end());

@@ -11,8 +11,9 @@ namespace {
 
 constexpr std::size_t kPairTableCap = 1U << 20;
 
-// For each choice of the neighbour (or once, without one) the choice of v that
-// is cheapest and uses least at once; empty where there is no such choice.
+// Returns, for each choice of the neighbour (or once, without one), the choice
+// of v that is both cheapest and uses least. Returns an empty list if some
+// choice of the neighbour has none.
 std::vector<int> best_at_any_price(Network& network, int v) {
   const NetVariable& variable = network.variables[index(v)];
   const std::size_t k = variable.costs.size();
@@ -51,8 +52,9 @@ std::vector<int> best_at_any_price(Network& network, int v) {
   return out;
 }
 
-// For each choice of the neighbours (two, one or none) the least cost over the
-// choices of a variable, and the first choice that attains it.
+// Returns, for each choice of the neighbours (two, one or none), the least cost
+// over the choices of a variable. It also returns the first choice with this
+// cost.
 Marginal minimise(const Network& network, const std::vector<double>& costs,
                   const std::vector<int>& tables, const std::vector<int>& sizes,
                   std::size_t entries) {

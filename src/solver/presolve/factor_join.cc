@@ -9,7 +9,7 @@
 namespace shardprop::solver {
 namespace {
 
-// Entries touched between two looks at whether to stop.
+// Entries touched between two checks of the stop signal.
 constexpr std::uint64_t kEntriesBetweenStopChecks = 1U << 22;
 
 template <class T>
@@ -18,7 +18,7 @@ bool knows(const Factor<T>& factor, int variable) {
          factor.scope.end();
 }
 
-// The next index over axes of these sizes, the last one fastest.
+// Advances an index over axes of these sizes; the last axis is the fastest.
 void step(std::vector<std::size_t>& index,
           const std::vector<std::size_t>& sizes) {
   for (std::size_t a = index.size(); a-- > 0;) {
@@ -33,7 +33,7 @@ std::size_t offset(const std::vector<std::size_t>& index,
                             std::size_t{0});
 }
 
-// The factor's entries with its axes in the order of `want`.
+// Returns the factor's entries with its axes in the order of `want`.
 template <class T>
 std::vector<T> permuted(const Factor<T>& factor, const std::vector<int>& want,
                         const std::vector<std::size_t>& choices) {
@@ -89,8 +89,8 @@ FactorJoin<T>::FactorJoin(int variable, const std::vector<Factor<T>>& factors,
       fewest = count;
     }
   }
-  // Outermost what the factors of the innermost axis know, too: their sum then
-  // changes least often.
+  // Variables that share a factor with the innermost axis come first. The sum
+  // of those factors then changes least often.
   std::erase(scope_, inner);
   std::stable_partition(scope_.begin(), scope_.end(), [&](int u) {
     return std::any_of(factors.begin(), factors.end(), [&](const Factor<T>& f) {
@@ -153,7 +153,7 @@ void FactorJoin<T>::run(std::size_t from, std::size_t to, T* out,
       out[row] = *std::min_element(sum.begin(), sum.end());
       continue;
     }
-    // A choice that costs too much already is not looked at further.
+    // Choices that already cost too much are skipped.
     int left = 0;
     for (std::size_t c = 0; c < choices_; ++c) {
       kept[static_cast<std::size_t>(left)] = static_cast<int>(c);

@@ -1,5 +1,5 @@
-// One step of bucket elimination: the tables that know a variable, added up and
-// minimised over its choices.
+// FactorJoin is one step of bucket elimination. It adds up the tables that
+// contain a variable and minimises over its choices.
 #pragma once
 
 #include <cstddef>
@@ -10,35 +10,35 @@
 
 namespace shardprop::solver {
 
-// A table over several variables, the last one fastest. Entries are in
-// [0, ceiling].
+// Factor is a table over several variables, the last one fastest. Entries are
+// in [0, ceiling].
 template <class T>
 struct Factor {
   std::vector<int> scope;
   std::shared_ptr<const std::vector<T>> costs;
-  int id = 0;  // equal ids, equal costs
+  int id = 0;  // equal ids mean equal costs
 };
 
-// Of the axes of the result, the one that fewest factors know runs innermost:
-// along it the join is a min-plus product.
+// The innermost axis of the result is the one that fewest factors contain.
+// Along it, the join is a min-plus product.
 template <class T>
 class FactorJoin {
  public:
-  // `factors` all know `variable`; `choices` are by variable. Sums beyond the
-  // ceiling are the ceiling; twice the ceiling must fit T.
+  // All `factors` contain `variable`; `choices` are by variable. Sums above the
+  // ceiling become the ceiling; twice the ceiling must fit T.
   FactorJoin(int variable, const std::vector<Factor<T>>& factors,
              const std::vector<std::size_t>& choices, T ceiling);
 
-  // Of the result, in the order of its axes.
+  // The variables of the result, in the order of its axes.
   const std::vector<int>& scope() const { return scope_; }
-  // Innermost rows, each made on its own.
+  // The number of innermost rows, each computed separately.
   std::size_t rows() const { return rows_; }
   std::size_t entries() const { return rows_ * width_; }
-  // Entries of the result times choices minimised over.
+  // Returns the entries of the result times the choices minimised over.
   std::uint64_t touched() const { return std::uint64_t{entries()} * choices_; }
 
-  // Makes rows [from, to) of `out`, which holds entries() values. Asks `stop`
-  // now and then, and leaves the rest unmade when told to.
+  // Computes rows [from, to) of `out`, which holds entries() values. Calls
+  // `stop` regularly, and leaves the remaining rows unset if it returns true.
   void run(std::size_t from, std::size_t to, T* out,
            const std::function<bool()>& stop) const;
 

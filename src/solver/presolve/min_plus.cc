@@ -2,8 +2,8 @@
 
 #include <limits>
 
-// Wide registers where the machine has them; the thread sanitizer cannot start
-// programs that choose functions while loading.
+// Uses wide registers if the machine has them. The thread sanitizer cannot
+// start programs that choose functions at load time.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
 #define SHARDPROP_WIDE \
@@ -23,13 +23,13 @@ __attribute__((always_inline)) inline void take_less(Vector& least,
 
 template <class T, int kBytes>
 struct VectorOf {
-  // Of any alignment, over memory that holds a T.
+  // A vector of any alignment, over memory that holds a T.
   typedef T Type
       __attribute__((vector_size(kBytes), aligned(alignof(T)), may_alias));
   static constexpr int kSize = kBytes / static_cast<int>(sizeof(T));
 };
 
-// Columns from `d` on, as many as the vectors hold.
+// Computes the columns from `d` on, as many as the vectors hold.
 template <class T>
 __attribute__((always_inline)) inline void four_vectors(const T* base,
                                                         const int* row, int n,
@@ -39,7 +39,7 @@ __attribute__((always_inline)) inline void four_vectors(const T* base,
   using Vector = typename VectorOf<T, 64>::Type;
   constexpr int kSize = VectorOf<T, 64>::kSize;
   const Vector most = Vector{} + ceiling;
-  // No array: these stay in registers over all rows.
+  // Separate variables, not an array, stay in registers over all rows.
   Vector a = most;
   Vector b = most;
   Vector c = most;
@@ -93,7 +93,7 @@ __attribute__((always_inline)) inline void min_plus_rows(const T* base,
   }
   if (d == columns) return;
   if (columns >= kNarrow) {
-    // Some columns once more.
+    // The last vector computes some columns twice.
     d = columns - kNarrow;
     one_vector<T, 16>(base, row, n, table + d, columns, ceiling, out + d);
     return;

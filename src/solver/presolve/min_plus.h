@@ -1,22 +1,23 @@
-// The kernel of every bound and search here: one step of min-sum elimination.
+// The kernel of all bounds and searches: one step of min-sum elimination.
 #pragma once
 
 #include <cstdint>
 
 namespace shardprop::solver {
 
-// out[d] = min over c < rows of h[c] + table[c * columns + d]. Bit for bit the
-// same on every machine: additions and minima only.
+// Computes out[d] = min over c < rows of h[c] + table[c * columns + d]. The
+// result is bit-identical on every machine, because it uses only additions and
+// minima.
 void min_plus(const double* h, int rows, const double* table, int columns,
               double* out);
 
-// min over c, d of h[c] + g[d] + table[c * columns + d].
+// Returns the min over c, d of h[c] + g[d] + table[c * columns + d].
 double min_plus_all(const double* h, int rows, const double* g, int columns,
                     const double* table);
 
-// out[d] = min of ceiling and, over r = row[i] with i < n, of
+// Computes out[d] = min of ceiling and, over r = row[i] with i < n, of
 //   base[r] + table[r * columns + d]
-// The sum of two entries must fit.
+// The sum of two entries must fit the type.
 void min_plus_of(const std::int32_t* base, const int* row, int n,
                  const std::int32_t* table, int columns, std::int32_t ceiling,
                  std::int32_t* out);

@@ -1,4 +1,4 @@
-// Adds up what the passes take.
+// PassClock adds up the time of the passes.
 #pragma once
 
 #include <shardprop/solver/pass.h>
@@ -13,7 +13,7 @@ namespace shardprop::solver {
 
 class PassClock {
  public:
-  // Runs `work` and books its time on `pass`.
+  // Runs `work` and adds its time to `pass`.
   template <class Work>
   auto time(Pass pass, Work&& work) {
     const auto start = std::chrono::steady_clock::now();

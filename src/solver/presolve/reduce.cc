@@ -5,7 +5,7 @@
 namespace shardprop::solver {
 namespace {
 
-// Each round walks over all tables; late rounds find too little to pay for it.
+// Each round visits all tables; late rounds find too little to pay for this.
 constexpr int kMostReduceRounds = 24;
 
 void tidy(Network& network) {
@@ -34,8 +34,9 @@ void reduce(Network& network, const PassSet& passes, PassClock& clock,
   for (int round = 0; round < kMostReduceRounds && !network.infeasible;
        ++round) {
     bool changed = run(Pass::kArcConsistency, arc_consistency);
-    // Before contraction: a variable with one choice left hangs on its
-    // neighbours by separable edges only, and would else be passed around.
+    // This runs before contraction: a variable with one choice left has only
+    // separable edges to its neighbours. Contraction would otherwise move it
+    // around.
     changed |= run(Pass::kSeparableEdges, drop_separable_edges);
     changed |= run(Pass::kContraction, contract_determined);
     changed |= run(Pass::kSeparableEdges, drop_separable_edges);

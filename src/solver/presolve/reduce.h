@@ -1,5 +1,5 @@
-// All reductions in turns until none of them changes the network, or it is
-// stopped: what has been done so far is right all the same.
+// reduce() runs all reductions in turn until none of them changes the network,
+// or it is stopped. A stop leaves a valid network.
 #pragma once
 
 #include "solver/model/network.h"

@@ -14,11 +14,11 @@ namespace shardprop::solver {
 namespace {
 
 constexpr std::size_t kTableCap = 1U << 20;
-constexpr int kMostRoundsAtNode = 4;  // of bounding and pruning at a node
-constexpr int kMaxSweeps = 60;        // at one round
-constexpr int kSweepsBetween = 10;    // after which progress is judged
+constexpr int kMostRoundsAtNode = 4;  // of bounding and pruning
+constexpr int kMaxSweeps = 60;        // sweeps in one round
+constexpr int kSweepsBetween = 10;    // sweeps between two checks of progress
 
-// Above this no sum of costs is exact in a double.
+// Below this limit, every sum of costs is exact in a double.
 constexpr double kMostExactSum = 0x1p52;
 
 double most_of_all(Network& network) {
@@ -38,8 +38,8 @@ double most_of_all(Network& network) {
   return std::min(most, kMostExactSum);
 }
 
-// What copying and reducing a node's network takes, in table entries, for each
-// variable of it.
+// The work of copying and reducing a node's network, in table entries per
+// variable.
 constexpr std::uint64_t kWorkOfVariable = 32;
 
 }  // namespace
@@ -79,7 +79,8 @@ void BranchAndBound::run(std::uint64_t work, const StopSignal& stop,
   }
 }
 
-// A node's core, a bound of it, and what each choice costs at least beyond.
+// Bounded is the core of a node, its dual bound, and the least extra cost of
+// each choice.
 struct BranchAndBound::Bounded {
   Bounded(Network& network, double ceiling)
       : core(network, ceiling), dual(core) {}
@@ -88,7 +89,7 @@ struct BranchAndBound::Bounded {
   DualBound dual;
   std::vector<int> decoded;  // a choice for each variable of the core
   double base = 0;
-  std::vector<double> extra;  // by choice, as Core::unary
+  std::vector<double> extra;  // by choice, in the order of Core::unary
 
   std::size_t at(int variable) const {
     return static_cast<std::size_t>(core.at[index(variable)]);
@@ -117,7 +118,8 @@ void BranchAndBound::process(Node node, const StopSignal& stop,
     const bool pruned = prune(network, here);
     if (network.infeasible) return;
     if (pruned && round < kMostRoundsAtNode) continue;
-    // Choices are renumbered where some were dropped: the next visit splits.
+    // Pruning renumbers the choices of a variable, so the node is split at its
+    // next visit.
     if (pruned || stop.raised()) {
       open_.push_back(std::move(node));
     } else {
@@ -127,9 +129,9 @@ void BranchAndBound::process(Node node, const StopSignal& stop,
   }
 }
 
-// Whether nothing is left to decide.
+// Returns whether the node needs no further decision.
 bool BranchAndBound::settle(Network& network, PassClock& clock) {
-  // Small enough to be done before a limit would matter.
+  // The network is small enough that no limit matters here.
   reduce(network, passes_, clock, StopSignal{});
   if (network.infeasible || network.offset >= below_) return true;
   if (network.num_alive() == 0) {
@@ -152,8 +154,8 @@ bool BranchAndBound::settle(Network& network, PassClock& clock) {
   return true;
 }
 
-// From the prices of the node it was split off. Rows come and go: a price
-// stays with the time of its row.
+// The prices start from those of the parent node. Rows may appear and
+// disappear, so a price belongs to the time of its row.
 void BranchAndBound::raise_bound(Node& node, Bounded& here, double room,
                                  double target, const StopSignal& stop,
                                  PassClock& clock) {
@@ -197,7 +199,7 @@ void BranchAndBound::raise_bound(Node& node, Bounded& here, double room,
   }
 }
 
-// From what the bound suggests.
+// Starts a local search from the choices that the bound suggests.
 void BranchAndBound::look_around(const Network& network, const Bounded& here,
                                  double room, const StopSignal& stop) {
   const Core& core = here.core;
@@ -216,7 +218,7 @@ void BranchAndBound::look_around(const Network& network, const Bounded& here,
         network.offset + static_cast<Int128>(search.best_cost()));
 }
 
-// What cannot be part of anything better goes.
+// Removes choices that cannot be part of a better assignment.
 bool BranchAndBound::prune(Network& network, const Bounded& here) const {
   const auto room = static_cast<double>(below_ - network.offset);
   bool pruned = false;
@@ -232,7 +234,8 @@ bool BranchAndBound::prune(Network& network, const Bounded& here) const {
   return pruned;
 }
 
-// Where leaving the best choice costs most, or where there is most to decide.
+// Branches on the variable for which leaving the best choice costs most. On a
+// tie, the variable with the most edges, choices and segments wins.
 void BranchAndBound::split(Node node, const Bounded& here) {
   const Core& core = here.core;
   int branch = -1;
@@ -258,8 +261,8 @@ void BranchAndBound::split(Node node, const Bounded& here) {
   }
   Network& network = node.network;
   if (branch < 0) {
-    // Passes that would have finished the node are switched off: there is one
-    // assignment left to try.
+    // The passes that would have finished the node are switched off. Only one
+    // assignment is left to try.
     ForestSearch only(core, seed_);
     only.assign(std::vector<int>(static_cast<std::size_t>(core.size()), 0));
     if (!only.feasible()) return;

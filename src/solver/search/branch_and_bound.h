@@ -1,5 +1,5 @@
-// Depth-first branch and bound: every node is a network, reduced by all
-// passes, bounded by the dual, and split on one choice.
+// BranchAndBound is a depth-first search. Every node is a network that all
+// passes reduce, the dual bounds, and one choice splits.
 #pragma once
 
 #include "solver/model/network.h"
@@ -14,21 +14,22 @@ namespace shardprop::solver {
 class BranchAndBound {
  public:
   // Searches the assignments of `root` that cost less than `below`.
-  // `root_row_price` are prices of its rows, or empty.
+  // `root_row_price` has prices of its rows, or is empty.
   BranchAndBound(Network root, Int128 below, std::vector<double> root_row_price,
                  const PassSet& passes, std::uint64_t seed);
 
-  // A better assignment became known elsewhere.
+  // Lowers the limit when a better assignment is known from elsewhere.
   void lower(Int128 below) { below_ = below < below_ ? below : below_; }
-  // Works on open nodes until `work` more has been done, all are closed, or it
-  // is time to stop.
+  // Works on open nodes until it has done `work` more, all nodes are closed, or
+  // it must stop.
   void run(std::uint64_t work, const StopSignal& stop, PassClock& clock);
 
   bool done() const { return open_.empty(); }
-  // No assignment of the root costs less than this or `below`.
+  // No assignment of the root costs less than the smaller of bound() and
+  // `below`.
   Int128 bound() const;
   bool improved() const { return !choices_.empty(); }
-  // Choices of the root's variables; cost as in best_cost().
+  // Returns the choices of the root's variables that cost best_cost().
   const std::vector<int>& choices() const { return choices_; }
   Int128 best_cost() const { return best_cost_; }
   std::uint64_t work() const { return work_; }

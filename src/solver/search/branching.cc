@@ -9,20 +9,20 @@
 namespace shardprop::solver {
 namespace {
 
-// Networks of more choices than this are not worth branching on.
+// Networks with more choices are too large for branching.
 constexpr std::size_t kMostChoices = 8'000;
-// Share of the cost within which the dual bound is close.
+// The dual bound is close if the gap is within this share of the cost.
 constexpr double kCloseGap = 0.02;
-// Share of the choices at which eliminating what pruning has left is tried.
+// If pruning leaves at most this share of the choices, elimination is tried.
 constexpr double kFewChoices = 0.5;
-// Work after which a tree is kept, whatever becomes known.
+// A tree with more work than this is kept, even if better costs become known.
 constexpr std::uint64_t kYoung = 200'000'000;
 
 }  // namespace
 
 bool Branching::is_due(int rounds) const {
   if (!state_.options.passes.enabled(Pass::kBranchAndBound)) return false;
-  // Pruning pays long before the bound has settled where it comes close.
+  // If the bound is close, pruning pays off long before the bound has settled.
   const double gap = state_.dual_gap();
   if (gap <= kCloseGap * state_.core_target() && gap <= tried_gap_ / 2 &&
       !(tree_ && tree_->done())) {
@@ -52,7 +52,7 @@ void Branching::start() {
     return;
   }
   if (root.network.infeasible) {
-    // Nothing is better than what is known.
+    // No assignment is better than the best known one.
     state_.best.close(below);
   } else if (choices <= kMostChoices) {
     if (tree_) state_.spent_elsewhere += tree_->work();
@@ -67,7 +67,7 @@ void Branching::start() {
 
 void Branching::run(std::uint64_t work) {
   const auto start = std::chrono::steady_clock::now();
-  // It books the passes that it runs itself.
+  // The tree adds the time of the passes that it runs itself.
   tree_->run(work, state_.stop, state_.clock);
   const std::chrono::duration<double> took =
       std::chrono::steady_clock::now() - start;
@@ -79,7 +79,7 @@ std::vector<int> Branching::gather() {
   if (!tree_) return found;
   Incumbent& best = state_.best;
   if (tree_->improved() && tree_->best_cost() < best.cost_in_units()) {
-    // The core numbers what is alive in the same order.
+    // The core numbers the living variables in the same order.
     found = tree_->choices();
     state_.offer(found, variable_);
   }

@@ -1,4 +1,4 @@
-// Which variables a move of the forest search takes.
+// Chooses the variables that a move of the forest search changes.
 #include "solver/search/forest_search.h"
 
 #include <algorithm>
@@ -15,8 +15,8 @@ constexpr double kLogLargeBlock = 5.5;  // e^5.5 times the small one
 }  // namespace
 
 int ForestSearch::variable_at(int row) {
-  // Half of the time something that lives for long, half of the time something
-  // that begins shortly before the row.
+  // With probability one half, returns a variable that lives for long;
+  // otherwise one that begins shortly before the row.
   if (!lasting_.empty() && (rng_.next() & 1) != 0) {
     for (int attempt = 0; attempt < 4; ++attempt) {
       const Lasting& s =

@@ -12,8 +12,8 @@ namespace {
 constexpr int kLastingRows = 64;
 constexpr int kMaxPriceRounds = 12;
 constexpr int kMaxRowsPriced = 4;  // in one round
-// Moves that are rejected one after another, or that do not lessen what
-// overflows (then one more for each variable), until that is priced higher.
+// The penalty rises after this many consecutive rejected moves. It also rises
+// if this many moves, plus one per variable, do not reduce the overflow.
 constexpr int kPatience = 200;
 constexpr int kLookEvery = 32;
 
@@ -229,8 +229,8 @@ std::int64_t ForestSearch::bytes_added(int row) const {
   return added;
 }
 
-// Prices the rows that overflow so that what the new choice gains over the old
-// one is paid back, in equal parts.
+// Raises the prices of the overflowing rows, in equal parts, until they pay
+// back the gain of the new choice over the old one.
 void ForestSearch::raise_prices(double gain) {
   int rows[kMaxRowsPriced];
   int count = 0;
@@ -308,8 +308,8 @@ void ForestSearch::give_back() {
                 [](const Overflow& o) { return o.tolerated == 0; });
   if (overflowing_.size() * 10 < had * 9 || overflowing_.empty())
     refresh_penalties();
-  // Differences of large penalties have been added up: start again from exact
-  // integers.
+  // Differences of large penalties have been added up, so the cost is computed
+  // again from exact integers.
   if (overflowing_.empty()) recompute_cost();
 }
 
@@ -326,8 +326,8 @@ double ForestSearch::overflow() const {
   return sum;
 }
 
-// What overflows is priced higher where moves are rejected, and also where they
-// are taken and change nothing, or only what does not overflow.
+// Raises the penalty of overflow if moves are rejected. It also rises if moves
+// are accepted but do not reduce the overflow.
 void ForestSearch::judge_penalty(bool moved) {
   rejected_in_a_row_ = moved ? 0 : rejected_in_a_row_ + 1;
   if (++stuck_ % kLookEvery == 0) {

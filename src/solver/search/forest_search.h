@@ -1,15 +1,15 @@
-// Local search that re-solves forests of variables exactly.
+// ForestSearch is a local search that re-solves forests of variables exactly.
 //
-// A move takes a random set of variables that induces a forest and shares
-// tight memory rows, holds the rest fixed, and minimises cost plus priced bytes
-// over the set by dynamic programming. Where the answer overflows a row, the
-// row's price is raised to where the old and the new choice tie, and the forest
-// is solved again, until the answer fits (Dinkelbach's iteration on the
-// block's own Lagrangian). Row loads are kept in a range-add, range-maximum
+// A move takes a random set of variables that induces a forest and shares tight
+// memory rows. It fixes all other variables and minimises cost plus priced
+// bytes over the set by dynamic programming. If the result overflows a row, the
+// price of the row rises until the old and the new choice cost the same. The
+// forest is solved again until the result fits (Dinkelbach's iteration on the
+// block's own Lagrangian). Row loads are stored in a range-add, range-maximum
 // tree.
 //
-// An assignment that overflows is worked off the same way: what overflows is
-// tolerated, priced heavily, and never allowed to grow.
+// An assignment that overflows is repaired in the same way. The existing
+// overflow is tolerated at a high penalty and may never grow.
 #pragma once
 
 #include "solver/presolve/core.h"
@@ -27,12 +27,14 @@ class ForestSearch {
   ForestSearch(const Core& core, std::uint64_t seed);
 
   void assign(const std::vector<int>& choices);
-  // Prices that steer, typically the dual's; they never decide.
+  // Sets the prices that guide the search, usually the dual's; they never
+  // decide.
   void set_prices(const std::vector<double>& row_prices);
-  // Searches until `work` more table entries have been touched, or it is time
-  // to stop.
+  // Searches until `work` more table entries have been touched, or it must
+  // stop.
   void run(std::uint64_t work, const StopSignal& stop);
-  // Moves that raise the cost by up to this much are taken now and then.
+  // A move that raises the cost is accepted with the probability
+  // exp(-increase / temperature).
   void set_temperature(double temperature) { temperature_ = temperature; }
 
   const std::vector<int>& choices() const { return x_; }
@@ -40,7 +42,7 @@ class ForestSearch {
   bool feasible() const {
     return overflowing_.empty() && cost_ < core_.ceiling;
   }
-  // The best feasible assignment since assign(); empty if none.
+  // Returns the best feasible assignment since assign(); empty if none.
   const std::vector<int>& best() const { return best_; }
   double best_cost() const { return best_cost_; }
   std::uint64_t work() const { return work_; }
@@ -55,7 +57,7 @@ class ForestSearch {
     int before = 0;
     int choice = 0;
   };
-  // How a variable outside the block would join it.
+  // Touch describes how a variable outside the block would join it.
   struct Touch {
     int count = 0;
     int parent = -1;
@@ -78,8 +80,8 @@ class ForestSearch {
   void prepare_block(double steer);
   void solve_block();
   void raise_prices(double gain);
-  // Cost of the block at `before` or at `choice`: true cost and penalty, and
-  // the same with every price that steers.
+  // The cost of the block at `before` or at `choice`. `objective` is the true
+  // cost and penalty; `priced` adds all prices that guide the search.
   struct BlockCost {
     double objective = 0;
     double priced = 0;
@@ -103,11 +105,11 @@ class ForestSearch {
   double temperature_ = 0;
   std::uint64_t work_ = 0;
 
-  std::vector<double> steering_;  // what row prices add to each choice
-  std::vector<double> penalty_;   // what overflowing rows add to each choice
+  std::vector<double> steering_;  // row prices of each choice
+  std::vector<double> penalty_;   // penalty of each choice in overflowing rows
   double penalty_price_ = 0;
   int rejected_in_a_row_ = 0;
-  int stuck_ = 0;  // moves since less overflowed
+  int stuck_ = 0;  // moves since the overflow last shrank
   std::vector<Overflow> overflowing_;
   double last_overflow_ = kInfinity;
 

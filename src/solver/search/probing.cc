@@ -11,16 +11,17 @@
 namespace shardprop::solver {
 namespace {
 
-// The share of the choices that the first probe keeps, and the factors by which
-// a probe that was eliminated, or was not, changes that number.
+// The share of the choices that the first probe keeps. The factors change that
+// number after a probe that was eliminated (kMore) or was not (kLess).
 constexpr double kFirstShare = 0.25;
-constexpr double kFewest = 2;  // of a variable
+constexpr double kFewest = 2;  // choices of a variable
 constexpr double kMore = 1.5;
 constexpr double kLess = 0.75;
 // The next probe runs when the gap has shrunk to this share.
 constexpr double kProbeAtGapShare = 0.8;
-// The target is below the best known cost by this share of the gap: after a probe
-// that found something better, and after one that did not.
+// The gap must shrink to this share before the next probe below the best known
+// cost: after a probe that found a better assignment, and after one that did
+// not.
 constexpr double kProbeAfterGain = 0.25;
 constexpr double kProbeAfterNoGain = 0.0625;
 
@@ -42,7 +43,7 @@ void Probing::run() {
     wanted_ = std::max(kFirstShare * static_cast<double>(extra.size()),
                        kFewest * state_.dual_core->size());
   }
-  // The least bound of the choices that the probe leaves out.
+  // The target is the least bound of the choices that the probe leaves out.
   double target = best;
   if (wanted_ < static_cast<double>(extra.size())) {
     const auto at = extra.begin() + static_cast<std::ptrdiff_t>(wanted_);
@@ -56,7 +57,7 @@ void Probing::run() {
   }
 }
 
-// As much as has been worked so far, within what is left to work.
+// Returns the work done so far, limited to the remaining work.
 double Probing::most_touched() const {
   std::uint64_t most = state_.work;
   if (const auto limit = state_.options.work_limit) {

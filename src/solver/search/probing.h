@@ -1,8 +1,7 @@
-// Probing: is there anything cheaper than a target that lies between the bound
-// and the best known cost? So near the bound little is left of the network once
-// it is pruned, and elimination settles it either way: the cheapest of what is
-// left is the best known from then on, and nothing costs less than it or the
-// target.
+// Probing tests whether an assignment costs less than a target between the
+// bound and the best known cost. So near to the bound, pruning leaves little of
+// the network. Elimination then decides: the cheapest assignment of the rest
+// becomes the best known one. No assignment costs less than it or the target.
 #pragma once
 
 #include "solver/bound/search_state.h"
@@ -15,11 +14,11 @@ class Probing {
  public:
   explicit Probing(SearchState& state) : state_(state) {}
 
-  // Whether the bound has come nearer since; on networks that bytes do not
-  // bind.
+  // Returns whether the gap has shrunk since the last probe. Precondition:
+  // bytes do not bind the network.
   bool is_due() const;
-  // Nothing, where what was left would be much the same as the last time and
-  // more than elimination can take.
+  // Does nothing if the rest would be almost the same as last time and too
+  // large for elimination.
   void run();
 
  private:
@@ -27,7 +26,7 @@ class Probing {
   void probe(double target);
 
   SearchState& state_;
-  double wanted_ = 0;  // choices to be left
+  double wanted_ = 0;  // choices to keep
   double seen_gap_ = kInfinity;
   double next_gap_ = kInfinity;
 };

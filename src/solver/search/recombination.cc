@@ -13,10 +13,10 @@ namespace {
 
 constexpr int kLongestChain = 8;
 constexpr int kMaxPasses = 8;
-// Pieces of groups looked at, after which chains grow no further.
+// After this many visited pieces of groups, chains do not grow further.
 constexpr std::uint64_t kMostLookups = 4'000'000;
 
-// What swapping a group from a to b does.
+// Group is a set of variables and the effect of swapping it from a to b.
 struct Group {
   struct Bytes {
     int lo = 0;
@@ -46,7 +46,7 @@ double cost_of_swap(const Core& core, const std::vector<int>& group,
     for (const Arc& arc : core.arcs(v)) {
       const int old_other = a[index(arc.other)];
       const int new_other = b[index(arc.other)];
-      // An edge inside the group is seen from both ends.
+      // Both ends see an edge inside the group; it counts once.
       if (old_other != new_other && arc.other < v) continue;
       const std::ptrdiff_t width = core.choices(arc.other);
       cost += arc.to_other[new_choice * width + new_other] -
@@ -85,7 +85,7 @@ std::vector<Group> groups_of(const Core& core, const std::vector<int>& a,
   return out;
 }
 
-// Some of the groups swapped, and the loads that come of it.
+// Swaps is a selection of swapped groups and the resulting loads.
 class Swaps {
  public:
   Swaps(const Core& core, const std::vector<Group>& groups,
@@ -104,7 +104,7 @@ class Swaps {
   void swap_all() {
     for (std::size_t g = 0; g < groups_.size(); ++g) swap(g);
   }
-  // Swaps whatever pays until nothing does.
+  // Swaps groups until no swap reduces the cost.
   void improve() {
     for (int pass = 0; pass < kMaxPasses; ++pass) {
       std::stable_sort(
@@ -134,7 +134,8 @@ class Swaps {
     cost_ += change(g);
     swapped_[g] ^= 1;
   }
-  // Who frees bytes in the row at the least cost a byte, below `room`.
+  // Returns the group that frees bytes in the row at the least cost per byte,
+  // below `room`.
   std::optional<std::size_t> cheapest_relief(
       int row, double room, const std::vector<std::size_t>& chain) {
     std::optional<std::size_t> best;
@@ -175,7 +176,7 @@ class Swaps {
   std::vector<std::size_t> by_gain_;
   std::size_t pieces_ = 0;
   std::uint64_t lookups_ = 0;
-  double cost_ = 0;  // beyond a's
+  double cost_ = 0;  // beyond the cost of a
 };
 
 }  // namespace

@@ -1,8 +1,8 @@
-// Puts the best of two assignments together (partition crossover).
+// recombine() combines the best parts of two assignments (partition crossover).
 //
-// The variables where two assignments differ fall into groups with no edge
-// between them. Each group may be taken from either assignment: what it adds to
-// the cost does not depend on the others, and only memory ties them together.
+// The variables in which two assignments differ form groups with no edge
+// between them. Each group may come from either assignment, because its cost
+// does not depend on the other groups. Only memory connects the groups.
 #pragma once
 
 #include "solver/presolve/core.h"
@@ -14,12 +14,13 @@ namespace shardprop::solver {
 
 struct Recombined {
   std::vector<int> choices;
-  double cost_change = 0;  // from a; never above 0 or b's
+  double cost_change = 0;  // from a; at most 0 and at most b's
   std::uint64_t work = 0;
 };
 
-// Both must be feasible. Groups are swapped one by one, and in chains where one
-// needs bytes that others can give, until no swap pays.
+// Both assignments must be feasible. Groups are swapped one by one. If a swap
+// needs bytes, a chain of swaps of other groups may free them. The function
+// ends when no swap reduces the cost.
 Recombined recombine(const Core& core, const std::vector<int>& a,
                      const std::vector<int>& b);
 

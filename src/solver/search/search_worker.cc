@@ -10,19 +10,19 @@
 namespace shardprop::solver {
 namespace {
 
-constexpr double kBriefCycle = 1e6;  // as long as nothing is known to fit
+constexpr double kBriefCycle = 1e6;  // as long as no assignment fits
 constexpr double kShortCycle = 1.5e8;
 constexpr double kFirstCycle = 4e8;  // in units of work
 constexpr double kCycleGrowth = 1.25;
 constexpr double kLongestCycle = 2e10;
-constexpr double kColdShare = 0.2;  // of a cycle, at its end
-// Temperatures are drawn between these, times the cost per variable.
+constexpr double kColdShare = 0.2;  // share of a cycle, at its end
+// Temperatures are sampled between these, times the cost per variable.
 constexpr double kColdest = 3e-3;
 constexpr double kHottest = 3.0;
 constexpr int kMostBrief = 8;  // each twice as long as the one before
-constexpr int kSteps = 64;     // of temperature in a cycle
-// A cycle that gains less than this share of what lies between cost and bound
-// finds little.
+constexpr int kSteps = 64;     // temperature steps in a cycle
+// A cycle finds little if it gains less than this share of the gap between cost
+// and bound.
 constexpr double kLittle = 0.01;
 
 }  // namespace
@@ -56,7 +56,7 @@ SearchWorker::SearchWorker(const Core& core, std::uint64_t seed)
       search_(core, rng_.next()),
       cycle_work_(kShortCycle) {}
 
-// Makes `found` the best of itself and `other`, group by group.
+// Makes `found` the best combination of itself and `other`, group by group.
 void SearchWorker::recombine_into(Found& found, const std::vector<int>& other,
                                   double cost) {
   if (other.empty()) return;
@@ -82,7 +82,8 @@ void SearchWorker::end_cycle(const Guide& guide) {
   }
   if (!exploring_) own_ = best_;
   const double before = own_.cost;
-  // Where a cycle ends is mostly no better, and yet better here and there.
+  // The end of a cycle is usually not better in total, but may be better in
+  // some groups.
   recombine_into(own_, search_.best(), search_.best_cost());
   if (search_.feasible())
     recombine_into(own_, search_.choices(), search_.cost());
@@ -93,7 +94,7 @@ void SearchWorker::end_cycle(const Guide& guide) {
   }
   const double room = std::isfinite(guide.bound) ? best_.cost - guide.bound
                                                  : std::abs(best_.cost);
-  // As long as nothing fits, what does not fit is worked off.
+  // As long as no assignment fits, the search reduces the overflow.
   found_little_ = !guide.settling && !best_.choices.empty() &&
                   (own_.choices.empty() || before - own_.cost < kLittle * room);
 }
@@ -110,8 +111,9 @@ void SearchWorker::start_cycle(const Guide& guide) {
     if (exploring_) search_.assign(*guide.decoded);
   }
   if (!guide.settling && !own_.choices.empty()) search_.assign(own_.choices);
-  // As long as nothing is known to fit, every other cycle starts from least,
-  // and a new start soon takes the place of one that leads nowhere.
+  // As long as no assignment fits, every other cycle starts from the fewest
+  // bytes. Cycles are short at first, so that a new start soon replaces a
+  // useless one.
   const bool nothing_fits = guide.best == nullptr && own_.choices.empty();
   if (nothing_fits && cycles_ % 2 == 1) search_.assign(leanest(core_));
   const double brief = kBriefCycle * std::exp2(std::min(cycles_, kMostBrief));

@@ -27,19 +27,21 @@ namespace {
 
 constexpr std::uint64_t kFirstRound = 2'000'000;  // work of a worker
 constexpr std::uint64_t kLongestRound = 40'000'000;
-// Under a work limit there are as many workers, however many threads run them,
-// so that the answer is the same on any machine. Few, since what one finds out
-// helps it more than what others do.
+// The number of workers under a work limit, independent of the number of
+// threads, so that the result is the same on every machine. The number is
+// small, because a worker profits more from its own results than from those of
+// others.
 constexpr int kWorkersUnderWorkLimit = 2;
-// Once the dual has settled it gets one round in so many.
+// Once the dual has settled, it gets one round in kDualTurn.
 constexpr int kDualTurn = 4;
-// Rounds without any assignment after which costs are counted more coarsely,
-// where sums of them are more than doubles hold.
+// After this many rounds without an assignment, costs are counted in coarser
+// units if sums exceed the exact doubles.
 constexpr int kRoundsInFineUnits = 4;
-// Share of the cost within which the bound is worth more than the search.
+// If the gap is within this share of the cost, the bound gains more than the
+// search.
 constexpr double kClose = 0.05;
 
-// More than any assignment can cost, or as much as doubles count exactly.
+// Returns a cost above any assignment's, or the largest exact double.
 double safe_ceiling(Network& network) {
   double most = 1;
   const auto add = [&](const std::vector<double>& costs) {
@@ -71,8 +73,8 @@ class Solver {
       : options_(options), state_(problem, options, sums_fit) {}
 
   Solution run();
-  // What was looked for costs more units than doubles count: nothing is known
-  // of what there is beyond.
+  // Returns true if the possible costs exceed the exact doubles, and no result
+  // covers the costs beyond.
   bool too_fine() const { return too_fine_; }
 
  private:
@@ -83,7 +85,7 @@ class Solver {
                                          options_.start)
         .count();
   }
-  // Whether what is known is as good as the caller wants.
+  // Returns whether the result is as good as the caller wants.
   bool is_enough() const {
     const Incumbent& best = state_.best;
     if (best.proven()) return true;
@@ -101,7 +103,7 @@ class Solver {
   bool out_of_work() const {
     return options_.work_limit && state_.work >= *options_.work_limit;
   }
-  // Whether a limit ends the search, which is noted then.
+  // Returns whether a limit ends the search, and records the limit.
   bool is_stopped() {
     stopped_by_ = state_.stop.cause();
     if (!stopped_by_ && out_of_work()) stopped_by_ = StoppedBy::kWork;
@@ -111,7 +113,7 @@ class Solver {
     return static_cast<std::size_t>(std::max(1, options_.threads));
   }
   bool enabled(Pass pass) const { return options_.passes.enabled(pass); }
-  // Whether a better bound lets elimination prove the rest.
+  // Returns whether a better bound lets elimination prove the rest.
   bool is_close() const {
     return !bytes_matter(state_.network) && state_.best.known() &&
            state_.dual_gap() <= kClose * state_.core_target() &&
@@ -119,24 +121,24 @@ class Solver {
   }
   bool is_small() const { return state_.core->unary.size() <= kSmallChoices; }
 
-  // Until it is proven, stopped or out of time or work.
+  // Runs until the result is proven, or it is stopped or out of time or work.
   void solve();
-  // Whether that was all there is to do.
+  // Returns whether this solved the problem.
   bool solve_at_once();
   void search();
   void make_workers();
   void guide_workers();
   void round(std::uint64_t work);
-  // What is done in the first worker's place in this round.
+  // Returns the task of the first worker in this round.
   Task first_task() const;
   void gather();
   void count_work();
   void tell_progress() const;
-  // False once the caller has seen enough.
+  // Returns false once the caller has seen enough.
   bool may_go_on();
-  // Whether all that was found out holds only of what doubles count.
+  // Returns whether all results hold only for costs that are exact in doubles.
   bool is_blind() const;
-  // Whether no pass that is enabled has anything left to do.
+  // Returns whether no enabled pass has anything left to do.
   bool is_idle() const;
   void offer_leanest();
   void offer_known();
@@ -151,7 +153,7 @@ class Solver {
   Branching branching_{state_};
   std::vector<int> core_best_;  // the best, if it came from the core
   double core_best_cost_ = kInfinity;
-  bool exact_ = true;  // no cost of interest exceeds what doubles count
+  bool exact_ = true;  // all costs of interest are exact in doubles
   bool too_fine_ = false;
   std::vector<std::unique_ptr<SearchWorker>> workers_;
   int rounds_ = 0;
@@ -171,7 +173,7 @@ Solution Solver::run() {
   return solution;
 }
 
-// To begin with, what holds the fewest bytes, whatever it costs.
+// Offers the assignment with the fewest bytes, at any cost, as the first one.
 void Solver::offer_leanest() {
   if (!bytes_matter(state_.network)) return;
   std::vector<int> choices = leanest(*state_.core);
@@ -199,7 +201,7 @@ void Solver::solve() {
   if (solve_at_once()) return;
   stopped_by_ = state_.stop.cause();
   if (stopped_by_ && !bytes_matter(state_.network)) {
-    // Out of time already: a search would only freeze the network.
+    // The time is already over, so a search would only copy the network.
     offer_known();
     return;
   }
@@ -293,7 +295,7 @@ Solver::Task Solver::first_task() const {
   const bool dual_on = enabled(Pass::kDualBound) && state_.dual != nullptr;
   const bool branch_on = enabled(Pass::kBranchAndBound) && branching_.is_open();
   const int turn = rounds_ % kDualTurn;
-  // With one worker, search keeps every other round.
+  // With one worker, the search keeps every other round.
   if (dual_on && (dual_.settling() || is_close()) &&
       (workers_.size() > 1 || rounds_ % 2 == 1)) {
     return Task::kDual;
@@ -335,7 +337,7 @@ void Solver::round(std::uint64_t work) {
   ++rounds_;
 }
 
-// Workers have met: what they found is put together in a fixed order.
+// All workers have ended; their results are combined in a fixed order.
 void Solver::gather() {
   for (const auto& worker : workers_) {
     if (worker->best().empty() || worker->best_cost() >= core_best_cost_) {
@@ -375,7 +377,7 @@ bool Solver::may_go_on() {
   if (!options_.go_on || !best.known() || best.proven()) return true;
   const double of_time = seconds() / options_.time_limit_seconds;
   if (!options_.work_limit) return options_.go_on(best.assignment(), of_time);
-  // A work limit is meant to decide alone, unless time runs out.
+  // A work limit decides alone, unless time runs out.
   constexpr double kOutOfTime = 0.9;
   const double of_work = *options_.work_limit == 0
                              ? 1.0
@@ -400,7 +402,7 @@ Solution Solver::finish() {
     solution.status = Status::kInfeasible;
   } else {
     solution.lower_bound = best.bound();
-    // Beyond exact doubles a bound is true up to rounding only.
+    // Beyond exact doubles, a bound is valid only up to rounding.
     if (solution.lower_bound && !exact_ && best.known() &&
         state_.core_target() >= kMostExact) {
       Int128& bound = *solution.lower_bound;
