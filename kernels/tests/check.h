@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-// The least a test needs, so that the kernels can be tested with a compiler
+// A minimal test framework, so that the kernels can be tested with a compiler
 // alone. A file defines tests with TEST("what holds") { CHECK(...); }; a main
 // calls check::run().
 namespace check {
@@ -73,7 +73,7 @@ inline int run(const char* word = "") {
     if (!(condition)) check::fail(__FILE__, __LINE__, #condition); \
   } while (false)
 
-// With what led there, for checks in loops.
+// Checks with a detail in the message, for checks in loops.
 #define CHECK_FOR(condition, detail)                        \
   do {                                                      \
     if (!(condition)) {                                     \

@@ -5,7 +5,8 @@
 #include "access.h"
 #include "params.h"
 
-// What cannot go by rows: one element at a time, types chosen at run time.
+// Moves boxes that are not rows: one element at a time, with types chosen at
+// run time.
 namespace shardprop::kernels::cuda {
 
 SHARDPROP_HD float decode(std::uint64_t bits, DType dtype) {

@@ -45,7 +45,7 @@ void move_dim(ReducePlan* plan, int from, int to) {
   }
 }
 
-// As box.h's simplify, but for any number of operands.
+// Simplifies like the function in box.h, but for any number of operands.
 void simplify(ReducePlan* plan) {
   int kept = 0;
   for (int d = 0; d < plan->rank; ++d) {
