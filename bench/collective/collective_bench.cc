@@ -133,7 +133,7 @@ void serve_threads() {
 }
 
 #ifdef SHARDPROP_HAS_MPI
-// Rank 0 reads; the others get each command by broadcast.
+// Rank 0 reads; the other ranks get each command by broadcast.
 void serve_mpi() {
   MpiOptions options;
   options.common.timeout = std::chrono::hours(1);

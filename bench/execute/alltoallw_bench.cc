@@ -90,8 +90,8 @@ void check(const Problem& problem, std::int64_t rank, const double* columns) {
   }
 }
 
-// The executor, whose results go to memory kept from run to run, as the peer's
-// do.
+// The executor, with results in memory that is kept between runs, as the peer's
+// are.
 class Executor {
  public:
   Executor(const Problem& problem, Communicator& communicator)
@@ -206,7 +206,7 @@ double timed(const std::function<void()>& run) {
   return took;
 }
 
-// The slowest thread's time of one round, made ready before.
+// The time of the slowest thread in one round; buffers are prepared before.
 double timed_on_threads(const Problem& problem) {
   double took = 0;
   std::mutex mutex;

@@ -31,7 +31,7 @@ from typing import NamedTuple
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 SHALLOW, DEEP = 2, 4
-# Batch and sequence that graphs are exported at: primes that no other size has.
+# Batch and sequence at which graphs are exported: primes that no other size contains.
 MADE_AT = 100_003, 100_019
 LAYERS = {
     "llama3-8b": 32, "llama3-70b": 80, "llama3-405b": 126, "llama2-13b": 40, "llama2-70b": 80,

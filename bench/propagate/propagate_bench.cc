@@ -140,7 +140,7 @@ void new_batches() {
   figure("new_batch_mm", median(batches));
 }
 
-// Calls whose answers are not remembered.
+// Measures calls whose results are not cached.
 void misses(const std::string& name, const std::string& mesh,
             const std::vector<std::string>& fits,
             const std::vector<std::string>& moves) {

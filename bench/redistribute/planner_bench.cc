@@ -105,7 +105,7 @@ void first_plan(benchmark::State& state) {
 BENCHMARK(first_plan)->DenseRange(1, 4)->Unit(benchmark::kMicrosecond);
 
 // Plans from a layout of a dim that is not divisible by its parts, with the
-// inner mesh dim first. Such a layout has several encodings.
+// inner mesh dim first. The layout has several encodings.
 void uneven_strided_plan(benchmark::State& state) {
   const auto mesh = value_of(DeviceMesh::parse(kMeshes[state.range(0) - 1]));
   const auto meta = value_of(TensorMeta::parse(kTensors[3]));

@@ -113,7 +113,7 @@ def sharded_split(lib, shapes, src, dst, n):
     sizes = [t.numel() // n for t in outs]
     source = torch.zeros((n, sum(sizes)), dtype=src).add_(1)
     others = [torch.zeros_like(t) for t in outs]
-    # FSDP's second pass reads what split_with_sizes_copy wrote.
+    # FSDP's second pass reads the output of split_with_sizes_copy.
     middle = [torch.zeros((n, size), dtype=src) for size in sizes]
 
     def fsdp():
@@ -210,7 +210,7 @@ def measure(runs, rounds, repeats):
 
 
 def lead(ours, other):
-    """How many times faster than the other, as a median over rounds."""
+    """How many times faster ours is than the other, as a median over rounds."""
     return statistics.median(b / a for a, b in zip(ours, other))
 
 

@@ -38,7 +38,8 @@ inline void fail(const char* file, int line, const std::string& what) {
   }
 }
 
-// Runs the tests whose name holds the word, all without one; 0 if none failed.
+// Runs the tests whose name contains the word, or all tests without a word.
+// Returns 0 if none failed.
 inline int run(const char* word = "") {
   int ran = 0;
   for (const Test& test : tests()) {

@@ -1,4 +1,4 @@
-// The instruction sets against each other and against the numbers themselves.
+// Compares the instruction sets with each other and with exact results.
 
 #include <bit>
 #include <random>

@@ -236,7 +236,7 @@ class Runner {
     const std::byte* src;
   };
 
-  // Where an index into the outer dims, row-major, starts.
+  // Returns the start of a row-major index into the outer dims.
   Place place(const Work& work, std::int64_t index) const {
     Place at{work.dst, work.src};
     for (int d = work.outer_rank - 1; d >= 0; --d) {

@@ -32,7 +32,7 @@ LaunchError launch(void (*kernel)(Params), std::uint64_t tiles,
   if (const LaunchError error = grid_size(tiles, &blocks); error != 0) {
     return error;
   }
-  // The <<<>>> syntax reports its error only by cudaGetLastError(). That error
+  // The <<<>>> syntax reports its error only by cudaGetLastError(). The error
   // may belong to an earlier call, and reading it would hide it from that
   // call's owner.
   void* arguments[] = {const_cast<Params*>(&params)};

@@ -30,7 +30,7 @@ bool same_memory(const Operand& a, const Operand& b) {
   return true;
 }
 
-// Whether dim d runs on from dim `outer` in every operand.
+// True if dim d runs on from dim `outer` in every operand.
 bool mergeable(const ReducePlan& plan, int outer, int d) {
   return std::all_of(
       plan.operands.begin(), plan.operands.end(), [&](const Operand& operand) {

@@ -49,7 +49,8 @@ Status plan_sharded_split(const SplitWithSizesCopyArgs& args, PackPlan* plan);
 Status plan_split(const SplitWithSizesCopyArgs& args, BoxList* boxes);
 
 // Appends the boxes of one item: the full chunks and the partial chunk. When
-// packing, also the padding after the partial chunk and the chunks of zeros.
+// packing, it also adds the padding of the partial chunk and the chunks of
+// zeros.
 void append_pack_boxes(const PackPlan& plan, const PackItem& item,
                        BoxList* boxes);
 void append_unpack_boxes(const PackPlan& plan, const PackItem& item,

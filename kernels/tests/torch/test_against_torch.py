@@ -45,7 +45,7 @@ POISON = 0xA5
 
 
 def bits(tensor):
-    """The tensor as integers or bytes, NaNs made one."""
+    """Returns the tensor as integers or bytes, with one bit pattern for all NaNs."""
     flat = tensor.reshape(-1).clone(memory_format=torch.contiguous_format)
     if tensor.dtype.is_floating_point:
         nan = flat.isnan() if tensor.dtype.itemsize > 1 else flat.float().isnan()
@@ -445,7 +445,7 @@ def op_samples(lib, device):
 
 
 def errors_agree(lib, device):
-    """Where torch refuses, so do we; nothing is written."""
+    """Calls that torch refuses are refused, and nothing is written."""
 
     def ones(*sizes, dtype=torch.float32):
         return torch.ones(sizes, dtype=dtype, device=device)
