@@ -2,8 +2,8 @@
 //
 //   plan_graph GRAPH MESH SECONDS THREADS [FACTOR]
 //
-// With FACTOR the limit on memory is FACTOR times the peak of what every value
-// takes at least, which no plan can stay below; AdamW's state is counted then.
+// With FACTOR, the memory limit is FACTOR times a lower bound of the peak: the
+// peak if every value takes its least memory. AdamW's state is counted then.
 #include "plan/network/plan_network.h"
 #include "plan/search/solve_plan.h"
 

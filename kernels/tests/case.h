@@ -59,7 +59,7 @@ class Case {
             static_cast<std::size_t>(start)};
   }
 
-  // The same with random values: ordinary numbers for the most part.
+  // Returns a tensor with random values, which are mostly ordinary numbers.
   Tensor input(DType dtype, std::vector<std::int64_t> sizes,
                Layout layout = Layout::kRow, bool misaligned = false) {
     Tensor tensor = place(dtype, std::move(sizes), layout, misaligned);

@@ -8,7 +8,7 @@
 namespace shardprop::collective {
 namespace {
 
-// CUDA gives large blocks in pages of 2 MiB and cuts small ones from them.
+// CUDA allocates large blocks in pages of 2 MiB and takes small ones from them.
 constexpr std::size_t kPageBytes = std::size_t{2} << 20;
 constexpr std::size_t kSmallestBlockBytes = 512;
 // A block is used for less than its size if at most an eighth is left over.

@@ -3,10 +3,10 @@
 //
 // CUDA frees memory only when no kernel runs on the device, and a kernel that
 // waits for a dead rank runs until its communicator is aborted. A thread that
-// drops a tensor would wait with it and never get to the abort. So a dropped
-// block comes back here without any call to the device. Work that is still
-// queued on it does no harm: the next owner's work is queued after it, on the
-// same stream.
+// drops a tensor would wait with it and never reach the abort. A dropped block
+// therefore returns to the cache without any call to the device. Work that is
+// still queued on the block is harmless: the next owner's work is queued after
+// it, on the same stream.
 //
 // Blocks are given back to the device when the cache is closed, and when the
 // device has no memory left and the queue is idle.
@@ -29,7 +29,7 @@ class BlockCache : public std::enable_shared_from_this<BlockCache> {
     // Error: kOutOfMemory.
     std::function<Result<void*>(std::size_t bytes)> allocate;
     std::function<void(void*)> free;
-    // Whether all work queued so far is done; may wait for it a little.
+    // True if all work queued so far is done; may wait for it a little.
     std::function<bool()> idle;
   };
 

@@ -50,7 +50,7 @@ Result<void> Communicator::run(const Group& group, CollectiveCall call) {
 
 Result<void> Communicator::barrier(const Group& group,
                                    const std::string& where) {
-  // Nobody has a byte of everyone before everyone has come.
+  // A rank has the bytes of all members only after all members have arrived.
   SP_ASSIGN(const LocalTensor mine, allocate({1}, DType::kU8));
   SP_ASSIGN(const LocalTensor all, allocate({group.size()}, DType::kU8));
   // A memory checker reports a byte that is sent and was never written.

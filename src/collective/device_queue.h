@@ -24,12 +24,12 @@ class DeviceQueue : public MemoryOps {
     Mark(const Mark&) = delete;
     Mark& operator=(const Mark&) = delete;
     virtual ~Mark() = default;
-    // Whether the queue has got there.
+    // True if the queue has got there.
     virtual Result<bool> reached() = 0;
   };
   virtual Result<std::unique_ptr<Mark>> mark() = 0;
   // Makes all later work wait until `mark`, of any queue of the same kind, is
-  // reached. The mark is made before, so that queues never wait in a circle.
+  // reached. The mark was created earlier, so queues never wait in a circle.
   virtual Result<void> follow(const Mark& mark) = 0;
 };
 

@@ -41,7 +41,8 @@ struct Lists {
   }
 };
 
-// The groups of dims of a strided mesh: lists in the order of the other dims.
+// The groups of some dims of a strided mesh. Lists are in the order of the
+// other dims.
 struct MeshGroups {
   DeviceMesh mesh;
   std::vector<std::int32_t> dims;    // the last one fastest

@@ -14,7 +14,8 @@
 
 namespace shardprop::collective {
 
-// The reals that complex numbers are pairs of; other dtypes themselves.
+// Returns the real dtype of a complex dtype; other dtypes are returned
+// unchanged.
 DType part_of(DType dtype);
 // Returns a complex tensor as a tensor of reals with an additional dim of size
 // 2.

@@ -1,4 +1,4 @@
-// Memory that an engine may touch after nobody knows of it any more.
+// Leaks memory that an engine may still access after its last owner is gone.
 #pragma once
 
 #include <memory>

@@ -34,14 +34,15 @@ class StagedHub {
                             std::chrono::milliseconds timeout) = 0;
 
   const std::optional<Error>& failure() const { return failure_; }
-  // Stops this rank for good; `tell` all others. The first failure wins.
+  // Stops this rank permanently; with `tell`, informs all other ranks. The
+  // first failure wins.
   void fail(Error failure, bool tell);
 
   void add_stats(CommunicatorStats& stats) const;
 
  protected:
   bool all_over() const { return pending_.empty(); }
-  // progress() of what is under way.
+  // Advances the pending operations.
   void advance_pending();
   // Returns the result, on this rank, of an operation that is over.
   static Result<void> ending(const StagedOp& op, std::int64_t rank);

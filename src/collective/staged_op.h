@@ -96,7 +96,7 @@ class StagedOp {
   // True if the next stage may run. If no stage remains, true if all posts are
   // done.
   virtual Result<bool> through() = 0;
-  // Whether the engine may still touch memory of the operation.
+  // True if the engine may still touch memory of the operation.
   virtual bool busy() const = 0;
   // Drops the pending posts without waiting.
   virtual void forget() = 0;

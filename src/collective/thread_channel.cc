@@ -99,7 +99,7 @@ Result<std::shared_ptr<ThreadOp>> ThreadChannel::publish(std::size_t index,
           failure = std::move(done).error();
         }
       } else {
-        // A member that has left will not come any more.
+        // A member that has left will never arrive.
         for (std::size_t i = 0; i < ranks_.size() && !failure; ++i) {
           if (op->came[i]) continue;
           if (const auto how = hub_.left(ranks_[i])) {
@@ -128,8 +128,8 @@ Result<void> ThreadChannel::complete(Lock& lock, ThreadOp& op,
   try {
     SP_CHECK(check_match(ranks_, op.calls));
     const std::int64_t bytes = task_bytes(op.calls);
-    // One member reads and writes this much: its own copy of as much would be
-    // judged alike.
+    // One member reads and writes this much. A copy of this size by one rank
+    // alone is classified the same.
     op.bulk = kernels::cpu::exceeds_caches(
         2 * bytes / static_cast<std::int64_t>(op.calls.size()));
     if (bytes <= kInlineBytes) {

@@ -101,8 +101,8 @@ class ThreadChannel {
   using Lock = std::unique_lock<std::mutex>;
 
   std::shared_ptr<ThreadOp> find_or_add(std::int64_t number);
-  // Compares the calls of an operation that all members have come to, and makes
-  // it ready. Errors: kCollectiveMismatch. Unlocks inside.
+  // Compares the calls of an operation at which all members have arrived, and
+  // makes it ready. Errors: kCollectiveMismatch. Unlocks inside.
   Result<void> complete(Lock& lock, ThreadOp& op, std::size_t index);
   // Runs a task on behalf of member `index`. An exception becomes an error:
   // other members sleep until the task is finished.
@@ -123,7 +123,7 @@ class ThreadChannel {
   // Runs tasks of the operations that the member dropped, before it adds one.
   void reap(std::size_t index);
   void sweep();
-  // Fails the hub with the names of the members that have not come in time.
+  // Fails the hub with the names of the members that have not arrived in time.
   void give_up(ThreadOp& op, std::size_t index,
                std::chrono::milliseconds timeout);
   std::string describe(const ThreadOp& op, std::size_t index) const;

@@ -79,7 +79,7 @@ void ThreadCommunicator::abort(const Error& reason) {
         "rank " + std::to_string(rank()) + " failed: " + reason.message;
     failure = std::move(told);
   } catch (const std::bad_alloc&) {
-    // The others need not know more.
+    // The other ranks then get the shorter message.
   }
   hub_->fail(std::move(failure));
 }

@@ -40,8 +40,8 @@ class ThreadCommunicator final : public Communicator {
   int exceptions_;  // in flight when this was made
 };
 
-// The ends of a new world whose tensors are on the device of all `queues`, one
-// a rank.
+// Returns the communicators of a new world, one per queue. Its tensors are on
+// the device of all `queues`.
 std::vector<std::unique_ptr<Communicator>> thread_ranks_on(
     std::vector<std::shared_ptr<DeviceQueue>> queues,
     const CommunicatorOptions& options);

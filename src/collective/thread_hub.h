@@ -22,7 +22,7 @@ class ThreadHub {
 
   std::int64_t size() const { return size_; }
   const CommunicatorOptions& options() const { return options_; }
-  // Whether every rank can have a core, so that spinning hurts nobody.
+  // True if every rank can have a core, so that spinning hurts nobody.
   bool may_spin() const { return may_spin_; }
 
   std::shared_ptr<ThreadChannel> channel(const Group& group, std::int64_t list);

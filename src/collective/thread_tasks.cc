@@ -164,7 +164,8 @@ class Task {
     return {};
   }
 
-  // Where a block is reduced before it goes to every output.
+  // Returns the block in which terms are reduced before they are written to
+  // every output.
   static Result<LocalTensor> block_for(const LocalTensor& like, int dim,
                                        std::int64_t step) {
     Dims sizes = like.sizes();

@@ -52,7 +52,7 @@ auto with_last_memory(MemoryReserve& reserve, const Work& work,
   }
 }
 
-// Tells the others, also with the last memory.
+// Informs the other ranks, even with the last memory.
 void abort(Communicator& rank, const Error& reason, MemoryReserve& reserve) {
   with_last_memory(
       reserve, [&] { rank.abort(reason); },

@@ -41,8 +41,8 @@ Result<void> check_arithmetic(DType dtype, const StepReduction& reduction,
   return {};
 }
 
-// Whether pieces go through a buffer. Pieces that are one box of the tensor
-// each need none, though the plan has room for one; others must be planned so.
+// True if the pieces need a buffer, because some piece is not one box of the
+// tensor. Error: kPlanStep if the plan has no memory for the buffer.
 Result<bool> is_staged(const RedistributeStep& step,
                        const std::vector<PeerCopies>& pieces,
                        const std::string& where) {
@@ -149,7 +149,7 @@ Result<void> compile_exchange(const RedistributeStep& step,
   return {};
 }
 
-// Whether the elements copied are one interval of each dim.
+// True if the elements copied are one interval of each dim.
 bool is_box(const RegionCopy& copy) {
   return std::all_of(
       copy.axes.begin(), copy.axes.end(), [](const CopyAxis& axis) {

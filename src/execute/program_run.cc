@@ -211,7 +211,7 @@ class RankRun {
     return out;
   }
 
-  // Whether the program says how large all of them are.
+  // True if the program says how large all of them are.
   bool states_all(const std::vector<ProgramValueId>& outputs) const {
     return std::all_of(outputs.begin(), outputs.end(), [&](ProgramValueId id) {
       return !id.valid() || !program_.value(id).is_local();

@@ -51,9 +51,8 @@ RegionCopies from_buffer(RegionCopies copies,
 RegionCopies to_buffer(RegionCopies copies, std::span<const std::int64_t> shape,
                        std::int64_t offset);
 
-// As few copies as do the same: neighbours in the list that follow one another
-// at equal distances become one with an axis more, axes that continue each
-// other become one.
+// Merges copies. Neighbours in the list at equal distances become one copy with
+// an additional axis. Axes that continue each other become one axis.
 RegionCopies merged(RegionCopies copies);
 
 }  // namespace shardprop::execute

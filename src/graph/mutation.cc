@@ -56,8 +56,7 @@ std::vector<std::vector<ValueId>> by_result(const OpSchema& op,
 }
 
 // Returns the results of the functional form if inference does not know them.
-// Written tensors keep their metas; the other results are those that were
-// recorded.
+// Written tensors keep their metas; the other results have the recorded metas.
 std::optional<std::vector<std::optional<TensorMeta>>> recorded_results(
     const OpSchema& mutating, const OverloadForm& form) {
   std::vector<std::optional<TensorMeta>> results(

@@ -11,7 +11,7 @@
 
 namespace shardprop::pt2 {
 
-// Names of tensors made so far.
+// Names of the tensors that are produced so far.
 using Scope = std::unordered_map<std::string_view, ValueId>;
 
 struct ReadArguments {

@@ -18,7 +18,7 @@ bool is_higher_order(std::string_view target);
 // The arguments that an undeclared operator writes.
 struct WrittenArguments {
   std::vector<std::string> names;
-  // Whether the last results of the node are their new values.
+  // True if the last results of the node are their new values.
   bool are_results = false;
 };
 

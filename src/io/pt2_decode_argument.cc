@@ -31,7 +31,7 @@ std::optional<std::int64_t> read_optional_integer(JsonReader& json) {
   return json.integer();
 }
 
-// {"as_name": "s"} or {"as_int": 3} (as_bool, as_float alike).
+// Reads {"as_name": "s"} or {"as_int": 3} (also as_bool and as_float).
 SymName read_sym_name(JsonReader& json) {
   SymName out;
   read_union(json, [&](std::string_view tag) {

@@ -1,4 +1,4 @@
-// Where a node comes from, out of the texts of its metadata.
+// Reads the origin of a node from the texts of its metadata.
 #pragma once
 
 #include <shardprop/graph/node.h>

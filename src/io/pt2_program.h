@@ -153,9 +153,9 @@ struct Version {
   std::int64_t minor = 0;
 };
 
-// The graph of a program, or of a region of it; names are its own.
+// The graph of a program, or of one of its regions, with its own names.
 struct GraphBody {
-  // A deque's blocks: a vector would hold half of it twice while it grows.
+  // Deques, because a growing vector would hold its elements twice.
   std::deque<Node> nodes;
   std::deque<Tensor> tensors;
   std::vector<NamedSym> scalars;

@@ -9,7 +9,7 @@
 namespace shardprop::lowering {
 namespace {
 
-// Whether the step only shows memory that another value has.
+// True if the step only shows memory that another value has.
 bool is_view(const SpmdProgram& program, const ProgramStep& step) {
   if (!std::holds_alternative<ProgramOp>(step.action)) return false;
   bool views = false;

@@ -70,7 +70,7 @@ std::vector<DecompositionStep> steps_as_written(const LocalContext& context) {
   return chosen_steps(*program, context).steps;
 }
 
-// A call on the ranks, with the steps that its results come from.
+// A call on the ranks, and the steps that produce its results.
 struct Writing {
   const LocalContext& context;
   std::vector<DecompositionStep> steps = steps_as_written(context);
@@ -121,7 +121,7 @@ LocalCall::Argument argument(const LocalOp::Value& value,
       value);
 }
 
-// Whether every rank has the same, so that the operator's own will do.
+// True if every rank has the same, so that the operator's own will do.
 bool is_same_on_all(const LocalCall::Argument& argument) {
   if (const auto* one = std::get_if<RankInt>(&argument)) {
     return one->is_constant();

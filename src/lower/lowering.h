@@ -92,7 +92,8 @@ class Lowering {
   ProgramBuilder build_;
   LocalCalls calls_;
   ViewChains chains_;
-  // By the name that the plan knows it by: as it was made.
+  // By the name of the value in the plan: the value in the layout of its
+  // producer.
   std::unordered_map<std::string, ProgramValueId> made_;
   std::unordered_map<std::string, ValueId> graph_values_;
   std::map<InputKind, ProgramValueId> scalars_;

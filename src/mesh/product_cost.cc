@@ -39,7 +39,7 @@ double item_bytes(MathClass math) {
 
 // full_reuse() is the least reuse at which the multipliers, not the loads, are
 // the bottleneck. For 16-bit types it is the reuse of a 128 x 128 tile. It
-// scales with the rate of the dtype and the bytes of an item.
+// grows with the rate of the dtype and with the bytes of an item.
 double full_reuse(const Topology& topology, MathClass math) {
   return reuse({128, 128}) * topology.flops(math) * item_bytes(math) /
          (topology.flops(MathClass::kF16) * item_bytes(MathClass::kF16));

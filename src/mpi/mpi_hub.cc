@@ -91,7 +91,7 @@ Result<void> MpiHub::open() {
 }
 
 Result<MPI_Comm> MpiHub::duplicate(MPI_Comm from) {
-  // MPI writes it when all ranks have come, also after a timeout.
+  // MPI writes it when all ranks have arrived, even after a timeout.
   auto made = std::make_unique<MPI_Comm>(MPI_COMM_NULL);
   MPI_Request request = MPI_REQUEST_NULL;
   SP_CHECK(checked(MPI_Comm_idup(from, made.get(), &request), "MPI_Comm_idup"));
@@ -359,7 +359,8 @@ MpiHub::~MpiHub() {
   }
   control_.abandon();
   if (nan_ops_ != nullptr) {
-    // Failed, or finalised by others: the handles are MPI's to forget.
+    // After a failure, or if other code has finalised MPI, the handles are
+    // leaked.
     collective::never_free(std::move(nan_ops_));
   }
 }

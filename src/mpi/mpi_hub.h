@@ -31,7 +31,7 @@ class MpiHub final : public collective::StagedHub {
   const MpiOptions& options() const { return options_; }
   const NanOps& nan_ops() const { return *nan_ops_; }
 
-  // Whether this thread may call MPI. Error: kEngine.
+  // True if this thread may call MPI. Error: kEngine.
   Result<void> check_thread() const;
 
   // Returns the sub-communicator of a group. The first call sets it up, which
@@ -66,11 +66,11 @@ class MpiHub final : public collective::StagedHub {
   Result<void> meet(const Group::Ranks& ranks, std::uint64_t key,
                     const std::string& name, std::chrono::milliseconds timeout);
   void take(std::int64_t from, const ControlMessage& message);
-  // The other members of the call that this rank waits in that have not come as
-  // far as is known, and the place of one of them.
+  // Returns the other members of the current call of this rank that, as far as
+  // is known, have not reached it; and the position of one of them.
   std::vector<std::int64_t> missing() const;
   std::string where_is(std::int64_t rank) const;
-  // Where this rank is, and whom it misses there.
+  // Returns the position of this rank, and the members for which it waits.
   std::string where_am_i() const;
   Error late(std::chrono::milliseconds timeout) const;
   void stop(bool tell) override;

@@ -101,8 +101,9 @@ Result<void> wait_for_mark(cudaStream_t stream, const CudaMark& mark) {
                  "cudaStreamWaitEvent");
 }
 
-// How long an allocation without memory waits for the queue's work, whose end
-// lets cached blocks be freed. Longer than any collective that is not stuck.
+// The time that a failed allocation waits for the queue's work, after which
+// cached blocks can be freed. It is longer than any collective that is not
+// stuck.
 constexpr std::chrono::seconds kDrain{2};
 constexpr std::chrono::microseconds kDrainNap{50};
 
@@ -115,7 +116,8 @@ bool is_drained(const CudaStream& stream) {
   return true;
 }
 
-// Not cudaMallocAsync, whose memory the peers of NCCL cannot reach.
+// Uses cudaMalloc, because NCCL's peers cannot access memory of
+// cudaMallocAsync.
 Result<void*> allocate_block(int device, std::size_t bytes) {
   CurrentDevice current;
   SP_CHECK(current.set(device));

@@ -237,7 +237,7 @@ NcclHub::~NcclHub() {
   if (!all_over()) {
     fail({ErrorCode::kTimeout, "collectives were left unfinished"}, true);
   }
-  // In one order on all ranks: members wait for each other.
+  // The order is the same on all ranks, because members wait for each other.
   for (const NcclGroup* made : in_order_) {
     if (made->comm != nullptr) api_.comm_destroy(made->comm);
   }

@@ -103,7 +103,7 @@ class NcclHub final : public collective::StagedHub {
   bool drains();
   // Why an operation has not ended in time.
   Error late(const NcclOp& op, std::chrono::milliseconds timeout);
-  // Whether all members of a group answer within a quarter of the timeout.
+  // True if all members of a group answer within a quarter of the timeout.
   Result<void> roll_call(const Group& group, const std::string& call,
                          std::chrono::milliseconds timeout);
 

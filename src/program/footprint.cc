@@ -105,7 +105,7 @@ class LiveBytes {
     }
   }
 
-  // Copies for one node are made one after the other.
+  // Copies for one node are produced one after another.
   void note_buffers() {
     struct Move {
       std::size_t node = 0;

@@ -45,7 +45,7 @@ bool gives_up(const RedistributeStep& step, const Coordinate& at);
 // larger by the number of ranks.
 double rescaling(const RedistributeStep& step, const DeviceMesh& mesh);
 
-// Error kPlanStep: a plan that was not made by the planner.
+// Returns error kPlanStep, for a plan that the planner did not produce.
 tl::unexpected<Error> broken_step(const std::string& where,
                                   const std::string& what);
 

@@ -30,7 +30,7 @@ struct WrittenOperand {
 };
 
 struct BoundOp {
-  std::shared_ptr<const OpSchema> op;  // outputs filled in
+  std::shared_ptr<const OpSchema> op;  // with its outputs
   std::shared_ptr<const IndexSpace> space;
   std::shared_ptr<const StrategyWalk> walk;  // of both
   std::vector<WrittenOperand> writes;

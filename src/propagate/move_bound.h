@@ -4,8 +4,8 @@
 // If a shard or partial differs from the operator's requirement, it takes part
 // in some collective over its mesh dim. The missing bytes of a rank's part must
 // also reach the rank. A plan therefore costs at least the cheapest collective
-// over any group that contains the mesh dim, and the cheapest one that delivers
-// the missing bytes.
+// over any group that contains the mesh dim. It also costs at least the
+// cheapest collective that delivers the missing bytes.
 #pragma once
 
 #include <shardprop/mesh/collective_kind.h>

@@ -39,8 +39,8 @@ constexpr std::int64_t nanoseconds_of(Label label) { return label / 64; }
 class PathBound {
  public:
   // The bound is 0 with strided shards, because a collective may change the
-  // canonical form of others. There is none for tensors without elements
-  // either, because moving them is free.
+  // canonical form of others. It is 0 for tensors without elements too, because
+  // moving them is free.
   PathBound(const SearchProblem& problem, const State& target);
 
   // Returns the latency part of the bound.

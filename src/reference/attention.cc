@@ -29,7 +29,7 @@ struct Attention {
   std::vector<double> bias;  // [batch, heads, queries, keys]; may be empty
 
   std::int64_t rows() const { return batch * heads; }
-  // The group whose keys row r takes.
+  // Returns the group whose keys row r uses.
   std::int64_t group_of(std::int64_t row) const {
     return row / heads * groups + row % heads / (heads / groups);
   }

@@ -35,7 +35,7 @@ std::vector<std::int64_t> padding_of(
   if (!call.op().string_arg("padding")) return call.integers("padding");
   std::vector<std::int64_t> padding;
   for (std::size_t d = 0; d < kernel.size(); ++d) {
-    // The smaller half comes first.
+    // The smaller half of the padding comes first.
     padding.push_back(call.text("padding") == "same"
                           ? per_dim(dilation, d, 1) * (kernel[d] - 1) / 2
                           : 0);

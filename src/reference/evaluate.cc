@@ -98,7 +98,8 @@ Result<std::vector<Tensor>> run_program(const OpLibrary& library,
   return outputs;
 }
 
-// A factory has no operand but its `out`, whose dtype it computes in.
+// A factory has no operand but its `out`, whose dtype is that of the
+// computation.
 void make_in_dtype_of_out(OpSchema& functional, const OpSchema& op) {
   const auto at = functional.function->argument_index("dtype");
   if (!at || op.has_arg("dtype") || op.inputs.empty()) return;
@@ -134,7 +135,7 @@ Result<std::vector<Tensor>> run_mutating(const OpLibrary& library,
   for (const TensorWrite& write : writes) {
     const std::size_t i = write.operand;
     const Tensor& value = result(write.result);
-    // An `out` of another shape is made anew, as PyTorch resizes it.
+    // An `out` of another shape is allocated again, as PyTorch resizes it.
     if (inputs[i].shape() == value.shape()) {
       copy_into(inputs[i], value);
       ends[i] = inputs[i];

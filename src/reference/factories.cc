@@ -1,4 +1,5 @@
-// Tensors made from scalars, and random operators that draw nothing.
+// Evaluates factories of tensors, and random operators in modes that need no
+// random numbers.
 
 #include "reference/call.h"
 

@@ -74,7 +74,8 @@ std::vector<Tensor> diagonal_scatter(const Call& call) {
   return {out};
 }
 
-// Where element i of a padded dim comes from; nullopt: from nowhere.
+// Returns the position that element i of a padded dim copies; nullopt for a
+// fill.
 using Source = std::optional<std::int64_t> (*)(std::int64_t i,
                                                std::int64_t size);
 
@@ -170,7 +171,7 @@ std::vector<Tensor> repeat(const Call& call) {
   return {out};
 }
 
-// Element i of each dim comes from element source[d][i].
+// Element i of each dim is a copy of element source[d][i].
 Tensor moved(const Tensor& self,
              const std::vector<std::vector<std::int64_t>>& source) {
   const Tensor from = contiguous(self);

@@ -1,5 +1,5 @@
-// Pooling and resampling: each element of the result looks at a window of the
-// image, and its gradient goes back there.
+// Evaluates pooling and resampling: each element of the result reads a window
+// of the image, and its gradient is added to this window.
 
 #include "ops/windows.h"
 #include "reference/arithmetic.h"

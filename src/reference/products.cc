@@ -1,5 +1,5 @@
-// Products of tensors, summed over the factors that the result lacks: run from
-// the index space of the call.
+// Evaluates products of tensors, summed over the factors that the result lacks.
+// They follow from the index space of the call.
 
 #include "base/index.h"
 #include "reference/call.h"
@@ -118,7 +118,8 @@ std::vector<T> product(const IndexSpace& space, const Axes& result,
   return arranged(space, made, c, wanted);
 }
 
-// Which operand is added to the product: addmm's self, linear's bias.
+// Returns the operand that is added to the product: addmm's self, linear's
+// bias.
 std::optional<std::size_t> added_operand(const Call& call) {
   const std::string_view name = call.base_name();
   const bool adds = name.starts_with("add") || name == "baddbmm";

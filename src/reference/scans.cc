@@ -49,7 +49,7 @@ bool is_nan(T x) {
   return x != x;
 }
 
-// Whether a comes before b; NaN is larger than anything.
+// True if a comes before b; NaN is larger than anything.
 template <class T>
 bool comes_first(T a, T b, bool descending) {
   if (is_nan(a) || is_nan(b)) {

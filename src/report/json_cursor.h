@@ -33,7 +33,7 @@ class JsonCursor {
     std::unordered_set<const void*> seen;  // members that were asked for
   };
 
-  // `reading` outlives the cursor and all made from it.
+  // `reading` must outlive the cursor and all cursors below it.
   JsonCursor(const LinearJson& at, Reading& reading)
       : at_(&at), reading_(&reading) {}
 

@@ -199,8 +199,8 @@ class DimInWords {
   const MeshDim& dim_;
 };
 
-// The sentence on operators that take no longer than their launch, so that
-// nothing is sharded; empty for other plans.
+// Returns the sentence about operators that take no longer than their launch,
+// for a plan that shards no tensor because of them. Empty for other plans.
 std::string launch_bound(const Plan& plan) {
   for (const PlanRole& role : plan.roles) {
     if (role.use != "replicated" && role.use.find("between") != 0 &&

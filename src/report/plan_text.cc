@@ -426,7 +426,7 @@ class Printer {
     }
   }
 
-  // Equal for moves that are alike.
+  // Equal for moves that are printed alike.
   std::size_t hash_of(const ModuleMove& move) const {
     std::size_t seed =
         hash_mix(move.inside ? 1 : 0,

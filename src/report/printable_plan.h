@@ -1,4 +1,4 @@
-// A plan whose names can be shown on a terminal: they come from files.
+// Replaces names that a terminal cannot show, because names come from files.
 #pragma once
 
 #include <shardprop/plan/plan.h>

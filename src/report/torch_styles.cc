@@ -250,8 +250,8 @@ class LinearLayers {
     return found;
   }
 
-  // Whether an operand that depends on the user's inputs is made in shards or
-  // terms over the mesh dim, and read in another layout.
+  // True if an operand depends on the user's inputs, is produced sharded or
+  // partial over the mesh dim, and is read in another layout.
   bool redistributes(const Node& node, std::size_t operand) const {
     const Value& value = graph_.value(node.inputs[operand]);
     if (derived_.contains(node.inputs[operand]) || !value.producer.valid()) {

@@ -6,8 +6,8 @@
 
 namespace shardprop {
 
-// Returns the class of the dtype that is multiplied. It is the dtype of the
-// first operand, which is a multiplied tensor or a bias of the same dtype, but
+// Returns the class of the dtype that is multiplied: the dtype of the first
+// operand. This operand is a multiplied tensor or a bias of the same dtype, but
 // not a statistic or the result. Convolutions of f32 run in TF32, because
 // PyTorch allows it to cuDNN by default (torch.backends.cudnn.allow_tf32).
 // Other matmuls do not.

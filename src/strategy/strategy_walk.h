@@ -2,8 +2,8 @@
 // time. A visitor decides which prefixes are followed, so a search can find the
 // best strategy without listing all of them.
 //
-//   mm on [2,2], following what leaves the first operand whole on mesh dim 0:
-//     (nothing, ...), (n, ...), partials of the second operand
+//   mm on [2,2], following prefixes that replicate operand 0 on mesh dim 0:
+//     (unassigned, ...), (n, ...), partials of the second operand
 #pragma once
 
 #include <shardprop/strategy/op_strategy.h>

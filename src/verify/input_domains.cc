@@ -9,7 +9,8 @@
 namespace shardprop::verification {
 namespace {
 
-// Integers that nothing looks up: small, so that products stay exact.
+// The bound of integers that are not used as indices. It is small, so that
+// products of them stay exact.
 constexpr std::int64_t kFewIntegers = 3;
 
 // The argument that names the operand; in a list of tensors, the list.

@@ -28,7 +28,7 @@ struct Simd {
     return _mm256_mul_ps(value, _mm256_set1_ps(scale));
   }
 
-  // A cache line of results; `values` hold as many as fill it.
+  // Streams a cache line of results; `values` has the vectors that fill it.
   template <class T>
   static void stream_line(std::byte* to, const Floats* values);
   static void copy_line(std::byte* to, const std::byte* from) {
@@ -138,7 +138,7 @@ struct F8Format {
   unsigned large;
 };
 
-// Selects between what is finite and what is not, and sets the sign.
+// Selects the result for finite or other values and sets the sign.
 template <int kShift>
 long long narrow_to_f8(__m256 value, const F8Format& format) {
   const __m256i magnitude =
@@ -181,7 +181,7 @@ void Simd::store(std::byte* to, Floats value) {
   put(to, Narrow<T>::apply(value));
 }
 
-// Half a line of results.
+// Returns half a cache line of results.
 template <class T>
 __m256i narrow_half(const __m256* values) {
   if constexpr (sizeof(T) == 4) {

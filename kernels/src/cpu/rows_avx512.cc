@@ -26,7 +26,7 @@ struct Simd {
     return _mm512_mul_ps(value, _mm512_set1_ps(scale));
   }
 
-  // A cache line of results; `values` hold as many as fill it.
+  // Streams a cache line of results; `values` has the vectors that fill it.
   template <class T>
   static void stream_line(std::byte* to, const Floats* values);
   static void copy_line(std::byte* to, const std::byte* from) {
@@ -107,7 +107,7 @@ template <>
 struct Narrow<float> {
   static __m512i apply(__m512 value) { return integers(value); }
 };
-// The bf16 stands in the high half of each element.
+// The high half of each element is the bf16.
 __m512i round_to_bf16(__m512 value) {
   const __m512i bits = integers(value);
   const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), splat(1));
@@ -130,7 +130,7 @@ struct Narrow<F16> {
                            _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   }
 };
-// Selects between what is finite and what is not, and sets the sign.
+// Selects the result for finite or other values and sets the sign.
 template <int kShift>
 __m128i narrow_to_f8(__m512 value, const F8Format& format) {
   const __m512i magnitude =
@@ -185,7 +185,7 @@ void Simd::stream_line(std::byte* to, const Floats* values) {
   if constexpr (sizeof(T) == 4) {
     line = Narrow<T>::apply(values[0]);
   } else if constexpr (__is_same(T, BF16)) {
-    // The odd halves of both, in a single shuffle.
+    // Takes the odd halves of both vectors in a single shuffle.
     alignas(64) static constexpr std::uint16_t kOdd[32] = {
         1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31,
         33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63};

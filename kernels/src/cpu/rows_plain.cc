@@ -25,7 +25,7 @@ struct Simd {
   }
   static Floats multiply(Floats value, float scale) { return value * scale; }
 
-  // No portable way past the caches.
+  // There is not a portable way to bypass the caches.
   static void copy_line(std::byte* to, const std::byte* from) {
     std::memcpy(to, from, 64);
   }

@@ -20,7 +20,7 @@ std::uint64_t address(const std::byte* pointer) {
   return reinterpret_cast<std::uint64_t>(pointer);
 }
 
-// Whether the elements lie in row-major order without gaps.
+// True if the elements are in row-major order without gaps.
 bool contiguous(const Operand& operand) {
   std::int64_t stride = operand.item_size();
   for (int d = operand.rank - 1; d >= 0; --d) {
@@ -167,7 +167,8 @@ bool Batches::add_segment(const PackPlan& plan, const PackItem& item,
   if (!contiguous(*item.tensor) || plan.column_stride() != packed_size) {
     return false;
   }
-  // More than one dim before the cut, all merged, must lie evenly apart.
+  // If several dims precede the shard dim, they must merge to one evenly spaced
+  // dim.
   std::int64_t outer = 1;
   for (int d = 0; d < item.dim; ++d) outer *= item.tensor->sizes[d];
   std::int64_t outer_stride = 0;
@@ -181,7 +182,7 @@ bool Batches::add_segment(const PackPlan& plan, const PackItem& item,
         return false;
       }
     }
-    // 0 stands for rows that adjoin.
+    // The stride 0 means adjacent rows.
     if (outer_stride == 0) return false;
   }
   segments_header_.outer_stride = outer_stride;
@@ -258,7 +259,7 @@ void Batches::add_box(const Box& box) {
   const bool dense = box.rank > 0 && inner.dst == to_ &&
                      (box.src == nullptr || inner.src == from_);
   Box rows = box;
-  // What is not dense anywhere makes rows of one element.
+  // A box that has no dense dim becomes rows of one element.
   if (!dense) rows.dims[rows.rank++] = unit;
   add_rectangles(rows);
 }

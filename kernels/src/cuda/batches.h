@@ -11,16 +11,17 @@
 
 namespace shardprop::kernels::cuda {
 
-// Collects what one call moves and launches it: contiguous tensors by the
-// hundred, rows under other strides by the dozen, transpositions and what is
-// badly aligned one by one. Nothing is launched if a part of it cannot be.
+// `Batches` collects the boxes of one call and launches them. A launch takes
+// hundreds of contiguous tensors or dozens of strided rows; transpositions and
+// misaligned boxes are launched one by one. If some box cannot be launched, no
+// box is.
 class Batches {
  public:
   struct Transform {
     DType from;
     DType to;
     double scale = 1.0;
-    // Of type `to`: what boxes without a source are filled with. Null: zeros.
+    // The value of type `to` that fills boxes without a source. Null: zeros.
     const void* fill = nullptr;
   };
 

@@ -75,7 +75,8 @@ std::string OperandName::str() const {
 
 Status make_operand(const char* op, OperandName name, const TensorView& view,
                     Operand* operand) {
-  // Inputs share the type of outputs; only boxes know which side is written.
+  // Inputs and outputs share a type; only boxes distinguish the side that is
+  // written.
   return make(op, name, const_cast<void*>(view.data), view.dtype, view.sizes,
               view.strides, operand);
 }

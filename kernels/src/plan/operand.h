@@ -50,7 +50,7 @@ Status invalid(const char* op, const Pieces&... pieces) {
   return {StatusCode::kInvalidArgument, message(op, ": ", pieces...)};
 }
 
-// Whether elements of `from`, multiplied by scale, can become elements of `to`.
+// True if elements of `from`, multiplied by scale, can become elements of `to`.
 Status check_cast(const char* op, DType from, DType to, double scale);
 
 }  // namespace shardprop::kernels

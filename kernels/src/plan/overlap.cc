@@ -38,9 +38,9 @@ struct Term {
   std::int64_t divisor;  // of the coefficients after it
 };
 
-// Depth first, largest coefficient first: what the smaller ones can still reach
-// leaves few values for each. Two addresses of nested strides take a handful of
-// steps. NumPy settles the same question (solve_may_share_memory).
+// Searches depth first, largest coefficient first. The reach of the smaller
+// coefficients leaves few values for each term. Two addresses of nested strides
+// take a few steps. NumPy solves the same problem (solve_may_share_memory).
 class Solver {
  public:
   void add(std::int64_t coefficient, std::int64_t bound) {

@@ -137,7 +137,7 @@ std::optional<GroupCuts> group_cuts(const Layout& cut, const Layout& uncut,
 std::optional<GroupExchange> group_exchange(
     const Layout& src, const Layout& dst, const DimIndices& mesh_dims,
     const DeviceMesh& mesh, const TensorMeta& whole, const Coordinate& at) {
-  // Parts of one dim on both sides fit few others.
+  // If both sides shard one dim, few parts have the same size.
   for (int d = 0; d < whole.rank(); ++d) {
     if (!cutting(src, mesh_dims, d).empty() &&
         !cutting(dst, mesh_dims, d).empty()) {
@@ -149,7 +149,8 @@ std::optional<GroupExchange> group_exchange(
   if (!sent || !received) return std::nullopt;
   std::int64_t message = 1;
   for (std::size_t d = 0; d < sent->dims.size(); ++d) {
-    // One side cuts the dim, the same on all ranks; the other holds a part.
+    // One side shards the dim, equally on all ranks; the other side holds a
+    // part.
     const bool cut_there = !sent->dims[d].axes.empty();
     const std::int64_t chunk =
         cut_there ? sent->dims[d].chunk : received->dims[d].chunk;

@@ -1,5 +1,5 @@
-// How a group cuts a tensor that all its ranks hold, into as many parts as it
-// has ranks: messages of one size, each dim padded to its largest part.
+// `GroupCuts` splits a tensor that every rank of a group holds into one part
+// per rank. Messages have one size: each dim is padded to its largest part.
 //
 //   f32[8,5], S(1) cuts R, over tp=2: dim 1 of 5 into [0,3) [3,5), padded to 3
 //   f32[7], S(0),S(0) cuts R, over dp=2,tp=2: [0,2) [2,4) [4,6) [6,7), to 2

@@ -29,7 +29,7 @@ DType passed_through_in(DType dtype) {
   }
 }
 
-// Whether all engines send this dtype; the bytes of others are sent.
+// True if all backends send this dtype; other dtypes are sent as bytes.
 bool is_sent(DType dtype) {
   switch (dtype) {
     case DType::kBool:

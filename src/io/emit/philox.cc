@@ -53,7 +53,7 @@ class Philox {
   }
 
  private:
-  // The halves of a product, in parts that do not leave 63 bits.
+  // Returns the halves of a product. The partial products fit in 63 bits.
   std::pair<Word, Word> product(const Word& x, std::int64_t by) {
     if (x.is_number()) {
       const auto all =

@@ -12,15 +12,6 @@
 //
 // The sum over edges between met variables is a lower bound, beyond `least`, on
 // any completion. All known costs of the other variables have moved into it.
-//
-//   cost of an assignment = least + sum over edges of what is left of them,
-//                                   none of it below 0
-//                         + what is left at variables without an earlier
-//                           neighbour, none of it below 0
-//
-// and the sum over edges between variables that have been met is a bound from
-// below, beyond `least`, on any completion: all that is known of the rest has
-// moved into it.
 #pragma once
 
 #include "solver/presolve/core.h"

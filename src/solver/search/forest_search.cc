@@ -229,8 +229,8 @@ std::int64_t ForestSearch::bytes_added(int row) const {
   return added;
 }
 
-// Raises the prices of the overflowing rows, in equal parts, until they pay
-// back the gain of the new choice over the old one.
+// Raises the prices of up to kMaxRowsPriced overflowing rows, in equal parts.
+// The added prices pay back the gain of the new choice over the old one.
 void ForestSearch::raise_prices(double gain) {
   int rows[kMaxRowsPriced];
   int count = 0;

@@ -19,9 +19,9 @@ constexpr double kMore = 1.5;
 constexpr double kLess = 0.75;
 // The next probe runs when the gap has shrunk to this share.
 constexpr double kProbeAtGapShare = 0.8;
-// The gap must shrink to this share before the next probe below the best known
-// cost: after a probe that found a better assignment, and after one that did
-// not.
+// The next probe below the best known cost runs when the gap has shrunk to one
+// of these shares: the first after a probe that found a better assignment, the
+// second after a probe that did not.
 constexpr double kProbeAfterGain = 0.25;
 constexpr double kProbeAfterNoGain = 0.0625;
 
