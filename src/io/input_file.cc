@@ -54,7 +54,7 @@ const char* what_else(mode_t mode) {
 }  // namespace
 
 Result<InputFile> InputFile::open(const std::string& path, Deadline deadline) {
-  // The kind is checked before the open too, because opening a device may act
+  // The kind is also checked before the open, because opening a device may act
   // on it.
   struct stat status = {};
   if (::stat(path.c_str(), &status) != 0) return failed(path, errno);
@@ -64,7 +64,7 @@ Result<InputFile> InputFile::open(const std::string& path, Deadline deadline) {
   if (const char* what = refused()) {
     return unreadable(path, what, "give a file or a pipe");
   }
-  // A fifo that nobody writes to yet would be waited for without end.
+  // Opening a fifo without a writer would block without end.
   const int waits = deadline ? O_NONBLOCK : 0;
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | waits);
   if (descriptor < 0) return failed(path, errno);
