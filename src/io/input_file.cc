@@ -43,7 +43,8 @@ tl::unexpected<Error> failed(const std::string& path, int number) {
   return unreadable(path, std::generic_category().message(number));
 }
 
-// Returns the kind of a path that is not a finite stream of bytes, or null.
+// Names the kind of a path that is not a finite stream of bytes; null for a
+// stream.
 const char* what_else(mode_t mode) {
   if (S_ISDIR(mode)) return "it is a directory";
   if (S_ISCHR(mode) || S_ISBLK(mode)) return "it is a device";

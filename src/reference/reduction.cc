@@ -131,8 +131,8 @@ std::size_t place_of_median(const Group<T>& x, bool ignores_nan) {
   return order[(count - 1) / 2];
 }
 
-// The median of an empty tensor is NaN, cast to the dtype of the result. Along
-// an empty dim there is no median.
+// The median of an empty tensor is NaN, cast to the dtype of the result. A
+// median along an empty dim is an error.
 Kernel median(bool ignores_nan) {
   const Kernel along = picked([ignores_nan](const Call&, const auto& x) {
     return place_of_median(x, ignores_nan);
