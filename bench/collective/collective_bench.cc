@@ -62,7 +62,8 @@ double seconds_per_call(Communicator& world, const Group& group,
   return took.count() / static_cast<double>(calls);
 }
 
-// Into the same memory every time: fresh pages cost more than the collective.
+// Uses the same memory every time, because fresh pages cost more than the
+// collective.
 double timed(Communicator& world, const Command& command) {
   const Group group = must(Group::world(command.ranks));
   const std::int64_t n = command.ranks;

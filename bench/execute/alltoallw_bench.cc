@@ -184,7 +184,7 @@ class Alltoallw {
   std::vector<int> offsets_;
 };
 
-// Waits for all processes without taking their cores.
+// Waits for all processes without using their cores.
 void quiet_barrier() {
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Ibarrier(MPI_COMM_WORLD, &request);

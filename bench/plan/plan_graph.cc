@@ -1,4 +1,4 @@
-// How long a graph takes to plan, and how good the plan is known to be:
+// Measures the time to plan a graph, and the gap of the plan:
 //
 //   plan_graph GRAPH MESH SECONDS THREADS [FACTOR]
 //
@@ -34,7 +34,8 @@ PlanProblem create(const Graph& graph, const char* mesh,
       .value();
 }
 
-// The peak of the sum, over all variables of the network, of least usages.
+// Returns the peak of the sum, over all variables of the network, of their
+// least usages.
 std::int64_t least_peak(const PlanProblem& problem) {
   const PlanNetwork with_memory =
       PlanNetwork::create(

@@ -57,7 +57,7 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Nanoseconds a call, the median of batches.
+// Returns nanoseconds per call, the median of batches.
 double time_of(int batches, int calls, const std::function<void(int)>& run) {
   std::vector<double> batch_times;
   for (int b = 0; b < batches; ++b) {
@@ -86,7 +86,7 @@ void hits() {
   const CachingPropagator cache =
       CachingPropagator::create(propagator("4,8")).value();
   auto reader = cache.reader().value();
-  // Each call has a schema of its own, as a framework builds it.
+  // Each call has its own schema, as in a framework.
   std::vector<Call> calls;
   for (int i = 0; i < 256; ++i) {
     calls.push_back(
@@ -126,7 +126,8 @@ void new_batches() {
            reader.propagate(c.op, c.layouts).value()->outputs[0].meta().size(0);
   };
   ask(of(0));
-  // Built just before, as a framework does that has the next call at hand.
+  // The call is built just before, as in a framework that prepares the next
+  // call.
   constexpr int kCalls = 16;
   std::vector<double> batches;
   for (int batch = 0; batch < 512; ++batch) {

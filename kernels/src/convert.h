@@ -14,10 +14,10 @@
 #define SHARDPROP_HD inline
 #endif
 
-// The scalar meaning of every cast, the same on CPU and GPU; the vector code
-// must agree with it bit for bit, NaNs aside. Branches on the value are kept to
-// selects. Rounding and overflow follow PyTorch (c10/util/Half.h, BFloat16.h,
-// Float8_e4m3fn.h, Float8_e5m2.h).
+// The scalar definition of every cast, the same on CPU and GPU. The vector code
+// must agree with it bit for bit, except for NaNs. Conditions on values compile
+// to selects. Rounding and overflow follow PyTorch (c10/util/Half.h,
+// BFloat16.h, Float8_e4m3fn.h, Float8_e5m2.h).
 //
 // The numbers in hex are f32 bit patterns. A subnormal result is rounded by
 // adding a power of two whose last place is the smallest subnormal.

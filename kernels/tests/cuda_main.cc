@@ -118,7 +118,7 @@ TEST("an error of an earlier call is not reported as ours, nor taken away") {
   float* const memory = device_floats(4);
   const std::int64_t sizes[] = {4};
   const float one = 1.0F;
-  // The error of somebody else's call, who has not looked at it yet.
+  // The error of another call, whose owner has not read it yet.
   CHECK(cudaSetDevice(1 << 20) == cudaErrorInvalidDevice);
   const Status status = cuda::fill(
       {.out = {memory, DType::kFloat32, sizes, {}}, .value = &one}, {stream()});

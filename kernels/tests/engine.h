@@ -17,7 +17,8 @@
 // ops emulated on the host, and a GPU.
 namespace shardprop::kernels::testing {
 
-// All memory of one case, so that an engine can carry it to a device and back.
+// `Arena` is all memory of one case, so that an engine can copy it to a device
+// and back.
 class Arena {
  public:
   std::vector<std::byte> bytes;

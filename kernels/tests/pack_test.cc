@@ -1,4 +1,5 @@
-// chunk_cat and split_with_sizes_copy: worked examples, random cases, limits.
+// Tests chunk_cat and split_with_sizes_copy: worked examples, random cases,
+// limits.
 
 #include "case.h"
 
@@ -66,7 +67,7 @@ void expect_chunk_cat(Case& test, Engine& engine,
       what);
 }
 
-// Bytes that spell the name of their tensor.
+// Returns a tensor whose bytes spell its name.
 Tensor named(Case& test, char name, Sizes sizes) {
   Tensor tensor = test.place(DType::kUInt8, std::move(sizes));
   for (std::int64_t i = 0; i < tensor.count(); ++i) {
@@ -253,8 +254,8 @@ TEST("more than 65,535 chunks, and a chunk for every element") {
   }
 }
 
-// Beyond any last-level cache, so that the CPU streams its stores, from and to
-// addresses that no vector is aligned to.
+// The tensors exceed any last-level cache, so that the CPU streams its stores.
+// Their addresses are not aligned to vectors.
 TEST("large tensors off the beat of cache lines") {
   for (const auto& [from, to] :
        {std::pair{DType::kFloat32, DType::kFloat32},

@@ -1,5 +1,5 @@
-// BlockCache: device memory that stays allocated after its last view is gone,
-// for the next allocations of the same queue.
+// `BlockCache` keeps device memory allocated after its last view is gone, for
+// the next allocations of the same queue.
 //
 // CUDA frees memory only when no kernel runs on the device, and a kernel that
 // waits for a dead rank runs until its communicator is aborted. A thread that
@@ -8,7 +8,7 @@
 // still queued on the block is harmless: the next owner's work is queued after
 // it, on the same stream.
 //
-// Blocks are given back to the device when the cache is closed, and when the
+// Blocks are returned to the device when the cache is closed, and when the
 // device has no memory left and the queue is idle.
 #pragma once
 
@@ -24,7 +24,7 @@ namespace shardprop::collective {
 
 class BlockCache : public std::enable_shared_from_this<BlockCache> {
  public:
-  // The device's own functions.
+  // The functions of the device.
   struct Source {
     // Error: kOutOfMemory.
     std::function<Result<void*>(std::size_t bytes)> allocate;
@@ -50,7 +50,8 @@ class BlockCache : public std::enable_shared_from_this<BlockCache> {
 
  private:
   void put(void* block, std::size_t bytes) noexcept;
-  // Takes out a block that fits; null if there is none.
+  // Removes a block that fits from the cache and returns it; null if there is
+  // none.
   void* find(std::size_t bytes, std::size_t& size);
   void free_all();
 

@@ -12,7 +12,7 @@
 namespace shardprop::collective {
 namespace {
 
-// Below this a copy is done before its stores have left the core.
+// A smaller copy ends before its stores have left the core.
 constexpr std::int64_t kLeast = 16 << 10;
 
 #if defined(__x86_64__)

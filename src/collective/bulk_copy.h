@@ -1,4 +1,4 @@
-// Copies that are parts of something larger than the caches hold.
+// Copies parts of a collective whose data exceeds the caches.
 #pragma once
 
 #include <shardprop/base/result.h>

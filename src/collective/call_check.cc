@@ -125,7 +125,7 @@ const LocalTensor* own_input(const CollectiveCall& call, std::size_t output,
   }
 }
 
-// Which of the T tensors an input or output belongs to.
+// Returns which of the T tensors an input or output belongs to.
 std::size_t tensor_of_input(const CollectiveCall& call, std::size_t input,
                             std::size_t n) {
   return call.kind == CollectiveKind::kReduceScatter ? input / n : input;

@@ -31,7 +31,8 @@ CallRecords no_records(const Group::Ranks& ranks);
 // Returns the i-th record as memory to send or receive.
 LocalTensor record_bytes(const CallRecords& records, std::size_t i);
 
-// Error: kCollectiveMismatch, naming this member and the first that differs.
+// Error: kCollectiveMismatch, which names this member and the first that
+// differs.
 Result<void> compare_records(const Group::Ranks& ranks, std::size_t me,
                              const std::vector<CallRecord>& mine,
                              const std::vector<CallRecord>& theirs);

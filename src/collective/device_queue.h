@@ -12,8 +12,8 @@ namespace shardprop::collective {
 
 class DeviceQueue : public MemoryOps {
  public:
-  // Runs `work` with this queue's device as the calling thread's current one,
-  // and makes the device that was current before current again.
+  // Runs `work` with this queue's device as the current device of the calling
+  // thread, and restores the previous one.
   virtual Result<void> on_device(const std::function<Result<void>()>& work) = 0;
 
   // A mark is a point in the queue: after everything that is queued when it is

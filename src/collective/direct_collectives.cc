@@ -66,7 +66,8 @@ Result<void> scatter_directly(StagedOp& op) {
   return {};
 }
 
-// One tensor of an all-reduce: member r reduces part r of everyone's.
+// One tensor of an all-reduce: member r reduces part r of every member's
+// tensor.
 struct Parts {
   LocalTensor in;   // flat
   LocalTensor out;  // flat

@@ -14,7 +14,7 @@
 namespace shardprop {
 namespace {
 
-// More than this many entries are shortened in the middle.
+// Longer lists are shortened in the middle.
 constexpr std::size_t kShown = 8;
 
 }  // namespace

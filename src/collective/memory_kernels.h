@@ -1,5 +1,5 @@
-// MemoryOps through kernels, the host's or a device's: complex numbers go as
-// pairs of reals, refusals become errors.
+// Implements MemoryOps by the kernels of the host or a device. Complex numbers
+// are passed as pairs of reals, and refusals become errors.
 #pragma once
 
 #include <shardprop/base/result.h>

@@ -23,8 +23,8 @@ class StagedOp {
  public:
   using Stage = std::function<Result<void>(StagedOp&)>;
 
-  // `ranks` and `memory`, in order with the posts, outlive it; `number` counts
-  // the calls of the group.
+  // `ranks` and `memory` must outlive the operation; `memory` is ordered with
+  // the posts. `number` counts the calls of the group.
   StagedOp(const Group::Ranks& ranks, std::int64_t index, std::int64_t number,
            CollectiveCall call, MemoryOps& memory)
       : ranks_(ranks),
@@ -41,15 +41,15 @@ class StagedOp {
   std::int64_t index() const { return index_; }
   std::int64_t number() const { return number_; }
   const CollectiveCall& call() const { return call_; }
-  // The operations on this rank's memory, in order with the posts.
+  // The operations on this rank's memory, which are ordered with the posts.
   MemoryOps& memory() const { return memory_; }
 
-  // Posts between members. The tensors are contiguous and live until the
-  // operation is over. Empty tensors are not sent.
+  // Posts messages between members. The tensors are contiguous and live until
+  // the operation is over. Empty tensors are not sent.
   virtual Result<void> send(std::int64_t peer, const LocalTensor& from) = 0;
   virtual Result<void> receive(std::int64_t peer, const LocalTensor& into) = 0;
 
-  // To be run, in order, when all that was posted before is through.
+  // Adds a stage. Stages run in order, each when all earlier posts are done.
   void then(Stage stage) { stages_.push_back(std::move(stage)); }
   // Runs the first stage now. If the stage throws because memory is exhausted,
   // the exception becomes an error.

@@ -23,7 +23,7 @@ namespace {
 // waking other threads takes longer.
 constexpr std::int64_t kInlineBytes = 64 << 10;
 
-// How long a wait spins before it sleeps.
+// The time that a wait spins before it sleeps.
 constexpr std::chrono::microseconds kSpin{30};
 
 // Tells the core that this is a spin loop. A yield would cost a time slice if
@@ -43,7 +43,7 @@ std::string rank_names(std::span<const std::int64_t> ranks) {
   return names;
 }
 
-// The error of a task that threw on `rank`. Memory may have run out.
+// Returns the error of a task that threw on `rank`. Memory may be exhausted.
 Error task_error(ThreadHub& hub, std::int64_t rank,
                  const std::exception_ptr& thrown) noexcept {
   for (int attempt = 0; attempt < 2; ++attempt) {
@@ -56,14 +56,15 @@ Error task_error(ThreadHub& hub, std::int64_t rank,
       } catch (const std::exception& known) {
         what += std::string(": ") + known.what();
       } catch (...) {
-        // The exception has no text.
+        // The exception has no message.
       }
       return {ErrorCode::kRankFailed, std::move(what)};
     } catch (...) {
       hub.open_reserve();
     }
   }
-  // The text is so short that it needs no memory.
+  // The text is short enough for the string's internal buffer, so it needs no
+  // memory.
   return {ErrorCode::kOutOfMemory, "no memory left"};
 }
 
@@ -178,7 +179,7 @@ Result<void> ThreadChannel::run(const ThreadOp& op, std::size_t task,
       queued = shardprop::fail(
           task_error(hub_, ranks_[index], std::current_exception()));
     }
-    // Also the work queued before an error reads memory that its owner may
+    // Work that was queued before an error also reads memory that its owner may
     // free.
     const Result<void> finished = queue->finish();
     return queued ? finished : queued;
@@ -246,7 +247,8 @@ Result<void> ThreadChannel::wait(ThreadOp& op, std::size_t index,
         Lock lock(mutex_);
         run_tasks(lock, op, index);
       }
-      // The rest is in the hands of threads that wait for nobody.
+      // Other threads run the remaining tasks, and they wait for no other
+      // thread.
       spin_while(op, State::kReady);
       op.state.sleep_while(State::kReady, std::nullopt);
     } else if (!op.state.sleep_while(State::kCollecting, begin + timeout)) {

@@ -1,4 +1,4 @@
-// ThreadChannel: the collectives of one group of threads, in order.
+// `ThreadChannel` runs the collectives of one group of threads, in order.
 //
 // An operation collects the calls of its members, and the last member makes it
 // ready. Waiting members run its tasks, their own first, until all are done.
@@ -28,8 +28,8 @@ namespace shardprop::collective {
 
 class ThreadHub;
 
-// The queue of a member's device and the place it has got to by the time of a
-// call; both empty on the host.
+// The queue of a member's device, and its mark at the time of the call. Both
+// are empty on the host.
 struct MemberQueue {
   std::shared_ptr<DeviceQueue> queue;
   std::unique_ptr<DeviceQueue::Mark> ready;
@@ -53,10 +53,11 @@ struct ThreadOp {
   }
 
   const std::int64_t number;
-  // Written under the channel's mutex, read and slept on without it.
+  // Written under the channel's mutex; read and waited for without it.
   StateWord<State> state{State::kCollecting};
 
-  // Guarded by the channel's mutex; these two are only read while kReady.
+  // The channel's mutex guards these. `calls` and `queues` are only read while
+  // kReady.
   std::vector<CollectiveCall> calls;
   std::vector<MemberQueue> queues;
   std::vector<bool> came;
@@ -88,13 +89,15 @@ class ThreadChannel {
   // Records that the member will not wait for the operation.
   void drop(ThreadOp& op, std::size_t index);
 
-  // Operations that the member has dropped and that are not over.
+  // Returns the number of operations that the member has dropped and that are
+  // not over.
   std::int64_t parked(std::size_t index) const;
-  // Withdraws operations that are not ready; the hub has failed.
+  // Withdraws operations that are not ready, after the hub has failed.
   void withdraw(const Error& failure);
-  // The first operation that the member of this index is missed by.
+  // Returns the first operation that waits for the member of this index.
   std::optional<std::string> missed(std::size_t index) const;
-  // The last operation the member came to that is not over.
+  // Returns the last operation at which the member has arrived and that is not
+  // over.
   std::optional<std::string> activity(std::size_t index) const;
 
  private:
@@ -104,8 +107,8 @@ class ThreadChannel {
   // Compares the calls of an operation at which all members have arrived, and
   // makes it ready. Errors: kCollectiveMismatch. Unlocks inside.
   Result<void> complete(Lock& lock, ThreadOp& op, std::size_t index);
-  // Runs a task on behalf of member `index`. An exception becomes an error:
-  // other members sleep until the task is finished.
+  // Runs a task on behalf of member `index`. An exception becomes an error,
+  // because other members sleep until the task is finished.
   Result<void> run(const ThreadOp& op, std::size_t task,
                    std::size_t index) const noexcept;
   // Runs tasks, the member's own first, while there are any. Unlocks inside.

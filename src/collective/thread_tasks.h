@@ -20,7 +20,7 @@
 
 namespace shardprop::collective {
 
-// Bytes read and written by all tasks together.
+// Returns the bytes that all tasks together read and write.
 std::int64_t task_bytes(std::span<const CollectiveCall> calls);
 
 // Runs task `task` of calls.size(), with the MemoryOps of the member that runs

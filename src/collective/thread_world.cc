@@ -65,7 +65,7 @@ void abort(Communicator& rank, const Error& reason, MemoryReserve& reserve) {
       });
 }
 
-// Threads that are waited for, however the scope is left.
+// Threads that are joined at the end of the scope, also after an exception.
 struct JoinedThreads {
   std::vector<std::thread> threads;
   ~JoinedThreads() {

@@ -265,7 +265,8 @@ Result<MoveStep> compile(const RedistributeStep& step, const RankView& view,
 
 namespace {
 
-// The first and last rank, if the mesh is on all between them.
+// Returns the range from the first to the last rank, if the mesh contains all
+// ranks between them.
 std::optional<Interval> range_of(const DeviceMesh& mesh) {
   if (!mesh.is_strided()) return std::nullopt;
   const Interval range{mesh.rank_at_index(0),

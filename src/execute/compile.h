@@ -1,4 +1,4 @@
-// From the steps of a plan to the steps of one rank's program.
+// Compiles the steps of a plan to the steps of one rank's program.
 #pragma once
 
 #include "execute/program_body.h"

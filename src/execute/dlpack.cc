@@ -21,7 +21,7 @@ using dlpack::ManagedTensor;
 using dlpack::ManagedTensorVersioned;
 using dlpack::TypeCode;
 
-// The ABI has 64-bit pointers, and no padding except next to `ndim`.
+// The ABI has 64-bit pointers and no padding.
 static_assert(sizeof(dlpack::Tensor) == 48);
 static_assert(offsetof(dlpack::Tensor, dtype) == 20);
 static_assert(offsetof(dlpack::Tensor, byte_offset) == 40);
@@ -114,7 +114,8 @@ Result<std::function<void()>> order(const Device& device,
   }
   SP_CHECK(streams.order(*streams.consumer, *streams.producer));
   return std::function<void()>([streams] {
-    // A deleter cannot report; a device that fails fails the next call, too.
+    // A deleter cannot report errors. If the device has failed, the next call
+    // fails too.
     try {
       static_cast<void>(streams.order(*streams.producer, *streams.consumer));
     } catch (const std::bad_alloc&) {

@@ -155,7 +155,7 @@ class Run {
     return communicator_.run(*step.group, std::move(call));
   }
 
-  // A shard that is one box of a tensor, or nothing.
+  // Returns the box of the tensor that a message is, or an empty tensor.
   static LocalTensor box_from(const LocalTensor& tensor,
                               const PeerCopies& peer) {
     return peer.copies.empty()
@@ -207,7 +207,8 @@ class Run {
     return out;
   }
 
-  // Row-major, as one run.
+  // Returns the elements in row-major order as one dim, without a copy if the
+  // tensor is contiguous.
   Result<LocalTensor> flat(const LocalTensor& tensor) {
     if (tensor.is_contiguous()) return tensor.reshaped(Dims{tensor.numel()});
     SP_ASSIGN(LocalTensor packed, allocate(tensor.sizes(), tensor.dtype()));
@@ -289,7 +290,7 @@ class Run {
     return finished(out);
   }
 
-  // Messages: among the ranks of a group, or between meshes.
+  // Runs messages among the ranks of a group, or between meshes.
   Result<LocalTensor> exchange(const MoveStep& step, const LocalTensor& at) {
     LocalTensor out;
     if (step.kind != CollectiveKind::kSendRecv || program_.result_shape) {

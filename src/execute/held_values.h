@@ -16,7 +16,7 @@ class HeldValues {
  public:
   // Must outlive it.
   explicit HeldValues(const SpmdProgram& program);
-  // To be called first.
+  // Must be called first.
   void stand_at(Coordinate at) { at_ = std::move(at); }
 
   // Adds a value. The operands of an operator are still held when its results

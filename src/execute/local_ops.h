@@ -11,7 +11,8 @@
 
 namespace shardprop::execute {
 
-// The elements of one side of a copy, as a tensor with a dim an axis.
+// Returns the elements of one side of a copy, as a tensor with one dim per
+// axis.
 LocalTensor from_view(const LocalTensor& tensor, const RegionCopy& copy);
 LocalTensor to_view(const LocalTensor& tensor, const RegionCopy& copy);
 

@@ -1,4 +1,4 @@
-// The inside of a RedistributeProgram: a list of steps.
+// The content of a RedistributeProgram: a list of steps.
 #pragma once
 
 #include "execute/region_copy.h"
@@ -37,9 +37,9 @@ struct MoveStep {
   // Of reductions.
   ReduceOp op = ReduceOp::kSum;
   DType reduce_dtype = DType::kF32;
-  // Terms (of a slice) or results are multiplied by it.
+  // The factor of terms (in a slice) or results.
   double scale = 1;
-  // A rank that holds the op's neutral element, not values.
+  // True if this rank holds the neutral element of the op instead of values.
   bool neutral = false;
 
   // The messages of exchanges and sends. all_gather: sends[0] goes to every

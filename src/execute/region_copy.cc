@@ -86,7 +86,7 @@ Dims times(Dims step, std::int64_t factor) {
   return step;
 }
 
-// Replaces a side by its places in a row-major buffer.
+// Replaces the indices of one side by offsets in a row-major buffer.
 void flatten(Dims& start, const Dims& strides, std::int64_t offset) {
   start = Dims{dot(start, strides) + offset};
 }
@@ -109,7 +109,7 @@ std::vector<CopyAxis> joined(const std::vector<CopyAxis>& axes) {
   return out;
 }
 
-// One pass: runs of neighbours with equal axes and distances.
+// Merges runs of neighbours with equal axes and distances, in one pass.
 RegionCopies merged_once(const RegionCopies& copies) {
   RegionCopies out;
   std::size_t first = 0;
@@ -203,7 +203,7 @@ RegionCopies to_buffer(RegionCopies copies, std::span<const std::int64_t> shape,
 RegionCopies merged(RegionCopies copies) {
   std::erase_if(copies,
                 [](const RegionCopy& copy) { return copy.numel() == 0; });
-  // Groups over several mesh dims follow one another in several dims.
+  // Groups over several mesh dims need one pass per dim.
   for (;;) {
     RegionCopies fewer = merged_once(copies);
     if (fewer.size() == copies.size()) break;

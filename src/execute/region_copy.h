@@ -14,7 +14,7 @@
 
 namespace shardprop::execute {
 
-// Steps are vectors of indices, one entry a dim, so that strides may stay
+// A step is a vector of indices, one entry per dim, so that strides may stay
 // unknown until the copy runs. A buffer is a tensor of one dim.
 struct CopyAxis {
   std::int64_t size = 1;
@@ -23,8 +23,9 @@ struct CopyAxis {
   friend bool operator==(const CopyAxis&, const CopyAxis&) = default;
 };
 
-// The elements at from + sum(i_a * axis_a.from) go to to + sum(i_a *
-// axis_a.to), for every index i below the axes' sizes, the last one fastest.
+// Copies the elements at from + sum(i_a * axis_a.from) to to + sum(i_a *
+// axis_a.to), for every index i below the axes' sizes. The last index varies
+// fastest.
 struct RegionCopy {
   Dims from;
   Dims to;
@@ -43,8 +44,8 @@ RegionCopies common_copies(const LocalRegion& from, const LocalRegion& to);
 
 std::int64_t numel(const RegionCopies& copies);
 
-// The same copies, with one side a row-major tensor of `shape` that starts at
-// `offset` of a buffer.
+// Returns the copies with one side replaced: a row-major tensor of `shape` that
+// starts at `offset` of a buffer.
 RegionCopies from_buffer(RegionCopies copies,
                          std::span<const std::int64_t> shape,
                          std::int64_t offset);

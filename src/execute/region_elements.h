@@ -1,4 +1,4 @@
-// Which elements of a tensor a rank holds, one by one.
+// Lists the elements of a tensor that a rank holds.
 #pragma once
 
 #include <shardprop/placement/local_region.h>

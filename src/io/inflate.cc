@@ -81,7 +81,7 @@ Result<std::string> inflate_gzip(std::string_view bytes, std::int64_t limit) {
   bool ended = false;
   while (!ended || at < bytes.size()) {
     if (ended) {
-      // Zeroes after the end are padding; anything else is a further member.
+      // Zeroes after the end are padding; other bytes must be another member.
       if (!is_gzip(bytes.substr(at))) {
         const std::string_view rest = bytes.substr(at);
         if (rest.find_first_not_of('\0') == std::string_view::npos) break;
@@ -92,7 +92,8 @@ Result<std::string> inflate_gzip(std::string_view bytes, std::int64_t limit) {
     }
     const std::size_t fed = std::min<std::size_t>(
         bytes.size() - at, std::numeric_limits<uInt>::max());
-    // zlib does not write through next_in; its type is older than const.
+    // zlib does not write through next_in; its type lacks const for historical
+    // reasons.
     stream.next_in =
         reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data() + at));
     stream.avail_in = static_cast<uInt>(fed);

@@ -30,11 +30,12 @@ class InputFile {
   InputFile& operator=(InputFile&& other) noexcept;
   ~InputFile();
 
-  // Not a pipe or fifo: may be opened again, to be read from the start.
+  // True if the file is not a pipe or fifo, so that it can be opened and read
+  // again.
   bool is_plain() const { return plain_; }
 
-  // Up to `size` bytes, as soon as there are any; 0 at the end. Errors:
-  // kFileUnreadable, kStopped (the deadline came first).
+  // Reads up to `size` bytes, as soon as some are available. Returns 0 at the
+  // end. Errors: kFileUnreadable, kStopped (the deadline has passed).
   Result<std::size_t> read(char* into, std::size_t size);
 
   // Returns the rest of the file. Errors: as `read`, and kInputTooLarge.
@@ -44,7 +45,7 @@ class InputFile {
   InputFile(std::string path, int descriptor, Deadline deadline)
       : path_(std::move(path)), descriptor_(descriptor), deadline_(deadline) {}
 
-  // Until there is something to read, or the end.
+  // Waits until bytes are available, or until the end.
   Result<void> wait() const;
 
   std::string path_;

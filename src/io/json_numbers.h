@@ -1,7 +1,8 @@
-// A pull reader for JSON files that are almost nothing but integers.
+// `JsonNumberReader` is a pull reader for JSON files that contain almost only
+// integers.
 //
-// The contest's files hold tens of millions of small integers; a general parser
-// spends most of its time on values that are then thrown away.
+// The contest's files contain tens of millions of small integers. A general
+// parser spends most of its time on values that are discarded later.
 #pragma once
 
 #include <shardprop/base/result.h>
@@ -22,13 +23,14 @@ class JsonNumberReader {
 
   bool open_object() { return expect('{', "an object"); }
   bool open_array() { return expect('[', "a list"); }
-  // True while there is another member (the key is then in `key`), false after
-  // the closing brace or a failure. `first` is kept by the caller's loop.
+  // Returns true if there is another member, whose key is then in `key`.
+  // Returns false after the closing brace or a failure. The caller's loop keeps
+  // `first`.
   bool next_member(bool& first, std::string& key);
-  // The same for elements of a list.
+  // The same function for elements of a list.
   bool next_element(bool& first);
-  // Integers of any spelling that JSON has, as 12, 3.0 or 1e18, of at most 64
-  // bits.
+  // Reads an integer in any spelling of JSON, such as 12, 3.0 or 1e18, of at
+  // most 64 bits.
   bool read_integer(std::int64_t& value);
   bool read_string(std::string& value);
   // True if only white space remains.

@@ -13,7 +13,7 @@
 namespace shardprop {
 namespace {
 
-// Far deeper than any program and far from any limit of the stack.
+// Far deeper than any program, and far below the limit of the stack.
 constexpr int kMaxDepth = 200;
 constexpr std::size_t kArenaChunk = std::size_t{64} * 1024;
 
@@ -462,7 +462,8 @@ bool JsonReader::first_time(std::size_t first, std::string_view key) {
     fail(ErrorCode::kRepeatedKey, "a key appears twice in one object");
     return false;
   }
-  // An object with more fields than any we know has a table's shape.
+  // Only the first keys are remembered. No known object has more fields, and
+  // larger objects are tables.
   constexpr std::size_t kMostFields = 64;
   if (keys_.size() - first < kMostFields) keys_.push_back(key);
   return true;

@@ -1,6 +1,6 @@
-// JsonReader: reads a JSON text from front to back, value by value, without
-// building a tree: a tree of small values takes ten to twenty times the memory
-// of its text.
+// `JsonReader` reads a JSON text from front to back, value by value, without a
+// tree. A tree of small values takes ten to twenty times the memory of its
+// text.
 //
 // Errors are sticky: after the first error every read returns a neutral value
 // and every loop ends. A decoder therefore has the structure of its data. The
@@ -79,8 +79,8 @@ class JsonReader {
     });
     keys_.resize(first);
   }
-  // The same for objects with a key per entry of a table; the caller looks for
-  // doubled ones.
+  // Reads an object with a key per entry of a table. The caller checks for
+  // repeated keys.
   template <class OnKey>
   void members(OnKey on_key) {
     if (!open('{')) return;
@@ -105,7 +105,7 @@ class JsonReader {
   }
   bool ok() const { return !error_; }
   const std::optional<Error>& error() const { return error_; }
-  // Fails at the present place; the first failure counts.
+  // Fails at the current place; only the first failure counts.
   void fail(ErrorCode code, std::string message, std::string help = {});
   void expected(std::string_view what);
   // "$.graph_module.graph.nodes[12]"
@@ -139,7 +139,7 @@ class JsonReader {
   std::size_t at_ = 0;
   int depth_ = 0;
   std::vector<Segment> path_;
-  // So far, of all objects that are open, the outermost first.
+  // The keys so far of all open objects, the outermost first.
   std::vector<std::string_view> keys_;
   std::string unescaped_;
   std::optional<Error> error_;

@@ -32,8 +32,8 @@ class JsonText {
   // Bytes that are not UTF-8 become U+FFFD.
   JsonText& text(std::string_view value);
   JsonText& number(std::int64_t value) { return raw(std::to_string(value)); }
-  // The shortest text that reads back as the same number, with a fraction or
-  // an exponent; "Infinity", "-Infinity" and "NaN" as text.
+  // Writes the shortest text that reads back as the same number, with a
+  // fraction or an exponent. Writes "Infinity", "-Infinity" and "NaN" as text.
   JsonText& real(double value);
   JsonText& boolean(bool value) { return raw(value ? "true" : "false"); }
   JsonText& null() { return raw("null"); }

@@ -24,7 +24,7 @@ class JsonTree {
   const LinearJson& operator*() const { return root_; }
   const LinearJson* operator->() const { return &root_; }
 
-  // Leaves it without children. Recursion is as deep as the tree.
+  // Removes all children of the value. The recursion is as deep as the tree.
   static void take_apart(LinearJson& tree) noexcept;
 
  private:

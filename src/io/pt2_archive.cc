@@ -147,7 +147,7 @@ tl::unexpected<Error> no_program(const std::vector<std::string>& names) {
   return fail(std::move(error));
 }
 
-// The record of the program that is wanted.
+// Returns the record of the requested program.
 Result<std::string> find_program(const std::vector<std::string>& names,
                                  const std::string& root,
                                  const std::string& wanted) {

@@ -47,7 +47,7 @@ class Reader {
         builder_(builder),
         carries_anything_(carries_anything) {}
 
-  // Symbolic elements are noted under `argument`.
+  // Symbolic elements are recorded under `argument`.
   Result<shardprop::Argument> read(const Argument& value,
                                    std::size_t argument) {
     argument_ = argument;
@@ -197,7 +197,7 @@ std::vector<std::size_t> declared_order(const Node& node,
 Result<ReadArguments> read_arguments(
     const Node& node, std::shared_ptr<const FunctionSchema> function,
     const Values& values, const Scope& scope, const GraphBuilder& builder) {
-  // In declared order, so that operands are numbered as OpSchema numbers them.
+  // In the order of the declaration, in which OpSchema numbers operands.
   Reader reader(values, scope, builder, function->has_tag("undeclared"));
   std::vector<GivenArgument> given;
   given.reserve(node.inputs.size());

@@ -1,4 +1,4 @@
-// Arguments of a node as the declaration of its operator wants them.
+// Reads the arguments of a node with the types of its operator's declaration.
 #pragma once
 
 #include <shardprop/graph/graph_builder.h>

@@ -22,14 +22,15 @@ struct WrittenArguments {
   bool are_results = false;
 };
 
-// Guesses the writes of an undeclared operator: an operator that returns nothing
-// writes its first tensor, by PyTorch's custom.
+// Guesses the arguments that an undeclared operator writes. An operator that
+// returns nothing writes its first tensor, by PyTorch's convention.
 WrittenArguments guessed_writes(const Node& node);
 
-// The number of results of the node that are not new values of its arguments.
+// Returns the number of results of the node, without new values of its
+// arguments.
 std::size_t own_results(const Node& node, const WrittenArguments& written);
 
-// The value of that argument in the call; nullopt if it is absent.
+// Returns the value of that argument in the call; nullopt if it is absent.
 std::optional<std::string_view> tensor_of_argument(const Node& node,
                                                    std::string_view name);
 

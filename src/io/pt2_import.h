@@ -14,8 +14,8 @@
 
 namespace shardprop::pt2 {
 
-// Which qualified names are the same stored tensor: (name, stored file), as the
-// archive's weights_config lists them.
+// The tensor file of each qualified name, as the archive's weights_config lists
+// them. Names with the same file are the same tensor.
 using StoredTensors = std::vector<std::pair<std::string, std::string>>;
 
 // Errors: the errors of the graph builder, and kDanglingName, kUsedBeforeMade,

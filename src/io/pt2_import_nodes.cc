@@ -1,4 +1,4 @@
-// The nodes of a program: operators applied, sizes computed.
+// Imports the nodes of a program: applies operators and computes sizes.
 
 #include "base/try.h"
 #include "io/pt2_declare.h"
@@ -27,7 +27,7 @@ bool computes_scalars(std::string_view target) {
       target, {"_operator.", "math.", "torch.sym_", "torch.ops.aten.sym_"});
 }
 
-// Checks at run time; they make nothing.
+// True for checks at run time, which produce nothing.
 bool is_assertion(std::string_view target) {
   return starts_with_any(
       target, {"torch.ops.aten._assert_", "torch.ops.aten.sym_constrain_range",
@@ -126,8 +126,8 @@ Result<void> Importer::add_call(const Node& node,
   return {};
 }
 
-// An operator with effects writes none of its operands: one without results
-// leaves nothing that a plan could place.
+// An operator with effects does not write its operands. If it also has no
+// results, there is no value that a plan could place.
 Result<void> Importer::add_with_effects(const Node& node) {
   SP_ASSIGN(const Node within, without_token(node));
   if (!within.outputs.empty()) return add_node(within);

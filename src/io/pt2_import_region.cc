@@ -12,7 +12,7 @@
 #include <utility>
 
 namespace shardprop::pt2 {
-// The nodes of a region take the place of the node that runs it.
+// Replaces the node that runs a region by the nodes of the region.
 Result<void> Importer::add_region(const Node& node, const Region& region) {
   SP_ASSIGN(Values values, Values::within(*region.body, frame_.values));
   Frame inner{std::move(values), {}, frame_.prefix, frame_.is_autocast,
@@ -102,7 +102,7 @@ Result<void> Importer::cast_operands(NewNode& node) {
 
 // True if a later node or an output of the program reads the value.
 bool Importer::is_read(std::string_view name) const {
-  // The nodes of a region are not among the program's.
+  // The nodes of a region are not in the list of the program's nodes.
   if (!frame_.prefix.empty()) return true;
   const auto reads = [&](const Argument& argument) {
     if (const auto* one = std::get_if<TensorName>(&argument)) {

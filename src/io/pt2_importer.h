@@ -1,4 +1,4 @@
-// Importer: makes a graph of a program's nodes and signature.
+// `Importer` builds a graph from a program's nodes and signature.
 #pragma once
 
 #include <shardprop/graph/graph_builder.h>
@@ -22,7 +22,7 @@
 
 namespace shardprop::pt2 {
 
-// A name as errors show it.
+// Returns a name as errors show it.
 std::string quote(std::string_view name);
 // Returns the name of a node for error messages.
 std::string_view display_name(const Node& node);
@@ -34,7 +34,8 @@ struct Frame {
   Scope scope;
   std::string prefix;  // of the names of what a region makes
   bool is_autocast = false;
-  // The region of torch.utils.checkpoint that nodes are in; empty: none.
+  // The region of torch.utils.checkpoint that contains the current nodes;
+  // empty: none.
   std::string checkpoint;
 };
 

@@ -43,7 +43,7 @@ struct None {};
 struct TensorName {
   std::string_view name;
 };
-// A name without data is an absent tensor.
+// A name without data represents an absent tensor.
 using TensorNames = std::vector<std::string_view>;
 struct Text {
   std::string_view text;

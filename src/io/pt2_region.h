@@ -17,7 +17,7 @@ struct Region {
   // True if operators of the region cast their operands, by the rules of
   // torch.autocast.
   bool is_autocast = false;
-  // The model asks to run its operators again in the backward pass.
+  // True if the model asks to run the operators again in the backward pass.
   bool is_checkpoint = false;
 };
 

@@ -15,13 +15,13 @@
 
 namespace shardprop::pt2 {
 
-// A tensor with the hints of its sizes put in.
+// A tensor whose symbolic sizes are replaced by their hints.
 struct ResolvedTensor {
   TensorMeta meta;
   std::vector<SymbolicDim> symbolic;
 };
 
-// DType of the schema's own numbering (schema.py, ScalarType).
+// Returns the DType of a number of the schema (schema.py, ScalarType).
 std::optional<DType> dtype_of(std::int64_t number);
 
 // Assumed sizes of dims whose size depends on data: u0 -> 128.
@@ -66,13 +66,13 @@ class Values {
   Result<Scalar> scalar(std::string_view name) const;
   Result<Scalar> scalar(const SymName& argument) const;
 
-  // Free sizes by name, with the hints that the program gives them.
+  // Symbolic sizes by name, with their values at the export.
   const std::map<std::string, Symbol>& symbols() const { return symbols_; }
   // True if the user gave the size, even if it equals the size at the export.
   bool is_set(const std::string& name) const { return set_.contains(name); }
   // Sizes that depend on data, with the values assumed for them.
   const SizeBounds& bounded() const { return bounded_; }
-  // The program's ranges of sizes that are computed from others: 2*s39.
+  // The program's ranges of computed sizes: 2*s39.
   const std::vector<Range>& computed_ranges() const { return computed_; }
 
  private:
@@ -80,7 +80,7 @@ class Values {
   Result<void> learn_body(const GraphBody& body);
   Result<void> learn_regions(const GraphBody& body);
   void add_ranges(const Program& program);
-  // For a bound of a size that takes none.
+  // Returns the error for a bound of a size that cannot have a bound.
   Error no_bound(const std::string& name, std::int64_t value) const;
   Result<void> set_sizes(const Program& program,
                          const std::map<std::string, std::int64_t>& sizes);
@@ -106,7 +106,7 @@ class Values {
   // The values at the export of sizes computed from symbols, by the text of
   // their expression.
   std::map<std::string_view, std::int64_t> computed_hints_;
-  // Sizes repeat; every expression is parsed once.
+  // Expressions repeat in a program, so each is parsed once.
   mutable std::unordered_map<std::string_view, SymExpr> parsed_;
   mutable std::size_t parsed_bytes_ = 0;
 };

@@ -275,7 +275,7 @@ Result<Topology> read(toml::table root, const std::string& origin) {
   return topology;
 }
 
-// Shortest text that reads back as the same double.
+// Returns the shortest text that reads back as the same double.
 std::string number(double value) {
   std::string text = fmt::format("{}", value);
   if (text.find_first_of(".e") == std::string::npos) text += ".0";

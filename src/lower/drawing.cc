@@ -64,7 +64,7 @@ double Drawing::number(const char* name, double fallback) const {
   return node_.op.float_arg(name).value_or(fallback);
 }
 
-// The last value under the name and meta of the first output.
+// Returns the value with the name and meta of the first output.
 Drawing::Id Drawing::finish(Id value) {
   const PlannedResult& planned = planned_.outputs[0];
   return build_.renamed(value, planned.name, node_.op.outputs[0],
@@ -181,7 +181,7 @@ Drawing::Id Drawing::cauchy(DType dtype) {
   return ops_.scalar_op("aten.add.Scalar", wide, number("median", 0));
 }
 
-// How many trials it takes until one succeeds: 1, 2, ...
+// Samples the number of trials until one succeeds: 1, 2, ...
 Drawing::Id Drawing::geometric(DType dtype) {
   const double p = number("p", 0.5);
   const Id log = ops_.op("aten.log.default", dtype,

@@ -22,7 +22,7 @@ Argument ints(std::vector<std::int64_t> values) {
 
 Argument integer(std::int64_t value) { return Argument(value); }
 
-// With rows and columns changed places.
+// Returns the layout with dims 2 and 3 swapped.
 Layout with_sides_changed(const Layout& layout) {
   Placements placements;
   for (int m = 0; m < layout.mesh_ndim(); ++m) {
@@ -265,7 +265,7 @@ ProgramValueId DrawnAttention::finish(Id value, std::size_t output) {
                         planned.tensor.layout);
 }
 
-// Lengths may be padded.
+// The rows of the output may be padded.
 ProgramValueId DrawnAttention::log_output(Id logs, std::size_t output) {
   const TensorMeta& meta = node_.op.outputs[output];
   Like rows = like(logs);

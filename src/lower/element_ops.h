@@ -37,9 +37,10 @@ class ElementOps {
   Id int_op(const char* name, Id self, std::int64_t other);
   Id cast(Id value, DType dtype);
 
-  // 32 of them, in i64.
+  // Returns 32 random bits per element, as i64.
   Id bits(const Draws& draws, int word);
-  // In [0, 1), with as many bits as the dtype holds; in (0, 1].
+  // `uniform` samples from [0, 1), with all the bits that the dtype can hold.
+  // `positive_uniform` samples from (0, 1].
   Id uniform(const Draws& draws, DType dtype, int word);
   Id positive_uniform(const Draws& draws, DType dtype, int word);
 

@@ -137,7 +137,7 @@ std::size_t result_count(const OpLibrary& library, const std::string& op) {
   return function == nullptr ? 1 : function->returns().size();
 }
 
-// Which of the declared results an output of the node is.
+// Returns, for each output of the node, its index among the declared results.
 std::vector<LocalRef> direct_outputs(const OpSchema& op) {
   std::vector<LocalRef> out(op.outputs.size());
   for (std::size_t slot = 0; slot < op.output_slots.size(); ++slot) {

@@ -37,7 +37,7 @@ struct LocalCall {
   bool is_view = false;  // moves no data
 };
 
-// The strategy that a node of the plan runs by.
+// The strategy by which a node of the plan runs.
 struct NodeStrategy {
   std::shared_ptr<const IndexSpace> space;
   PlacementStrategy strategy;

@@ -84,8 +84,8 @@ class Lowering {
   const Graph& graph_;
   const OpLibrary& library_;
   const LowerOptions options_;
-  // Without an optimizer's step: copies that only the step reads, and the
-  // parameters that it would update.
+  // Set if the program has no optimizer's step: the copies that only the step
+  // reads, and the parameters that it would update.
   std::set<std::size_t> unread_copies_;
   std::set<std::string> not_updated_;
   SpmdProgram program_;

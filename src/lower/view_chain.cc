@@ -10,7 +10,7 @@
 namespace shardprop::lowering {
 namespace {
 
-// The planner's own (plan_problem.h), and empty shards.
+// Returns the planner's options (plan_problem.h), with empty shards allowed.
 StrategyOptions view_options() {
   StrategyOptions options;
   options.most_assignments = 256;

@@ -1,4 +1,4 @@
-// Implements collectives as posts and stages of an MpiOp.
+// Builds collectives from posts and stages of an MpiOp.
 #pragma once
 
 #include "mpi/mpi_op.h"

@@ -40,7 +40,7 @@ Result<void> MpiControl::receive(
         "MPI_Iprobe"));
     if (there == 0) return {};
     ControlMessage message;
-    // It is there, so this does not wait.
+    // The message has arrived, so this call does not wait.
     SP_CHECK(
         checked(MPI_Recv(&message, sizeof(message), MPI_BYTE, status.MPI_SOURCE,
                          kTag, communicator_, MPI_STATUS_IGNORE),

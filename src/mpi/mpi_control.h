@@ -40,7 +40,7 @@ class MpiControl {
 
   MPI_Comm communicator() const { return communicator_; }
 
-  // Sends without waiting; the message is kept until it has gone.
+  // Sends without waiting. The message is kept until it has been sent.
   void send(std::int64_t rank, const ControlMessage& message);
   // Calls `take` with each message that has arrived.
   Result<void> receive(

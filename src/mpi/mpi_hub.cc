@@ -16,13 +16,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// How often a wait asks MPI before it begins to sleep in between: for a share
-// of the time it has waited, up to a limit.
+// The polls of a wait before it sleeps between polls. A sleep is a share of the
+// time that the wait has taken, up to a limit.
 constexpr int kEagerPolls = 200;
 constexpr int kNapShare = 16;
 constexpr std::chrono::nanoseconds kLongestNap = 500us;
 
-// Messages about a failure get this long to leave.
+// The time for messages about a failure to be sent.
 constexpr auto kFarewell = 100ms;
 
 std::string rank_list(const std::vector<std::int64_t>& ranks) {

@@ -49,7 +49,8 @@ class MpiHub final : public collective::StagedHub {
 
   Result<void> open();
   Result<MPI_Comm> duplicate(MPI_Comm from);
-  // Calls `done` and lets MPI run until it is true; false at the deadline.
+  // Lets MPI make progress until `done` returns true. Returns false at the
+  // deadline.
   bool poll(Clock::time_point deadline, const std::function<bool()>& done);
   // The call of a group that this rank waits in, or the set-up of the group.
   struct Waiting {
@@ -92,7 +93,7 @@ class MpiHub final : public collective::StagedHub {
     std::string text;
   };
   std::unordered_map<std::int64_t, Answer> answers_;  // by rank
-  // Ranks about to set up a group, by its key.
+  // Ranks that are about to set up a group, by the key of the group.
   std::unordered_map<std::uint64_t, std::set<std::int64_t>> ready_;
 };
 

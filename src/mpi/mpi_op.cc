@@ -12,7 +12,7 @@
 namespace shardprop::mpi {
 namespace {
 
-// MPI guarantees tags up to 32767. Only the first stages post messages, and at
+// MPI allows tags up to 32767. Only the first stages post messages, and at
 // most this many calls of a group are pending at once.
 constexpr std::int64_t kStages = 4;
 constexpr std::int64_t kCallsInFlight = 8192;

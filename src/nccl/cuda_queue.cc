@@ -28,8 +28,8 @@ Result<void> checked(cudaError_t code, const char* call,
   return fail(error, std::string(call) + ": " + cudaGetErrorString(code));
 }
 
-// Makes a device the calling thread's current one. The destructor makes the
-// device that was current before current again: frameworks rely on it.
+// Sets the current device of the calling thread. The destructor restores the
+// previous one, because frameworks rely on it.
 class CurrentDevice {
  public:
   CurrentDevice() = default;
@@ -86,7 +86,8 @@ class CudaMark final : public DeviceQueue::Mark {
   cudaEvent_t event_;
 };
 
-// The place that a stream has got to. The device is current.
+// Returns a mark at the current end of a stream. Precondition: the device is
+// current.
 Result<std::unique_ptr<CudaMark>> mark_of(cudaStream_t stream) {
   cudaEvent_t event = nullptr;
   SP_CHECK(checked(cudaEventCreateWithFlags(&event, cudaEventDisableTiming),
@@ -123,7 +124,8 @@ Result<void*> allocate_block(int device, std::size_t bytes) {
   SP_CHECK(current.set(device));
   void* block = nullptr;
   const cudaError_t code = cudaMalloc(&block, bytes);
-  // The error must not be found by the next caller of cudaGetLastError.
+  // Clears the error, so that the next caller of cudaGetLastError does not find
+  // it.
   if (code != cudaSuccess) static_cast<void>(cudaGetLastError());
   SP_CHECK(checked(code, "cudaMalloc", ErrorCode::kOutOfMemory));
   return block;
@@ -164,7 +166,7 @@ class CudaQueue final : public DeviceQueue {
   }
 
   Result<LocalTensor> allocate(const Dims& sizes, DType dtype) override {
-    // Checks the sizes too.
+    // This also checks the sizes.
     SP_ASSIGN(const TensorMeta meta, TensorMeta::contiguous(sizes, dtype));
     if (meta.numel() == 0) {
       return LocalTensor::wrap(nullptr, sizes, dtype, nullptr, device());

@@ -14,7 +14,7 @@ namespace shardprop {
 namespace nccl {
 namespace {
 
-// Checked mode: by the bootstrap, before anything is queued.
+// In checked mode, the bootstrap compares the calls before any work is queued.
 Result<void> match(Communicator& bootstrap, const Group& group,
                    Group::Place place, const CollectiveCall& call) {
   const Group::Ranks ranks = group.list(place.list);

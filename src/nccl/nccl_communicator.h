@@ -1,4 +1,4 @@
-// NcclCommunicator: one rank's end of a world of GPUs.
+// `NcclCommunicator` is the communicator of one rank in a world of GPUs.
 #pragma once
 
 #include <shardprop/nccl/nccl_world.h>

@@ -53,12 +53,12 @@ Result<void> NcclOp::open_posts() {
 
 Result<void> NcclOp::close_posts() {
   SP_CHECK(checked(hub_.api().group_end(), "ncclGroupEnd"));
-  // Calls that NCCL is still taking in may not be on the stream yet.
+  // Calls that NCCL has not accepted yet may not be on the stream.
   return hub_.settle(group_, this, hub_.bootstrap().timeout());
 }
 
 void NcclOp::discard_posts() noexcept {
-  // The stage has failed already; its communicator is going to be aborted.
+  // The stage has failed already, and its communicator will be aborted.
   static_cast<void>(hub_.api().group_end());
 }
 
@@ -122,7 +122,7 @@ Result<NcclGroup*> NcclHub::group(const Group& group, Group::Place place,
                                   std::chrono::milliseconds timeout) {
   const auto found = groups_.find(group);
   if (found != groups_.end()) return found->second.get();
-  // Owned by the tensor: an engine may write it after a timeout.
+  // The tensor owns the id, because an engine may write it after a timeout.
   const auto id = std::make_shared<UniqueId>();
   if (place.index == 0) {
     SP_CHECK(

@@ -19,8 +19,8 @@ namespace shardprop::nccl {
 class NcclHub;
 using collective::DeviceQueue;
 
-// The help of a timeout: calls of two groups in opposite orders on two ranks
-// wait for each other.
+// The help line of a timeout. Calls of two groups in opposite orders on two
+// ranks wait for each other.
 inline constexpr const char* kOneOrder =
     "make the calls of all groups in one order on all ranks: NCCL runs them "
     "one after another";
@@ -33,8 +33,8 @@ struct NcclGroup {
   Comm comm = nullptr;
 };
 
-// One collective: its stages follow one another on the stream, without the host
-// waiting in between.
+// `NcclOp` is one collective. Its stages follow one another on the stream, and
+// the host does not wait between them.
 class NcclOp final : public collective::StagedOp {
  public:
   NcclOp(NcclHub& hub, NcclGroup& group, CollectiveCall call);
@@ -72,7 +72,8 @@ class NcclHub final : public collective::StagedHub {
   DeviceQueue& queue() { return *queue_; }
   Communicator& bootstrap() { return *bootstrap_; }
 
-  // Set up on first use, with all members.
+  // Returns the communicator of a group. The first call sets it up, with all
+  // members.
   Result<NcclGroup*> group(const Group& group, Group::Place place,
                            std::chrono::milliseconds timeout);
   void progress() override;
@@ -101,7 +102,7 @@ class NcclHub final : public collective::StagedHub {
   // at most a quarter of the timeout until the stream is done.
   void stop(bool tell) override;
   bool drains();
-  // Why an operation has not ended in time.
+  // Returns the error of an operation that has not ended in time.
   Error late(const NcclOp& op, std::chrono::milliseconds timeout);
   // True if all members of a group answer within a quarter of the timeout.
   Result<void> roll_call(const Group& group, const std::string& call,

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-// f of self and the numbers named.
+// Returns a kernel of f, applied to self and the named numbers.
 template <class F>
 Kernel of_self(std::vector<std::string_view> numbers, F f) {
   return [=](const Call& call) {
@@ -24,7 +24,7 @@ Kernel of_self(std::vector<std::string_view> numbers, F f) {
   };
 }
 
-// f of the operands named.
+// Returns a kernel of f, applied to the named operands.
 template <class F>
 Kernel of(std::vector<std::string_view> operands, F f) {
   return [=](const Call& call) { return pointwise(call, {operands, f}); };
@@ -101,7 +101,7 @@ std::vector<Tensor> nan_to_num(const Call& call) {
                           [](const std::int64_t* x) { return x[0]; }});
 }
 
-// As hard limits of integers stay integers.
+// Clamps the operand. Integers stay integers.
 std::vector<Tensor> limited(const Call& call, std::string_view low,
                             std::string_view high) {
   return pointwise(call,

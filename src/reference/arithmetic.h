@@ -32,7 +32,8 @@ std::int64_t modulo(std::int64_t a, std::int64_t b);  // of the sign of b
 double floor_quotient(double a, double b);
 double modulo(double a, double b);
 
-// Negative exponents leave powers of 1 and -1 alone, and 0 of the rest.
+// Returns the power. With a negative exponent it is 1 or -1 for these bases,
+// else 0.
 std::int64_t power(std::int64_t base, std::int64_t exponent);
 
 // Returns the larger (smaller) operand, or NaN if either is NaN.

@@ -13,8 +13,9 @@
 namespace shardprop::reference {
 namespace {
 
-// Queries [batch, heads, queries, width], keys [batch, groups, keys, width],
-// values [batch, groups, keys, depth]: heads h of a group share its keys.
+// The operands are queries [batch, heads, queries, width], keys [batch, groups,
+// keys, width] and values [batch, groups, keys, depth]. The heads of a group
+// share its keys.
 struct Attention {
   std::int64_t batch = 1;
   std::int64_t heads = 1;
@@ -140,7 +141,8 @@ double log_sum(const std::vector<double>& scores) {
   return top + std::log(sum);
 }
 
-// A row that sees no key is zero.
+// Returns the weight of a key. In a row whose keys are all masked, weights are
+// zero.
 double share(double score, double log) {
   return score == -kInfinity ? 0 : std::exp(score - log);
 }
@@ -166,8 +168,8 @@ std::vector<Tensor> attention(const Call& call) {
   std::vector<Tensor> results = {call.made(out)};
   for (std::size_t o = 1; o < call.outputs(); ++o) {
     const TensorMeta& meta = call.out(o);
-    // Lengths may be padded, or the log-sum-exp not wanted; the rest are states
-    // of random generators.
+    // The log-sum-exp may be padded, or not requested. The other results are
+    // states of random generators.
     const bool is_log = o == 1 && is_floating(meta.dtype()) &&
                         meta.rank() >= 3 && meta.size(2) >= a.queries;
     Tensor tensor = Tensor::zeros(meta.shape(), meta.dtype());

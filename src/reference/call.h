@@ -1,4 +1,4 @@
-// Call: one operator call as the kernels of the reference see it.
+// `Call` is one operator call, as the kernels of the reference read it.
 //
 // A kernel refuses a call by an exception. It throws CallError if a value does
 // not fit (an index beyond its table), and NoKernel if the reference lacks this
@@ -76,7 +76,7 @@ class Call : public OpCall {
   std::span<const Tensor> inputs_;
 };
 
-// The results in the order of op.outputs.
+// A kernel returns the results in the order of op.outputs.
 using Kernel = std::function<std::vector<Tensor>(const Call&)>;
 // By base name ("add") or by overload ("add.Tensor"); the overload has
 // precedence.

@@ -1,4 +1,4 @@
-// Comparisons, logic and tests of floats; results are bools.
+// Evaluates comparisons, logic and tests of floats. The results are bools.
 
 #include "reference/pointwise.h"
 

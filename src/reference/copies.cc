@@ -1,4 +1,4 @@
-// Copies, casts, and choices between tensors.
+// Evaluates copies, casts, and choices between tensors.
 
 #include "reference/pointwise.h"
 
@@ -56,7 +56,7 @@ void add_copies(Kernels& k) {
     return std::vector<Tensor>{
         Tensor::zeros(call.out().shape(), call.out().dtype())};
   };
-  // Without either, how many places there are depends on data.
+  // `where` without values is not here: the size of its result depends on data.
   k["where.self"] = k["where.ScalarOther"] = k["where.ScalarSelf"] =
       k["where.Scalar"] = [](const Call& call) {
         return choose(call, call.value("condition"), "self", "other");

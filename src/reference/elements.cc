@@ -53,7 +53,7 @@ Half half(double value) {
   } else {
     int exponent = 0;
     const double fraction = std::frexp(size, &exponent);  // [0.5, 1)
-    // A carry runs into the exponent, as it should.
+    // A carry increases the exponent, which is the correct rounding.
     bits = static_cast<std::uint16_t>(
         ((exponent + 14) << 10) +
         static_cast<int>(std::nearbyint(fraction * 2048)) - 1024);
@@ -120,7 +120,7 @@ S narrowed(T value) {
   } else if constexpr (std::is_same_v<S, Brain>) {
     return brain(static_cast<double>(value));
   } else if constexpr (std::is_integral_v<S> && std::is_same_v<T, double>) {
-    // Narrow integers pass through 32 bits, as they do in processors.
+    // Narrow integers are converted through 32 bits, as in processors.
     constexpr bool kNarrow = sizeof(S) < 4 || std::is_same_v<S, std::int32_t>;
     using Through = std::conditional_t<kNarrow, std::int32_t, std::int64_t>;
     return static_cast<S>(truncated<Through>(value));

@@ -1,5 +1,5 @@
-// Elements of tensors as the numbers that the reference computes with: doubles,
-// 64-bit integers (bools and every integer), complex doubles.
+// Converts elements of tensors to the numbers of the reference: doubles, 64-bit
+// integers (bools and every integer), and complex doubles.
 #pragma once
 
 #include <shardprop/reference/tensor.h>
@@ -23,13 +23,15 @@ std::vector<T> values(const Tensor& tensor);
 // value except zero becomes true.
 template <class T>
 Tensor tensor_of(const Dims& shape, DType dtype, const std::vector<T>& from);
-// Writes row-major values into a view. Precondition: as many as it holds.
+// Writes row-major values into a view. Precondition: the view has as many
+// elements.
 template <class T>
 void write(const Tensor& to, const std::vector<T>& from);
 
-// A copy in another dtype, row-major.
+// Returns a row-major copy in another dtype.
 Tensor cast(const Tensor& tensor, DType dtype);
-// `to` takes the elements of `from`, cast. Precondition: one shape.
+// Copies the elements of `from` to `to` and casts them. Precondition: the
+// shapes are equal.
 void copy_into(const Tensor& to, const Tensor& from);
 // Returns a row-major tensor: the tensor itself if it is row-major already.
 Tensor contiguous(const Tensor& tensor);

@@ -31,7 +31,7 @@ std::vector<Tensor> filled(const Call& call, const Argument& value) {
   return {call.made(std::vector<double>(points, d == nullptr ? 0 : *d))};
 }
 
-// start + i * step.
+// The elements are start + i * step.
 std::vector<Tensor> arange(const Call& call) {
   const std::int64_t n = call.out().numel();
   const bool whole = domain_of(call.out().dtype()) == Domain::kInteger;
@@ -56,7 +56,7 @@ std::vector<Tensor> arange(const Call& call) {
   return {call.made(out)};
 }
 
-// Steps from either end to the middle, as ATen takes them.
+// Computes each element from the nearer end, as ATen does.
 std::vector<double> even_steps(const Call& call) {
   double start = call.number("start");
   double end = call.number("end");

@@ -10,8 +10,9 @@
 
 namespace shardprop::reference {
 
-// The groups of a reduction over some dims: one per element of the result, in
-// its order; the elements of each in row-major order.
+// `Groups` is the groups of a reduction over some dims. There is one group per
+// element of the result, in the order of the result. The elements of a group
+// are in row-major order.
 class Groups {
  public:
   Groups(const Dims& shape, const std::vector<int>& reduced);
@@ -36,7 +37,7 @@ class Groups {
              [&](const std::vector<T>& group) { out.push_back(f(group)); });
     return out;
   }
-  // Puts lines back: the values of group g at its elements.
+  // The inverse of `visit`: writes the values of group g to its elements.
   template <class T>
   std::vector<T> scattered(const std::vector<std::vector<T>>& groups) const {
     std::vector<T> out(outer_.size() * inner_.size());

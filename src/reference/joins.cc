@@ -1,4 +1,5 @@
-// Joins, writes to a part, padding, and moves along dims.
+// Evaluates cat and stack, writes to a part, padding, and permutations along
+// dims.
 
 #include "base/index.h"
 #include "reference/call.h"

@@ -64,8 +64,8 @@ std::vector<Tensor> one_hot(const Call& call) {
 
 // --- gather and scatter: an index per element, along one dim ---
 
-// Calls f(offset in self, place in the index) for every element of the index;
-// offsets are row-major. A scalar counts as a vector of one.
+// Calls f(offset in self, position in the index) for every element of the
+// index. Offsets are row-major. A scalar counts as a vector of one element.
 template <class F>
 void along_index(const Dims& self, const Tensor& at, int dim, F&& f,
                  bool from_end = false) {
@@ -288,7 +288,7 @@ std::vector<Tensor> searchsorted(const Call& call) {
     throw NoKernel{"complex numbers"};
   }
   const std::int64_t width = sequence.size(sequence.rank() - 1);
-  // One row for all values, or as many rows as the values have.
+  // There is one row for all values, or one row per row of values.
   const bool is_shared = sequence.rank() == 1;
   const std::int64_t in_a_row =
       is_shared || self.rank() == 0 ? 0 : self.size(self.rank() - 1);

@@ -1,5 +1,5 @@
-// Norms over channels and groups, and the gradients of all norms. Layer and rms
-// norms run through the programs of their rows.
+// Evaluates norms over channels and groups, and the gradients of all norms.
+// Layer and rms norms run by the programs of their definitions.
 
 #include "reference/groups.h"
 
@@ -186,7 +186,7 @@ std::vector<Tensor> group_norm(const Call& call) {
 
 // --- Gradients ---
 
-// The gradients that are asked for, in order.
+// Returns the requested gradients, in order.
 std::vector<Tensor> asked(const Call& call,
                           const std::vector<std::vector<double>>& all) {
   const std::vector<bool> mask = call.mask("output_mask", all.size());

@@ -16,7 +16,8 @@ using Names = std::initializer_list<std::string_view>;
 using Real2 = double (*)(double, double);
 using Whole2 = std::int64_t (*)(std::int64_t, std::int64_t);
 
-// f of the first two arguments, tensors or numbers.
+// Returns a kernel of f, applied to the first two arguments, which are tensors
+// or numbers.
 void binary(Kernels& k, Names names, Real2 f, Whole2 whole = nullptr) {
   for (const std::string_view name : names) {
     k[name] = [=](const Call& call) {
@@ -33,7 +34,7 @@ void binary(Kernels& k, Names names, Real2 f, Whole2 whole = nullptr) {
   }
 }
 
-// a + alpha * b, of either sign, in either order.
+// Evaluates a + alpha * b, with either sign and either order.
 Kernel sum_of(double sign, bool swapped = false) {
   return [=](const Call& call) {
     const bool negative = sign < 0;

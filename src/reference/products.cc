@@ -48,7 +48,8 @@ bool holds(const Axes& axes, int factor) {
          axes.factors.end();
 }
 
-// Values in the order of these factors; one that the operand lacks repeats.
+// Returns the values with these factors as dims. They repeat along a factor
+// that the operand lacks.
 template <class T>
 std::vector<T> arranged(const IndexSpace& space, const Axes& axes,
                         const std::vector<T>& from,

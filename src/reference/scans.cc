@@ -1,4 +1,4 @@
-// Scans and sorts along one dim.
+// Evaluates scans and sorts along one dim.
 
 #include "base/index.h"
 #include "reference/arithmetic.h"

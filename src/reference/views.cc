@@ -11,7 +11,7 @@
 namespace shardprop::reference {
 namespace {
 
-// The same elements in row-major order under the shape of the result.
+// Returns the same elements in row-major order with the shape of the result.
 std::vector<Tensor> reshaped(const Call& call) {
   const Tensor& self = call.first_value();
   const Dims& shape = call.out().shape();

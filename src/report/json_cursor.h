@@ -37,7 +37,7 @@ class JsonCursor {
   JsonCursor(const LinearJson& at, Reading& reading)
       : at_(&at), reading_(&reading) {}
 
-  // A member of an object; a missing one is a problem.
+  // Returns a member of an object; a missing member is a problem.
   JsonCursor operator[](std::string_view key) const;
   bool has(std::string_view key) const;
   bool is_null() const { return at_->is_null(); }
@@ -48,7 +48,7 @@ class JsonCursor {
   const LinearJson& json() const { return *at_; }
   const std::string& path() const { return path_; }
 
-  // Elements of a list; names and members of an object.
+  // Return the elements of a list, or the names and members of an object.
   std::vector<JsonCursor> elements() const;
   std::vector<std::pair<std::string, JsonCursor>> members() const;
 

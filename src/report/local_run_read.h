@@ -14,7 +14,7 @@ std::vector<LocalRunArgument> read_local_args(const JsonCursor& at,
 LocalRunProgram read_local_program(const JsonCursor& at,
                                    const DeviceMesh& mesh);
 
-// Names of mesh dims, as steps give them.
+// Reads names of mesh dims, as steps write them.
 DimIndices read_mesh_dims(const JsonCursor& at, const DeviceMesh& mesh);
 CollectiveKind read_collective_kind(const JsonCursor& at);
 // Reads the member "reduce_op", if there is one.

@@ -18,7 +18,7 @@ class ModuleFinder {
  public:
   ModuleFinder() : found_(1) {}
 
-  // Stays valid until the next call.
+  // The result stays valid until the next call.
   Module& at(std::string_view path) { return found_[find(path)].module; }
 
   // Returns the root, which contains all other modules.
@@ -255,7 +255,7 @@ std::vector<ModuleMove> all_moves(const Plan& plan) {
   const std::vector<std::size_t> users = first_users(plan);
   for (std::size_t c = 0; c < users.size(); ++c) {
     if (users[c] >= plan.nodes.size()) continue;
-    // A copy seen as another value moves nothing.
+    // A copy that only views another value moves nothing.
     if (plan.copies[c].steps.empty()) continue;
     out.push_back({users[c], false, c, home[users[c]]});
   }

@@ -45,10 +45,10 @@ struct ModuleNodes {
   std::vector<const PlannedNode*> nodes;  // in schedule order
 };
 
-// In order of first use.
+// Returns the modules in order of first use.
 std::vector<ModuleNodes> nodes_by_module(const Plan& plan);
 
-// Every move of the plan, those inside operators first.
+// Returns every move of the plan; moves inside operators come first.
 std::vector<ModuleMove> all_moves(const Plan& plan);
 
 // The root is the program. Neighbours that are named by numbers are folded if

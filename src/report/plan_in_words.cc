@@ -157,7 +157,8 @@ class DimInWords {
     return out;
   }
 
-  // The sharding between the matmuls if it differs from theirs.
+  // Returns the sharding between the matmuls if it differs from the matmuls'
+  // own.
   std::string between() const {
     const std::int64_t tokens = share("between tokens");
     if (tokens >= 250 && share("tokens") < 500) {
@@ -224,7 +225,8 @@ std::string launch_bound(const Plan& plan) {
       time_text(static_cast<std::int64_t>(launch)));
 }
 
-// " that follows fsdp=dp and keeps the pins": the restriction of the space.
+// Returns " that follows fsdp=dp and keeps the pins": the restriction of the
+// space.
 std::string condition(const Plan& plan) {
   const std::string recipe = option_of(plan, "recipe");
   const bool pins = !option_of(plan, "pin").empty();
@@ -250,8 +252,8 @@ std::string gap_in_words(const Plan& plan) {
                      time_text(plan.lower_bound_nanoseconds));
 }
 
-// Which update of the parameters the plan counts; empty for a program without
-// gradients.
+// Returns which update of the parameters the plan counts; empty for a program
+// without gradients.
 std::string update_in_words(const Plan& plan) {
   const bool trains = std::any_of(plan.outputs.begin(), plan.outputs.end(),
                                   [](const PlannedOutput& output) {

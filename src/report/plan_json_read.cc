@@ -17,7 +17,7 @@ namespace {
 
 class Reader {
  public:
-  // `runnable`: of schema 2.
+  // `runnable`: the file has schema 2.
   Reader(const JsonCursor& root, bool runnable)
       : root_(root), runnable_(runnable) {}
 

@@ -40,7 +40,7 @@ std::string strategy_text(const PlannedNode& node, bool brackets) {
   return text;
 }
 
-// Writes one plan; each function the members or the value of its name.
+// Writes one plan. Each function writes the members or the value of its name.
 class Writer {
  public:
   Writer(const Plan& plan, RankForm form) : plan_(plan), form_(form) {}
@@ -110,7 +110,7 @@ class Writer {
     json_.close('}');
   }
 
-  // How good it is, and how that is known.
+  // Writes the quality of the plan, and its proof.
   void answer() {
     json_.member("status", to_string(plan_.status));
     json_.member("objective_us", us(plan_.objective_nanoseconds));

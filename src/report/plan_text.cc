@@ -129,7 +129,7 @@ class Printer {
       line("a plan that takes {} a rank is known",
            bytes_text(memory.peak_bytes));
     }
-    // Replicated, they hold more than a definition would let them.
+    // A replicated operator takes more memory than it would with a definition.
     for (const UnsupportedOp& op : plan_.unsupported) {
       line(
           "`{}` ({}) runs replicated for want of a definition, which may be "
@@ -216,8 +216,8 @@ class Printer {
     }
   }
 
-  // Buffers that the program updates, in a part of memory that matters:
-  // statistics of batch norm do not.
+  // True for buffers that the program updates and that take a significant part
+  // of the memory. Statistics of batch norm do not.
   bool is_cache(const FoldedName& row) const {
     constexpr double kLeastShare = 0.01;
     double all = 0;
@@ -276,7 +276,7 @@ class Printer {
     }
   }
 
-  // ": the nearest plan takes 81.5 GiB", ": time ran out"
+  // Returns ": the nearest plan takes 81.5 GiB" or ": time ran out".
   std::string why_no_plan(const PlanRecipe& recipe) const {
     if (recipe.status == PlanStatus::kInfeasible) {
       if (recipe.peak_bytes == 0) return "";

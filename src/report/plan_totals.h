@@ -16,10 +16,11 @@ struct ComputeShare {
   std::int64_t nanoseconds = 0;
 };
 
-// They add up to the summary's compute; kinds that take nothing are left out.
+// Returns shares that sum to the compute of the summary. Kinds without time are
+// omitted.
 std::vector<ComputeShare> compute_by_kind(const Plan& plan);
 
-// One row each. Precondition: has_plan().
+// Returns one row per total. Precondition: has_plan().
 std::string plan_totals(const Plan& plan);
 
 }  // namespace shardprop

@@ -78,7 +78,7 @@ class Timeline {
     now_ += nanoseconds;
   }
 
-  // After the transfers that are under way.
+  // Adds a transfer after the pending ones.
   void send(const std::string& of, const CollectiveStep& step,
             std::string_view reason) {
     line_free_ = std::max(line_free_, now_);
@@ -101,8 +101,9 @@ class Timeline {
     }
   }
 
-  // The prices let the last transfers overlap with compute that is over when
-  // they begin. These are moved forward, so that the line ends with the step.
+  // The prices let the last transfers overlap with compute that ends before
+  // they begin. These transfers are moved forward, so that the track ends with
+  // the step.
   void write_transfers() {
     std::int64_t end = now_;
     for (std::size_t i = transfers_.size(); i-- > 0;) {

@@ -5,7 +5,7 @@
 
 namespace shardprop {
 
-// printable() of every text.
+// Applies printable() to every text.
 Plan printable(Plan plan);
 
 }  // namespace shardprop

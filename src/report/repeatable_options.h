@@ -1,5 +1,5 @@
-// Options of a plan that may be given several times, and so are lists in its
-// file: "pin": ["x=S(0)", "w=R"].
+// Options of a plan that may be given several times and are lists in its file:
+// "pin": ["x=S(0)", "w=R"].
 #pragma once
 
 #include <algorithm>

@@ -107,7 +107,8 @@ Result<LocalTensor> drawn(const ProgramInput& input, const TensorMeta& meta,
                        : reference::tensor_of(meta.shape(), dtype, integers));
 }
 
-// By name; inputs that are none of the graph's have no domain.
+// Returns the domains by name. Inputs that the graph does not have get no
+// domain.
 std::unordered_map<std::string, InputDomain> domains_by_name(
     const Graph& graph, const OpLibrary& library) {
   const std::vector<InputDomain> domains =

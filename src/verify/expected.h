@@ -14,7 +14,7 @@ struct Expected::Body {
   VerifyOptions options;
   // Unsharded inputs by name, row-major, in the dtypes of the run.
   std::unordered_map<std::string, LocalTensor> inputs;
-  // Every value that the unsharded program makes, by name, row-major.
+  // Every value of the unsharded program by name, row-major.
   std::unordered_map<std::string, LocalTensor> values;
 };
 

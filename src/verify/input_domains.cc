@@ -13,7 +13,8 @@ namespace {
 // products of them stay exact.
 constexpr std::int64_t kFewIntegers = 3;
 
-// The argument that names the operand; in a list of tensors, the list.
+// Returns the argument of an operand; for an operand in a list, the argument of
+// the list.
 std::string_view argument_of(const OpSchema& op, std::uint32_t operand) {
   const auto named = [&](const TensorArg& tensor) {
     return tensor.operand == static_cast<std::int32_t>(operand);

@@ -1,5 +1,5 @@
-// verify() over ranks that share no memory: findings travel as numbers and one
-// text of fixed length.
+// Runs verify() over ranks that share no memory. Findings are exchanged as
+// numbers and one text of fixed length.
 
 #include "base/guard.h"
 #include "base/index.h"

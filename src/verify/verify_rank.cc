@@ -17,7 +17,7 @@ namespace {
 
 using verification::Difference;
 
-// "[3,0]" of a row-major index.
+// Returns "[3,0]" for a row-major index.
 std::string place_in(std::int64_t element, const Dims& shape) {
   std::string out;
   for (std::size_t d = shape.size(); d-- > 0;) {
@@ -193,7 +193,7 @@ class RankCheck {
     VerifyMismatch out;
     out.rank = communicator_.rank();
     out.error = error.message;
-    // The place that the run gives: "mm_1, rank 3".
+    // Returns the place that the run reports: "mm_1, rank 3".
     out.node = error.location.substr(0, error.location.find(", rank "));
     for (std::size_t s = 0; s < program_.steps.size(); ++s) {
       const std::size_t node = program_.steps[s].node;

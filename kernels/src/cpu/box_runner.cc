@@ -85,7 +85,7 @@ class Runner {
   }
 
  private:
-  // Read and written by all boxes.
+  // Returns the bytes that all boxes read and write.
   std::int64_t bytes_of(const BoxList& boxes) const {
     std::int64_t bytes = 0;
     for (std::size_t i = 0; i < boxes.size(); ++i) {
@@ -187,7 +187,7 @@ class Runner {
     return std::min({kBlockRows, kBlockBytes / rows.src, rows.size});
   }
 
-  // If there is a dim that src is dense along, brings it next to the innermost.
+  // If src is dense along some dim, moves this dim next to the innermost one.
   bool to_transpose(Box& box) const {
     const auto end = box.dims.begin() + box.rank - 1;
     const auto dense =

@@ -27,7 +27,7 @@ struct Panel {
   const std::byte* ahead = nullptr;
 };
 
-// One period of a fill: any element repeated.
+// One period of a fill: an element, repeated.
 struct Pattern {
   std::byte bytes[64];
 };
@@ -61,7 +61,7 @@ struct RowKernels {
 // Returns the best set that this machine runs; it is the same at every call.
 const RowKernels& row_kernels();
 
-// All that this machine runs, for tests.
+// Returns all sets that this machine runs, for tests.
 std::span<const RowKernels* const> all_row_kernels();
 
 }  // namespace shardprop::kernels::cpu

@@ -60,7 +60,8 @@ Simd::Floats Simd::load<F8E5M2>(const std::byte* from) {
   return _mm512_cvtph_ps(
       _mm256_slli_epi16(_mm256_cvtepu8_epi16(load_bytes(from)), 8));
 }
-// Shifted into the fields of an f16, an e4m3 reads 2^8 times too small.
+// The bits of an e4m3, shifted into the fields of an f16, give 2^-8 of its
+// value.
 template <>
 Simd::Floats Simd::load<F8E4M3FN>(const std::byte* from) {
   const __m256i wide = _mm256_cvtepu8_epi16(load_bytes(from));

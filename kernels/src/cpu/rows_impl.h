@@ -104,7 +104,7 @@ void fill_row(std::byte* dst, const Pattern& pattern, std::int64_t width,
   if (stream && width >= kStreamed) {
     const std::int64_t head = bytes_to_line(dst);
     std::memcpy(dst, pattern.bytes, static_cast<std::size_t>(head));
-    // From here on the period starts in the middle of the pattern.
+    // The rest of the row begins in the middle of the pattern.
     for (std::int64_t b = 0; b < kLine; ++b) {
       turned.bytes[b] = pattern.bytes[(b + head) % kLine];
     }
@@ -261,7 +261,7 @@ void scale_f64(const Panel& panel, double scale) {
   }
 }
 
-// a[kFirst], b[kFirst], a[kFirst + 1], b[kFirst + 1] and so on.
+// Returns a[kFirst], b[kFirst], a[kFirst + 1], b[kFirst + 1] and so on.
 template <int kFirst, class Vector, int... kIndex>
 Vector interleave(Vector a, Vector b, std::integer_sequence<int, kIndex...>) {
   constexpr int kSide = sizeof...(kIndex);
@@ -277,7 +277,8 @@ void transpose_square(std::byte* dst, std::int64_t dst_stride,
                       const std::byte* src, std::int64_t src_stride) {
   constexpr int kSide = 16 / sizeof(T);
   typedef T Vector __attribute__((vector_size(16)));
-  // Anywhere in memory. GCC 12 takes a memcpy to or from Vector for aligned.
+  // A vector at any address. GCC 12 assumes that a memcpy to or from Vector is
+  // aligned.
   typedef T Loose __attribute__((vector_size(16), aligned(1), may_alias));
   Vector rows[kSide];
   Vector next[kSide];

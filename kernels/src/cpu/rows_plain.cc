@@ -6,7 +6,7 @@
 namespace shardprop::kernels::cpu::plain {
 namespace {
 
-// One element at a time, left to the compiler to widen.
+// Processes one element at a time; the compiler may vectorise it.
 struct Simd {
   static constexpr int kWidth = 1;
   static constexpr const char* kName = "plain";

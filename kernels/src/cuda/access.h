@@ -14,7 +14,7 @@ struct alignas(kSize) Bytes {
   std::uint8_t bytes[kSize];
 };
 
-// Up to 16 bytes in registers; indices must be constants after unrolling.
+// Up to 16 bytes in registers. Indices must be constants after unrolling.
 template <int kWords>
 struct alignas(4 * kWords) Words {
   std::uint32_t word[kWords];

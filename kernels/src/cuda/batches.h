@@ -30,7 +30,7 @@ class Batches {
 
   void add_pack(const PackPlan& plan) { add_plan(plan, RowKind::kPack); }
   void add_unpack(const PackPlan& plan) { add_plan(plan, RowKind::kUnpack); }
-  // A part of a split: all parts read rows of one buffer.
+  // Adds a part of a split. All parts read rows of one buffer.
   void add_part(const Box& box);
   void add_box(const Box& box);
 
@@ -43,7 +43,8 @@ class Batches {
   bool aligned(const Box& box) const;
   bool transposes(const Box& box) const;
   RowsHeader header(RowKind kind) const;
-  // Units of a row: bytes moved together, or one element that is converted.
+  // Returns the bytes of a unit of a row: bytes that are moved together, or one
+  // element that is converted.
   int unit(std::uint64_t common_alignment) const;
 
   Status launch_segments(void* stream) const;

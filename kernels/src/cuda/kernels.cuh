@@ -62,7 +62,7 @@ LaunchError launch_reduce_from(DType to, const ReduceParams& params,
 
 }  // namespace shardprop::kernels::cuda
 
-// Defines the kernels of a source type, or says that another file does.
+// Defines the kernels of a source type, or declares that another file does.
 #define SHARDPROP_KERNELS_OF(extern_or_nothing, From)                    \
   namespace shardprop::kernels::cuda {                                   \
   extern_or_nothing template LaunchError                                 \

@@ -10,7 +10,8 @@ namespace shardprop::kernels::cuda {
 inline constexpr std::size_t kMaxParamBytes = 32764;  // since CUDA 12.1
 inline constexpr std::uint32_t kThreads = 128;        // of a block
 inline constexpr std::uint32_t kBlocksPerSm = 5;      // that the grid asks for
-// Vectors a thread moves at a time, to have as many loads in flight.
+// The vectors that a thread moves at a time, so that as many loads are in
+// flight.
 inline constexpr std::uint32_t kUnroll = 4;
 inline constexpr std::uint32_t kTileSlots = kThreads * kUnroll;
 
@@ -100,8 +101,8 @@ struct ElementsParams {
   alignas(16) std::uint8_t fill[16];
 };
 
-// Operand 0 is the output. `words` hold for each its address and, unless dense,
-// its strides in bytes.
+// Operand 0 is the output. `words` has the address of each operand and, unless
+// it is dense, its strides in bytes.
 struct ReduceParams {
   std::int32_t op;
   std::uint32_t inputs;

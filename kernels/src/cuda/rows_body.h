@@ -3,8 +3,8 @@
 #include "access.h"
 #include "params.h"
 
-// The work of one thread of the rows kernel, a plain function of the block and
-// the thread.
+// One thread of the rows kernel, as a plain function of the block and the
+// thread.
 //
 // Each row is split into slots, which are vectors that are aligned in the
 // output. The first and the last slot of a row may be partial. A row has one
@@ -33,7 +33,8 @@ SHARDPROP_HD std::uint32_t find_item(const Item* items, std::uint32_t count,
   return low;
 }
 
-// The quotient, known to fit; 64-bit divisions are slow on a GPU.
+// Returns a quotient that is known to fit in 32 bits. 64-bit divisions are slow
+// on a GPU.
 SHARDPROP_HD std::uint32_t divide(std::uint64_t a, std::uint32_t b) {
   if (a >> 32 == 0) return static_cast<std::uint32_t>(a) / b;
   return static_cast<std::uint32_t>(a / b);
@@ -80,13 +81,13 @@ template <class From, class To>
 struct Slots {
   static constexpr int kFrom = sizeof(From);
   static constexpr int kTo = sizeof(To);
-  // The wider side takes 16 bytes.
+  // The wider side has vectors of 16 bytes.
   static constexpr int kElements = 16 / (kFrom > kTo ? kFrom : kTo);
   static constexpr int kFromWords = kElements * kFrom / 4;
   static constexpr int kToWords = kElements * kTo / 4;
 
-  // Vectors in flight at a time: sixteen conversions take registers of their
-  // own.
+  // The vectors in flight at a time. Sixteen conversions need more registers,
+  // so fewer vectors are in flight.
   static constexpr std::uint32_t kAtOnce =
       kElements == 16 && !Conversion<To, From>::kMoves ? 2 : kUnroll;
 
@@ -202,7 +203,8 @@ struct Slots {
 #pragma unroll
       for (std::uint32_t u = 0; u < kAtOnce; ++u) store(slots[u], header);
     }
-    // The ends of rows, found anew: to keep them would take registers.
+    // The ends of rows are located again, because keeping them would need
+    // registers.
     if (!elements) return;
 #pragma unroll 1
     for (std::uint32_t u = 0; u < kUnroll; ++u) {

@@ -37,8 +37,8 @@ struct Box {
   std::int64_t count() const;
 };
 
-// The boxes of one call, each stored at the length of its rank: a Box has room
-// for more dims than nearly all of them need, and lists are long.
+// The boxes of one call. Each is stored with only the dims that it has, because
+// lists are long and few boxes need all dims.
 class BoxList {
  public:
   // Reserves memory for this many boxes of two dims, rows of adjacent elements.
@@ -59,8 +59,8 @@ class BoxList {
   std::vector<BoxDim> dims_;
 };
 
-// Brings a box to its simplest form: strides in `dst` positive and descending,
-// no dims of size 1, neighbours that run on from one another merged.
+// Simplifies a box: strides in `dst` become positive and descending, dims of
+// size 1 are dropped, and dims that continue each other are merged.
 //   3x4 row-major from 3x4 row-major:    {12: item, item}
 //   3x4 row-major from 3x4 column-major: {3: 4 item, item}, {4: item, 3 item}
 void simplify(Box& box);

@@ -38,7 +38,7 @@ Status make(const char* op, OperandName name, void* data, DType dtype,
     if (!strides.empty()) {
       overflow = __builtin_mul_overflow(strides[i], item, &stride);
     }
-    // Every address must be an offset that 63 bits can hold.
+    // Every offset of an element must fit in 63 bits.
     std::int64_t span = 0;
     const std::int64_t length = size > 0 ? size : 1;
     overflow |= stride == std::numeric_limits<std::int64_t>::min();

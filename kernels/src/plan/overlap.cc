@@ -118,8 +118,8 @@ bool overlap(const Operand& a, const Operand& b) {
   const Extent extent_a = extent_of(a);
   const Extent extent_b = extent_of(b);
   if (disjoint(extent_a, extent_b)) return false;
-  // a.low + x = b.high - 1 - y with x and y sums of positive strides: an
-  // address counted upwards in a, downwards in b.
+  // Solves a.low + x = b.high - 1 - y, with x and y sums of positive strides.
+  // An address is counted upwards in a and downwards in b.
   Solver solver;
   for (const Operand* operand : {&a, &b}) {
     solver.add(1, operand->item_size() - 1);

@@ -27,7 +27,7 @@ Status check_same_dtype(const char* op, const char* list,
   return {};
 }
 
-// The dim counted from the front, or -1 if it is out of range.
+// Returns the dim counted from the front, or -1 if it is out of range.
 std::int64_t wrap(std::int64_t dim, int rank) {
   if (dim < -rank || dim >= rank) return -1;
   return dim < 0 ? dim + rank : dim;

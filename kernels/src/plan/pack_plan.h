@@ -39,13 +39,13 @@ struct PackPlan {
   std::int64_t column_stride() const { return packed.strides[lead + 1]; }
 };
 
-// Checks all that can be wrong with a call, see chunk_cat.h.
+// Checks all arguments of a call (chunk_cat.h).
 Status plan_chunk_cat(const ChunkCatArgs& args, PackPlan* plan);
 
-// The same for a split with shard_dims.
+// Checks a split with shard_dims.
 Status plan_sharded_split(const SplitWithSizesCopyArgs& args, PackPlan* plan);
 
-// A split without: one box for each output.
+// Checks a split without shard_dims and appends one box for each output.
 Status plan_split(const SplitWithSizesCopyArgs& args, BoxList* boxes);
 
 // Appends the boxes of one item: the full chunks and the partial chunk. When

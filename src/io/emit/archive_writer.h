@@ -10,8 +10,8 @@
 
 namespace shardprop::emit {
 
-// A zip of stored records in one folder, as torch writes it. Error:
-// kOutOfMemory.
+// Returns a zip of uncompressed records in one folder, as torch writes it.
+// Error: kOutOfMemory.
 Result<std::string> zip_archive(
     const std::vector<std::pair<std::string, std::string>>& records,
     std::string_view folder);

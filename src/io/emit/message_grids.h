@@ -27,13 +27,13 @@ struct MessageGrid {
   // By tensor dim: the parts of the messages along it, equally large; a single
   // part if all messages have the same part.
   std::vector<std::vector<Intervals>> parts;
-  // The dims along which they differ, slowest first.
+  // The dims along which the messages differ, slowest first.
   std::vector<std::size_t> order;
 
   std::int64_t numel() const;
 };
 
-// The messages, in their order. Precondition: none is empty.
+// Groups the messages, in their order. Precondition: no message is empty.
 std::vector<MessageGrid> message_grids(const std::vector<Message>& messages);
 
 // Packs the messages of x, each in row-major order, one after another: f32[n].

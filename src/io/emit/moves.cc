@@ -146,7 +146,8 @@ TorchId Moves::all_gather(const CollectiveStep& step, TorchId x) {
 
 namespace {
 
-// [n1, .., nk, L0, L1, ..] -> the parts of each dim in their places.
+// [n1, .., nk, L0, L1, ..] -> the tensor with the parts of each dim at their
+// positions.
 TorchId join_chunks(TorchGraph& graph, TorchId x, const GroupCuts& cuts) {
   if (!cuts.is_rows()) {
     Dims split(cuts.ranks.begin(), cuts.ranks.end());
@@ -234,7 +235,7 @@ Result<TorchId> Moves::reduce_scatter(const RedistributeStep& step, TorchId x) {
   return scaled(graph_, x, by.scale);
 }
 
-// In messages of one size: one split, one join.
+// Sends messages of equal size: one split, one collective, one cat.
 Result<TorchId> Moves::exchange(const RedistributeStep& step, TorchId x) {
   if (step.kind != CollectiveKind::kAllToAll) return exchange_pieces(step, x);
   const auto cuts =

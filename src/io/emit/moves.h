@@ -16,7 +16,7 @@
 
 namespace shardprop::emit {
 
-// The group over these mesh dims: shardprop_dp_tp.
+// Returns the name of the group over these mesh dims: shardprop_dp_tp.
 std::string group_name(const DeviceMesh& mesh, const DimIndices& mesh_dims);
 
 class Moves {
@@ -32,7 +32,7 @@ class Moves {
   // kPlanStep.
   Result<TorchId> run(const RedistributeStep& step, const TensorMeta& whole,
                       TorchId x);
-  // Every rank of the group has a tensor of x's shape.
+  // Every rank of the group has a tensor of the same shape as x.
   TorchId all_reduce(const CollectiveStep& step, TorchId x, ReduceOp op,
                      double scale);
   // Returns the tensors of the ranks, concatenated along dim 0.

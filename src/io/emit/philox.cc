@@ -83,7 +83,7 @@ class Philox {
       if (b.number == 0) return a;
       return {0, op("aten.bitwise_xor.Scalar", a.tensor, b.number)};
     }
-    // A key is a tensor of no dims.
+    // A key is a tensor without dims.
     const bool a_is_larger =
         graph_.shape(a.tensor).size() >= graph_.shape(b.tensor).size();
     const Dims& shape = graph_.shape(a_is_larger ? a.tensor : b.tensor);

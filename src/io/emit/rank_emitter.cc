@@ -151,7 +151,7 @@ TorchArgument RankEmitter::argument(const ProgramArgument& argument,
       argument);
 }
 
-// An operand as kernels of that order are to find it.
+// Returns an operand in the memory layout that kernels with this order need.
 TorchId RankEmitter::laid_out(ProgramValueId id, OperandOrder order) {
   const TorchId x = id.valid() ? values_[id.index()] : TorchId();
   if (!x.valid() || order == OperandOrder::kAny) return x;
@@ -165,7 +165,8 @@ TorchId RankEmitter::laid_out(ProgramValueId id, OperandOrder order) {
   return is_dense(value.meta) ? in_order_of(graph_, x, value.meta) : x;
 }
 
-// As worked out; without shape inference, of the sizes that the layout says.
+// Returns the inferred meta. Without shape inference, the sizes follow from the
+// layout.
 Result<TensorMeta> RankEmitter::meta_of(
     ProgramValueId id, const std::optional<TensorMeta>& inferred,
     const std::string& op) const {

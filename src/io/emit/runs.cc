@@ -94,7 +94,7 @@ std::vector<Strip> folded(const std::vector<Strip>& strips,
   return out;
 }
 
-// Writes strips out as operators on one dim.
+// Emits strips as operators on one dim.
 class Rearrangement {
  public:
   Rearrangement(TorchGraph& graph, int dim) : graph_(graph), dim_(dim) {}

@@ -160,7 +160,7 @@ TorchId windows(TorchGraph& graph, TorchId x, int dim, std::int64_t count,
   if (step == size) return reshape(graph, x, std::move(shape));
   Dims strides = meta.strides();
   if (step == 0) {
-    // Repeated: a dim of one that is seen `count` times.
+    // A window that repeats: a dim of size 1, expanded to `count`.
     Dims one = shape;
     one[d] = 1;
     strides.insert(strides.begin() + dim, 0);

@@ -1,5 +1,5 @@
-// A program of PyTorch operators on the tensors of one rank, as it is written
-// into an exported program: every value with its own sizes.
+// `TorchGraph` is a program of PyTorch operators on the tensors of one rank,
+// from which an exported program is written. Every value has its local sizes.
 #pragma once
 
 #include <shardprop/base/strong_id.h>
@@ -27,7 +27,7 @@ struct TorchValue {
   TensorMeta meta;
 };
 
-// Tensors by id; an invalid one is None.
+// Tensors are given by id; an invalid id is None.
 using TorchArgument = std::variant<Argument, TorchId, std::vector<TorchId>>;
 using TorchArguments = std::vector<std::pair<std::string, TorchArgument>>;
 

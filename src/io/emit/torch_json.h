@@ -1,4 +1,4 @@
-// Tensors, names and arguments as torch.export's JSON has them.
+// Writes tensors, names and arguments as the JSON of torch.export.
 //
 //   argument(3, dim: int)      {"as_int":3}
 //   tensor(mm_1)               {"as_tensor":{"name":"mm_1"}}
@@ -17,7 +17,7 @@
 
 namespace shardprop::emit {
 
-// torch.export's number of a dtype.
+// Returns torch.export's number of a dtype.
 std::int64_t scalar_type(DType dtype);
 
 // Writes a tensor's sizes, dtype and strides. If one stored element represents
@@ -27,7 +27,7 @@ void write_meta(JsonText& json, const TensorMeta& meta, bool requires_grad,
 
 class TorchJson {
  public:
-  // Both must outlive it.
+  // `graph` and `json` must outlive the writer.
   TorchJson(JsonText& json, const TorchGraph& graph)
       : json_(json), graph_(graph) {}
 

@@ -43,7 +43,7 @@ constexpr bool is_castable(DType dtype) {
   return index >= 0 && index < kCastableCount;
 }
 
-// Bytes of one element; 0 for a value that names no type.
+// Returns the bytes of one element; 0 for a value that is not a dtype.
 constexpr std::int64_t size_of(DType dtype) {
   constexpr std::int64_t kSizes[kDTypeCount] = {4, 2, 2, 1, 1, 8, 8,
                                                 4, 2, 1, 1, 1, 8, 16};

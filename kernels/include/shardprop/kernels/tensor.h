@@ -7,7 +7,7 @@
 
 namespace shardprop::kernels {
 
-// Most dims a tensor may have.
+// The maximum number of dims of a tensor.
 inline constexpr int kMaxDims = 16;
 
 // `TensorView` reads memory as a tensor and owns nothing. Strides count
@@ -28,7 +28,7 @@ struct TensorView {
   // NOLINTEND(readability-redundant-member-init)
 };
 
-// The same for memory that is written. No two elements may share an address.
+// A view of memory that is written. No two elements may share an address.
 struct MutableTensorView {
   void* data = nullptr;
   DType dtype = DType::kFloat32;
