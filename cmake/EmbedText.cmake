@@ -1,7 +1,7 @@
 # Turns a text file into a C++ source that holds it:
 #   cmake -DINPUT=<file> -DOUTPUT=<file.cc> -DSYMBOL=<name> -P EmbedText.cmake
 # The symbol is a `const std::string_view` of namespace shardprop. The text is
-# cut into literals of a length that every compiler takes.
+# split into literals of a length that every compiler accepts.
 file(READ "${INPUT}" text)
 string(LENGTH "${text}" length)
 set(chunk 12000)

@@ -1,7 +1,7 @@
-# Install: for every package component its libraries, headers, export set and
-# pkg-config file. Included last, when all modules are known; everything is
-# read off the targets, so a new module or dependency needs no line here, only
-# a new third-party library needs its row in shardprop_third_party().
+# Installs libraries, headers, export set and pkg-config file of every package
+# component. The file is included last, when all modules are known. It reads
+# everything from the targets, so a new module needs no line here. Only a new
+# third-party library needs a row in shardprop_third_party().
 #
 #   find_package(shardprop)                   the planning component
 #   find_package(shardprop COMPONENTS io)     io and what it builds on
@@ -14,8 +14,9 @@ set(shardprop_pc_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 set(shardprop_stage ${PROJECT_BINARY_DIR}/package)
 set(shardprop_components planning io runtime verify mpi nccl c)
 
-# How a consumer finds a third-party target: the line of the CMake package, and
-# what the pkg-config file says (a package it requires, or plain flags).
+# Records how a consumer finds a third-party target: the line of the CMake
+# package, and the entry of the pkg-config file (a required package, or plain
+# flags).
 function(shardprop_third_party target cmake_line pc_requires pc_libs)
   set(requires "")
   set(libs "")
@@ -34,7 +35,8 @@ function(shardprop_third_party target cmake_line pc_requires pc_libs)
     set(line "find_dependency(Threads)")
     set(libs -pthread)
   elseif(target MATCHES "^PkgConfig::(.+)$")
-    # libzip: its CMake files are broken in Debian 12, its pkg-config is not.
+    # The CMake files of libzip are broken in Debian 12; its pkg-config file
+    # works.
     set(package ${CMAKE_MATCH_1})
     set(line "find_dependency(PkgConfig)\npkg_check_modules(${package} \
 REQUIRED IMPORTED_TARGET GLOBAL ${package})")
@@ -62,8 +64,9 @@ REQUIRED IMPORTED_TARGET GLOBAL ${package})")
   set(${pc_libs} ${libs} PARENT_SCOPE)
 endfunction()
 
-# What `targets` link to: other modules of ours, and third-party targets that a
-# consumer has to find. What only builds need (see shardprop_module) is left out.
+# Lists the link dependencies of `targets`: our other modules, and third-party
+# targets that a consumer has to find. Build-only dependencies (see
+# shardprop_module) are left out.
 function(shardprop_links targets ours third_party)
   set(modules "")
   set(others "")
@@ -118,7 +121,7 @@ foreach(component IN LISTS shardprop_components)
     endforeach()
   endforeach()
 
-  # What the component stands on.
+  # These are the dependencies of the component.
   shardprop_links("${targets}" ours third_party)
   set(base_components "")
   set(pc_requires "")

@@ -1,4 +1,5 @@
-# What the library shows is what its header declares, no more and no less.
+# Checks that the library exports exactly the functions that its header
+# declares.
 execute_process(COMMAND ${NM} -D --defined-only ${LIBRARY}
   OUTPUT_VARIABLE listed COMMAND_ERROR_IS_FATAL ANY)
 string(REGEX MATCHALL "[^\n]+\n" lines "${listed}")

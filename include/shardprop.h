@@ -1,28 +1,29 @@
 /* shardprop.h: the C API. Compiles as C11 and as C++; link with -lshardprop.
  *
- * Rules that hold for all of it, stated once:
+ * These rules hold for all functions.
  *
- * Errors. What can fail returns a shardprop_error*: NULL when it went well,
- * else an error that the caller frees. Outputs are NULL or 0 after a failure.
- * Nothing throws, prints or exits, out of memory included.
+ * Errors. A function that can fail returns a shardprop_error*: NULL on success,
+ * else an error that the caller frees. After a failure outputs are NULL or 0.
+ * No function throws, prints or exits, even if memory runs out.
  *
- * Ownership. What comes out through a pointer to a handle is the caller's, to
- * be freed by the free function of its type, in any order: handles keep alive
- * what they need of each other. Handles that go in stay the caller's. Text that
- * is returned as `const char*` belongs to the handle that it was asked of and
- * lasts until that handle is freed; text that comes out through a `char**` is
- * the caller's, freed by shardprop_text_free(). Freeing NULL does nothing.
+ * Ownership. A handle that is returned through a pointer belongs to the caller,
+ * who frees it with the free function of its type. Handles may be freed in any
+ * order, since a handle keeps the data that it needs alive. Handles that are
+ * passed in stay the caller's. A returned `const char*` belongs to the handle
+ * passed to the function, and is valid until that handle is freed. Text that is
+ * returned through a `char**` belongs to the caller, who frees it with
+ * shardprop_text_free(). Freeing NULL has no effect.
  *
  * Handles. A handle that is NULL, freed, or of another type is an error
- * (SP0001) wherever one can be returned, and makes what returns a number or a
- * text return 0, -1 or "". Freeing one twice does nothing.
+ * (SP0001) if the function can return one. Other functions then return 0, -1 or
+ * "". Freeing a handle twice has no effect.
  *
- * Threads. Any number may use a handle, except that a shardprop_call and a
- * shardprop_options are for one thread at a time. None
- * may free what another is using.
+ * Threads. Several threads may use a handle at once, except a shardprop_call
+ * and a shardprop_options, which are for one thread at a time. A thread must
+ * not free a handle that another thread uses.
  *
- * Texts are UTF-8. Layouts are written as everywhere in shardprop:
- * "bf16[8,2048] S(0),R". Times are nanoseconds.
+ * Texts are UTF-8. Specs are written as "bf16[8,2048] S(0),R". Times are
+ * nanoseconds, unless a name states another unit.
  *
  *   shardprop_mesh* mesh = NULL;
  *   shardprop_error* error = shardprop_mesh_parse("dp=2,tp=4", &mesh);
@@ -48,11 +49,11 @@ extern "C" {
 
 /* --- version --- */
 
-/* Of this header: 10000 major + 100 minor + patch. Within one major version,
- * and one minor version before 1.0, a program runs with any library that is not
- * older than its header. */
+/* The version of this header: 10000 major + 100 minor + patch. A program runs
+ * with any library that is not older than its header, within one major version
+ * (before 1.0: within one minor version). */
 #define SHARDPROP_VERSION 100
-/* Of the library that is running. */
+/* Returns the version of the library that is running. */
 SHARDPROP_API int32_t shardprop_version(void);
 
 typedef struct shardprop_error shardprop_error;
@@ -72,14 +73,14 @@ typedef struct shardprop_plan shardprop_plan;
 
 /* --- errors and texts --- */
 
-/* 102 of SP0102; 0 of NULL. */
+/* Returns the number of the code: 102 for SP0102, 0 for NULL. */
 SHARDPROP_API int32_t shardprop_error_code(const shardprop_error* error);
 SHARDPROP_API const char* shardprop_error_message(const shardprop_error* error);
-/* A file, a JSON path, a flag or an operator; may be empty. */
+/* Returns a file, a JSON path, a flag or an operator; may be empty. */
 SHARDPROP_API const char* shardprop_error_place(const shardprop_error* error);
-/* What to do about it; may be empty. */
+/* Returns advice on how to fix the error; may be empty. */
 SHARDPROP_API const char* shardprop_error_help(const shardprop_error* error);
-/* All of it with notes, as the command line shows it. */
+/* Returns the whole error with notes, as the command line prints it. */
 SHARDPROP_API const char* shardprop_error_text(const shardprop_error* error);
 SHARDPROP_API void shardprop_error_free(shardprop_error* error);
 
@@ -87,10 +88,11 @@ SHARDPROP_API void shardprop_text_free(char* text);
 
 /* --- meshes, topologies, specs --- */
 
-/* "dp=2,tp=4", or "2,4". */
+/* Parses "dp=2,tp=4", or "2,4". */
 SHARDPROP_API shardprop_error* shardprop_mesh_parse(const char* text,
                                                     shardprop_mesh** mesh);
-/* Any ranks, row-major; names may be NULL (d0, d1, ...). */
+/* Makes a mesh of any ranks in row-major order. `names` may be NULL (d0, d1,
+ * ...). */
 SHARDPROP_API shardprop_error* shardprop_mesh_create(
     const char* const* names, const int64_t* sizes, int32_t ndim,
     const int64_t* ranks, int64_t rank_count, shardprop_mesh** mesh);
@@ -102,14 +104,15 @@ SHARDPROP_API const char* shardprop_mesh_dim_name(const shardprop_mesh* mesh,
                                                   int32_t dim);
 SHARDPROP_API void shardprop_mesh_free(shardprop_mesh* mesh);
 
-/* A preset ("dgx-h100"), a topology file (.toml), or NULL for the default. */
+/* Finds a preset ("dgx-h100"), a topology file (.toml), or the default if the
+ * argument is NULL. */
 SHARDPROP_API shardprop_error* shardprop_topology_find(
     const char* name_or_file, shardprop_topology** topology);
 SHARDPROP_API const char* shardprop_topology_name(
     const shardprop_topology* topology);
 SHARDPROP_API void shardprop_topology_free(shardprop_topology* topology);
 
-/* "bf16[8,2048] S(0),R" on a mesh. */
+/* Parses "bf16[8,2048] S(0),R" on a mesh. */
 SHARDPROP_API shardprop_error* shardprop_spec_parse(const char* text,
                                                     const shardprop_mesh* mesh,
                                                     shardprop_spec** spec);
@@ -119,10 +122,11 @@ SHARDPROP_API const char* shardprop_spec_dtype(const shardprop_spec* spec);
 SHARDPROP_API int32_t shardprop_spec_ndim(const shardprop_spec* spec);
 SHARDPROP_API int64_t shardprop_spec_size(const shardprop_spec* spec,
                                           int32_t dim);
-/* The local shape of a rank, shardprop_spec_ndim() sizes. */
+/* Writes the local shape of a rank, which has shardprop_spec_ndim() sizes. */
 SHARDPROP_API shardprop_error* shardprop_spec_local_shape(
     const shardprop_spec* spec, int64_t rank, int64_t* sizes);
-/* 1 where both lay the same tensor out alike on the same mesh. */
+/* Returns 1 if both are the same tensor with the same layout on the same mesh.
+ */
 SHARDPROP_API int32_t shardprop_spec_equal(const shardprop_spec* a,
                                            const shardprop_spec* b);
 SHARDPROP_API void shardprop_spec_free(shardprop_spec* spec);
@@ -131,29 +135,31 @@ SHARDPROP_API void shardprop_spec_free(shardprop_spec* spec);
 
 SHARDPROP_API shardprop_error* shardprop_library_standard(
     shardprop_library** library);
-/* A library with one operator more, or another row for one that it has.
+/* Returns a library with one more operator, or with another definition for an
+ * operator that it has.
  *
- * declaration: as torch.library has it, "mylib::swiglu(Tensor x, Tensor gate)
- * -> Tensor"; NULL where the operator is declared. name: of the row, "aten.mm";
- * NULL: that of the declaration. form: "einsum mk,kn->mn", "pointwise",
- * "reduction sum" or "along dim", then any of `.promoted`, `.floating`,
- * `.boolean`, `.additive`, `.multilinear`, `.nondecreasing`, `.nonincreasing`,
- * `.passes`, `.random`, `.free`. */
+ * declaration  as in torch.library, "mylib::swiglu(Tensor x, Tensor gate) ->
+ *              Tensor"; NULL if the operator is declared already
+ * name         of the definition, "aten.mm"; NULL: that of the declaration
+ * form         "einsum mk,kn->mn", "pointwise", "reduction sum" or "along dim",
+ *              followed by any of `.promoted`, `.floating`, `.boolean`,
+ *              `.additive`, `.multilinear`, `.nondecreasing`,
+ *              `.nonincreasing`, `.passes`, `.random`, `.free` */
 SHARDPROP_API shardprop_error* shardprop_library_add(
     const shardprop_library* library, const char* declaration, const char* name,
     const char* form, shardprop_library** with);
 SHARDPROP_API void shardprop_library_free(shardprop_library* library);
 
-/* A call of an operator, to be given its arguments: in declared order if `name`
- * is NULL. Arguments that are not given have their defaults. A function that
- * fails leaves the call as it was. */
+/* Creates a call of an operator without arguments. Add arguments by name, or in
+ * declared order if `name` is NULL. Arguments that are not set have their
+ * defaults. A function that fails does not change the call. */
 SHARDPROP_API shardprop_error* shardprop_call_create(
     const shardprop_library* library, const char* op, shardprop_call** call);
-/* Forgets the arguments. */
+/* Removes all arguments of the call. */
 SHARDPROP_API shardprop_error* shardprop_call_clear(shardprop_call* call);
 SHARDPROP_API shardprop_error* shardprop_call_tensor(
     shardprop_call* call, const char* name, const shardprop_spec* spec);
-/* NULL among the specs: an absent tensor. */
+/* Adds a list of tensors; NULL in `specs` is an absent tensor. */
 SHARDPROP_API shardprop_error* shardprop_call_tensors(
     shardprop_call* call, const char* name, const shardprop_spec* const* specs,
     int64_t count);
@@ -171,7 +177,7 @@ SHARDPROP_API shardprop_error* shardprop_call_float(shardprop_call* call,
 SHARDPROP_API shardprop_error* shardprop_call_string(shardprop_call* call,
                                                      const char* name,
                                                      const char* value);
-/* "bf16". */
+/* Adds a dtype argument, such as "bf16". */
 SHARDPROP_API shardprop_error* shardprop_call_dtype(shardprop_call* call,
                                                     const char* name,
                                                     const char* dtype);
@@ -187,7 +193,8 @@ SHARDPROP_API void shardprop_call_free(shardprop_call* call);
 
 /* --- propagation --- */
 
-/* What becomes of a call whose inputs must be moved. */
+/* These values say whether inputs of a call may be redistributed. If moves are
+ * forbidden and an input must move, the call fails. */
 enum { SHARDPROP_MOVES_ALLOWED = 0, SHARDPROP_MOVES_FORBIDDEN = 2 };
 
 SHARDPROP_API shardprop_error* shardprop_propagator_create(
@@ -197,21 +204,23 @@ SHARDPROP_API shardprop_error* shardprop_propagator_create(
 SHARDPROP_API shardprop_error* shardprop_propagate(
     const shardprop_propagator* propagator, shardprop_call* call,
     shardprop_sharding** sharding);
-/* Every strategy with its cost and why it was not taken, a line each. */
+/* Returns every strategy with its cost and the reason why it was not chosen,
+ * one per line. */
 SHARDPROP_API shardprop_error* shardprop_candidates(
     const shardprop_propagator* propagator, shardprop_call* call, char** text);
 SHARDPROP_API void shardprop_propagator_free(shardprop_propagator* propagator);
 
-/* Remembers answers, within bounds; 0: the default. */
+/* Makes a cache of answers with a maximum of entries and bytes; 0 means the
+ * default. */
 SHARDPROP_API shardprop_error* shardprop_cache_create(
     const shardprop_propagator* propagator, int64_t most_entries,
     int64_t most_bytes, shardprop_cache** cache);
-/* Other operators from here on: a new generation, which starts empty. */
+/* Replaces the operators and starts an empty generation of the cache. */
 SHARDPROP_API shardprop_error* shardprop_cache_set_library(
     shardprop_cache* cache, const shardprop_library* library);
 typedef struct shardprop_cache_statistics {
   uint64_t hits;
-  uint64_t shared_hits; /* of a call of other sizes */
+  uint64_t shared_hits; /* for a call with other sizes */
   uint64_t misses;
   uint64_t waits; /* for another thread's miss */
   uint64_t evictions;
@@ -226,7 +235,8 @@ SHARDPROP_API shardprop_error* shardprop_cache_propagate(
     shardprop_sharding** sharding);
 SHARDPROP_API void shardprop_cache_free(shardprop_cache* cache);
 
-/* How an operator runs: what its inputs must be, what comes out. */
+/* A shardprop_sharding describes how an operator runs: the required specs of
+ * its inputs and the specs of its outputs. */
 SHARDPROP_API int64_t
 shardprop_sharding_input_count(const shardprop_sharding* sharding);
 SHARDPROP_API int64_t
@@ -235,22 +245,24 @@ SHARDPROP_API shardprop_error* shardprop_sharding_input(
     const shardprop_sharding* sharding, int64_t i, shardprop_spec** spec);
 SHARDPROP_API shardprop_error* shardprop_sharding_output(
     const shardprop_sharding* sharding, int64_t i, shardprop_spec** spec);
-/* The inputs that must be redistributed first. */
+/* Returns the number of inputs that must be redistributed first. */
 SHARDPROP_API int64_t
 shardprop_sharding_move_count(const shardprop_sharding* sharding);
 SHARDPROP_API shardprop_error* shardprop_sharding_move(
     const shardprop_sharding* sharding, int64_t i, int64_t* input,
     shardprop_redistribution** redistribution);
-/* Arguments that are other ones on the ranks: the sizes of a view, say. */
+/* Returns the number of arguments that differ between ranks, such as the sizes
+ * of a view. */
 SHARDPROP_API int64_t
 shardprop_sharding_rank_argument_count(const shardprop_sharding* sharding);
 SHARDPROP_API const char* shardprop_sharding_rank_argument_name(
     const shardprop_sharding* sharding, int64_t i);
-/* Writes up to `capacity` values; `count` receives how many there are. */
+/* Writes up to `capacity` values; `count` receives their total number. */
 SHARDPROP_API shardprop_error* shardprop_sharding_rank_argument(
     const shardprop_sharding* sharding, int64_t i, int64_t rank,
     int64_t* values, int64_t capacity, int64_t* count);
-/* Of moves and of collectives inside the operator. */
+/* Returns the cost of moves and of collectives inside the operator, in
+ * nanoseconds. The inside cost is that of the collectives only. */
 SHARDPROP_API int64_t
 shardprop_sharding_cost(const shardprop_sharding* sharding);
 SHARDPROP_API int64_t
@@ -265,8 +277,8 @@ SHARDPROP_API shardprop_error* shardprop_redistribution_plan(
     shardprop_redistribution** redistribution);
 typedef struct shardprop_step {
   const char* kind;       /* "all_gather", "slice", ... */
-  uint32_t mesh_dims;     /* a bit each */
-  int64_t bytes_per_rank; /* the most any rank sends */
+  uint32_t mesh_dims;     /* one bit per mesh dim */
+  int64_t bytes_per_rank; /* maximum over ranks of the sent bytes */
   int64_t nanoseconds;
 } shardprop_step;
 SHARDPROP_API int64_t
@@ -280,7 +292,7 @@ SHARDPROP_API void shardprop_redistribution_free(
 
 /* --- planning a graph --- */
 
-/* An exported program: .pt2, its JSON, or its gzip. */
+/* Loads an exported program: .pt2, its JSON, or the gzip of the JSON. */
 SHARDPROP_API shardprop_error* shardprop_load(const char* file,
                                               const shardprop_library* library,
                                               shardprop_graph** graph);
@@ -290,8 +302,8 @@ SHARDPROP_API void shardprop_graph_free(shardprop_graph* graph);
 
 SHARDPROP_API shardprop_error* shardprop_options_create(
     shardprop_options** options);
-/* Names, values and defaults are those of the command line: "memory", "80GiB".
- * After an error the options are as before. */
+/* Sets an option. Names, values and defaults are those of the command line:
+ * "memory", "80GiB". An error does not change the options. */
 SHARDPROP_API shardprop_error* shardprop_options_set(shardprop_options* options,
                                                      const char* name,
                                                      const char* value);
@@ -303,33 +315,36 @@ typedef struct shardprop_progress {
   int64_t objective;   /* nanoseconds; -1: none yet */
   int64_t lower_bound; /* -1: none yet */
 } shardprop_progress;
-/* Called on the thread that plans, a few times a second at most. */
+/* Sets a function that the planning thread calls at most a few times a second.
+ */
 SHARDPROP_API shardprop_error* shardprop_options_set_progress(
     shardprop_options* options,
     void (*progress)(const shardprop_progress*, void* user), void* user);
-/* Once the stop is requested planning ends with the best plan so far. */
+/* Sets the stop; once it is requested, planning ends with the best plan so far.
+ * NULL removes it. */
 SHARDPROP_API shardprop_error* shardprop_options_set_stop(
     shardprop_options* options, const shardprop_stop* stop);
 SHARDPROP_API void shardprop_options_free(shardprop_options* options);
 
 SHARDPROP_API shardprop_error* shardprop_stop_create(shardprop_stop** stop);
-/* From any thread. */
+/* Requests the stop; any thread may call this. */
 SHARDPROP_API shardprop_error* shardprop_stop_request(
     const shardprop_stop* stop);
 SHARDPROP_API void shardprop_stop_free(shardprop_stop* stop);
 
-/* options: NULL for the defaults, which are those of `shardprop explain`. That there is no plan is not an error: its
- * status says so. */
+/* Makes a plan. If `options` is NULL, the defaults are those of `shardprop
+ * explain`. An infeasible problem is not an error: the status of the plan
+ * reports it. */
 SHARDPROP_API shardprop_error* shardprop_plan_make(
     const shardprop_graph* graph, const shardprop_mesh* mesh,
     const shardprop_topology* topology, const shardprop_library* library,
     const shardprop_options* options, shardprop_plan** plan);
-/* "optimal", "feasible", "infeasible" or "unknown". */
+/* Returns "optimal", "feasible", "infeasible" or "unknown". */
 SHARDPROP_API const char* shardprop_plan_status(const shardprop_plan* plan);
-/* As `shardprop explain` prints it. */
+/* Returns the text that `shardprop explain` prints. */
 SHARDPROP_API shardprop_error* shardprop_plan_explain(
     const shardprop_plan* plan, char** text);
-/* shardprop.plan/2, and back. */
+/* These write and read a plan as JSON in the form shardprop.plan/2. */
 SHARDPROP_API shardprop_error* shardprop_plan_to_json(
     const shardprop_plan* plan, char** json);
 SHARDPROP_API shardprop_error* shardprop_plan_from_json(const char* json,

@@ -1,9 +1,9 @@
 #!/bin/sh
-# check_gpu.sh [BUILD]: all that needs a GPU, in one command: builds, tests, compares
-# with torch, measures, and tests under compute-sanitizer where there is one. What it
-# prints goes to BUILD/gpu.log too; the table to BUILD/kernels_cuda.md. Needs the CUDA
-# Toolkit, CMake and, for the comparison, a Python with torch: $SHARDPROP_PYTHON or
-# python3.
+# check_gpu.sh [BUILD]: runs all steps that need a GPU: builds, tests, compares with
+# torch, measures, and tests under compute-sanitizer if it is installed. The output is
+# also written to BUILD/gpu.log, and the table to BUILD/kernels_cuda.md. The script needs
+# the CUDA Toolkit and CMake. The comparison needs a Python with torch: $SHARDPROP_PYTHON
+# or python3.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 build=${1:-$here/build-gpu}

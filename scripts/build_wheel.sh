@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# The wheel that others install: built, with the shared libraries that it needs
-# from this system put into it and their licences beside ours, then tried in an
-# environment that has nothing else. It runs where glibc is no older than here.
+# Builds the wheel for other machines. It contains the shared libraries of this
+# system that it needs, with their licences. The script then tries the wheel in
+# an empty environment. The wheel needs a glibc that is not older than the one
+# here.
 #
 #   scripts/build_wheel.sh [PYTHON]
 #
-# PYTHON (python3) says for which release. The wheel comes to lie in build/dist.
+# PYTHON (python3) sets the release of Python. The wheel is written to
+# build/dist.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 

@@ -8,8 +8,8 @@
 #   scripts/check_full.sh [PARTS...]
 #
 # SHARDPROP_FUZZ_MINUTES is the time for each fuzz target (10).
-# SHARDPROP_PYTHONS lists Pythons with other releases of torch (separated by
-# spaces): the part `releases` runs on each what depends on the release.
+# SHARDPROP_PYTHONS lists Pythons with other releases of torch, separated by
+# spaces. The part `releases` runs the tests that depend on the release on each.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 
@@ -17,8 +17,8 @@ logs=build/full
 mkdir -p "$logs"
 jobs=$(jobs_that_fit)
 
-# Tests in which several threads of ours run. Under MPI ranks are processes, and
-# what the sanitizer reports there is Open MPI's own locks.
+# These tests run several of our threads. Under MPI, ranks are processes, and
+# the sanitizer reports Open MPI's own locks there.
 threaded='^(base|kernels|collective|execute|nccl|propagate|solver|plan|redistribute)'
 threaded+='|^(verify|c_api_c|c_api_cc|cli_run_nccl|interruption)$'
 threaded+='|^tools_(same_answer|emit|odd_calls|reproducers)$'
@@ -46,8 +46,8 @@ run_tidy() { scripts/tidy.sh; }
 run_torch() { SHARDPROP_FULL=1 SHARDPROP_TORCH=required scripts/test_torch.sh; }
 run_fuzz() { scripts/fuzz.sh; }
 
-# What depends on the release of torch: exporting, `parallelize` and the propagator.
-# A release that the package does not support must be refused.
+# Exporting, `parallelize` and the propagator depend on the release of torch.
+# The package must refuse an unsupported release.
 release_tests=(
   tests/torch/test_{parallelize,train_models,module_copies,weights}.py
   tests/torch/test_{checkpoints,count,parallel_errors,torch_inputs}.py
@@ -73,7 +73,7 @@ sys.exit(torch.__version__[:5] in ("2.12.", "2.13.", "2.14."))'; then
   return "$failed"
 }
 
-# One part alone, in a shell whose first failure ends it.
+# Runs one part in its own shell, which ends at the first failure.
 if [[ ${1:-} == --part ]]; then
   "run_$2"
   exit

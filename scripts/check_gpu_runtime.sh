@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# check_gpu_runtime.sh [BUILD]: all checks of the collectives and the executor that
-# need a GPU, in one command. Needs the CUDA Toolkit, NCCL 2.19 or later, an MPI and
-# one GPU, which the ranks share. What it prints goes to BUILD/gpu_runtime.log too.
-# kernels/check_gpu.sh checks the kernels.
+# check_gpu_runtime.sh [BUILD] runs all checks of the collectives and the
+# executor that need a GPU. It needs the CUDA Toolkit, NCCL 2.19 or later, an
+# MPI and one GPU, which the ranks share. The output is also written to
+# BUILD/gpu_runtime.log. kernels/check_gpu.sh checks the kernels.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 build=${1:-$here/build/gpu}
@@ -19,13 +19,13 @@ main() {
     -D SHARDPROP_MPI=ON -D SHARDPROP_PYTHON=OFF
   cmake --build "$build" -j "$(nproc)" \
     --target test_nccl test_execute_mpi mpi_kill shardprop_kernels_cuda_tests
-  # Open MPI refuses root, and more processes than cores, unless told.
+  # By default Open MPI refuses root, and more processes than cores.
   export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
   export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
   # Streams, blocks and devices (gpu_test.cc); adjoints and redistributions of
   # threads that share the GPU.
   run "$build/tests/nccl/test_nccl"
-  # Launches that find an error of an earlier call.
+  # These launches find an error of an earlier call.
   run "$(find "$build" -name shardprop_kernels_cuda_tests -type f | head -1)"
   # NCCL between processes: redistributions, order on the stream, memory dropped
   # while a peer is late, NaN.

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# A machine with nothing installed: a Debian 12 chroot with a fresh clone of
-# HEAD, in which both commands of the README must end well.
+# Runs both commands of the README in a Debian 12 chroot with a fresh clone of
+# HEAD and no packages. Both must succeed.
 #
 #   sudo scripts/chroot_check.sh [FOLDER]
 #
-# Needs root and debootstrap. Packages come from where this machine's apt gets
-# them. The folder (a new one of TMPDIR) is kept when something fails.
+# The script needs root and debootstrap. Packages come from the sources of this
+# machine's apt. The folder (a new one in TMPDIR) is kept if a command fails.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 
@@ -28,7 +28,7 @@ if [[ ! -x $root/usr/bin/apt-get ]]; then
   debootstrap --variant=minbase bookworm "$root" "$mirror" > "$root.log" 2>&1 ||
     { tail -20 "$root.log"; exit 1; }
 fi
-# What this machine needs to reach its mirror, the new one needs too.
+# The chroot needs the same settings as this machine to reach the mirror.
 cp /etc/resolv.conf "$root/etc/resolv.conf"
 for file in /etc/apt/apt.conf.d/*proxy*; do
   if [[ -f $file ]]; then cp "$file" "$root/etc/apt/apt.conf.d/"; fi

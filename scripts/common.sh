@@ -1,11 +1,12 @@
-# Sourced by the other scripts: where things are and how they are said.
+# The other scripts source this file for common paths and functions.
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build=${SHARDPROP_BUILD:-build/release}
 
 say() { printf '\n== %s\n' "$*"; }
 
-# $SHARDPROP_JOBS, or as many as there are cores and memory has room for.
+# Prints $SHARDPROP_JOBS, or the number of jobs for which there are cores and
+# memory.
 jobs_that_fit() {
   if [[ -n ${SHARDPROP_JOBS:-} ]]; then
     echo "$SHARDPROP_JOBS"
@@ -18,15 +19,15 @@ jobs_that_fit() {
   echo $((memory < cores ? memory : cores))
 }
 
-# launcher_flags DIR: ccache, if there is one when DIR is configured first.
-# Another command to compile with would build anew what DIR holds already.
+# launcher_flags DIR prints the flags for ccache, if it is installed when DIR is
+# first configured. Another compile command later would rebuild all of DIR.
 launcher_flags() {
   if [[ ! -f $1/CMakeCache.txt ]] && command -v ccache > /dev/null; then
     echo "-DCMAKE_CXX_COMPILER_LAUNCHER:STRING=ccache"
   fi
 }
 
-# configure DIR FLAGS...: with Ninja.
+# configure DIR FLAGS... configures DIR with Ninja.
 configure() {
   local dir=$1
   shift
@@ -36,7 +37,7 @@ configure() {
     { cat "$dir.configure.log" >&2; return 1; }
 }
 
-# configure_preset NAME: a preset of CMakePresets.json, into build/NAME.
+# configure_preset NAME configures a preset of CMakePresets.json in build/NAME.
 configure_preset() {
   # shellcheck disable=SC2046: one flag or none
   cmake --preset "$1" $(launcher_flags "build/$1") > /dev/null

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Prices of whole programs on one rank beside a count by hand.
+"""Compares the prices of full programs on one rank with a count by hand.
 
     scripts/count_prices.py build/release/tools/shardprop > bench/results/prices.md
 
-The count knows the shapes of what each operator takes and makes, the rates of
-the device and nothing else: two operations a product and sum, causal attention
-at half, its backward pass at five products for two, convolutions of f32 in TF32,
-other operators by the bytes that they read and write. Products and convolutions are
-counted once more as tiles in rounds over the multiprocessors.
+The count uses only the shapes of operands and results, and the rates of the device. A
+multiply-add is two operations. Causal attention counts half, and its backward pass five
+matmuls for two. Convolutions of f32 run in TF32. Other operators count the bytes that
+they read and write. Matmuls and convolutions are counted once more as tiles in rounds
+over the multiprocessors.
 """
 
 import json
@@ -24,12 +24,13 @@ ATTENTION_SHARE = 0.35
 MEMORY = 3350e9
 LAUNCH = 7e-6
 MULTIPROCESSORS = 132
-# Sides of a tile, and how large one may be. A number that is loaded goes into so many
-# products in a tile of 128 by 128, which feeds the multipliers of 16 bits.
+# Possible sides of a tile, and its largest and smallest size. FED is the number of
+# products for each loaded number in a tile of 128 by 128, which feeds the 16-bit
+# multipliers.
 SIDES = (16, 32, 64, 128, 256)
 LARGEST, SMALLEST = 256 * 128, 128 * 16
 FED = 128 * 128 / (128 + 128)
-# Graphs whose attention is causal: which calls mask is not in the plan.
+# Graphs with causal attention, since the plan does not record the mask.
 CAUSAL = ("llama", "gpt2")
 
 
@@ -49,7 +50,8 @@ def kind_of(op):
 
 
 def products_of(node, inputs):
-    """(batch, rows, columns, depth) of each product; none of what is bound by memory."""
+    """Returns (batch, rows, columns, depth) of each matmul; none for memory-bound
+    kernels."""
     name = node["op"].split(".")[1]
     if name in ("mm", "bmm", "addmm", "baddbmm"):
         left, right = (tensor["shape"] for tensor in inputs[-2:])
@@ -63,8 +65,8 @@ def products_of(node, inputs):
     places = math.prod(out) // out[1]
     if not backward:
         return [(1, places, out[1], weight[1] * window)]
-    # Of the image, whose places each have as many products as the window has over
-    # the stride, and of the weight.
+    # The backward pass has one matmul for the image and one for the weight. Each place
+    # of the image has as many products as the window has over the stride.
     products = []
     if node["outputs"][0]["shape"] == image:
         pixels = math.prod(image) // image[1]
@@ -83,10 +85,10 @@ def attention_flops(node, inputs, causal):
 
 
 def in_tiles(product, item, rate):
-    """Seconds of a product at the peak in its best tiles, and bytes of parts of sums:
-    as many rounds as the multiprocessors need, slower where a tile's numbers go into
-    too few products; long sums may be split, and their parts are then written and
-    read."""
+    """Returns the seconds of a matmul at the peak in its best tiles, and the bytes of
+    partial sums. The time is the number of rounds over the multiprocessors. It is
+    longer if a tile has too few products for each loaded number. Long sums may be
+    split; their parts are then written and read."""
     batch, rows, columns, depth = product
 
     def together(spent):
@@ -111,7 +113,7 @@ def in_tiles(product, item, rate):
 
 
 def counted(node, inputs, causal):
-    """Seconds, without what tiles and rounds lose, and with it."""
+    """Returns the seconds without the losses of tiles and rounds, and with them."""
     tensors = inputs + node["outputs"]
     traffic = sum(bytes_of(t) for t in tensors) / (SHARE * MEMORY)
     kind = kind_of(node["op"])
@@ -134,7 +136,8 @@ def counted(node, inputs, causal):
 
 
 def table(shardprop, graph):
-    """By kind of operator: how many, ms as priced, as counted, as counted in tiles."""
+    """Returns, by kind of operator: number, ms as priced, as counted, as counted in
+    tiles."""
     plan = json.loads(
         subprocess.run(
             [shardprop, "explain", f"examples/graphs/{graph}.json.gz", "--mesh", "x=1",

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Regenerates every graph under examples/graphs, the operator schemas and the
-# archives that the tests read.
-# Needs torch 2.13 and transformers in the Python of $SHARDPROP_PYTHON (python3
-# from PATH unless set). scripts/export_graphs.sh NAME... makes only those.
+# archives that the tests read. The script needs torch 2.13 and transformers in
+# $SHARDPROP_PYTHON (default: python3 from PATH). scripts/export_graphs.sh
+# NAME... writes only these graphs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Formats every C++ and CUDA file, or with --check says which are not.
+# Formats every C++ and CUDA file. With --check it lists the unformatted ones.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 

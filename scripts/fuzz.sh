@@ -3,8 +3,8 @@
 #
 #   scripts/fuzz.sh [TARGETS...]
 #
-# Corpora are kept in build/fuzz/corpus; a finding is left in build/fuzz as
-# crash-*, and goes under tests/fuzz/<target> as a test once it is fixed.
+# Corpora are in build/fuzz/corpus. A finding is a file build/fuzz/crash-*. Once
+# it is fixed, it becomes a test under tests/fuzz/<target>.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 

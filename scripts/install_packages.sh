@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Installs what Debian 12 lacks to build and test shardprop.
+# Installs the packages of Debian 12 that building and testing shardprop need.
 #
 #   scripts/install_packages.sh [--yes] [--full]
 #
-# Says what it will install and, on a terminal, asks first unless --yes.
-# --full adds what scripts/check_full.sh needs (clang 19 and its tools).
+# It prints the packages and, on a terminal, asks first unless --yes is given.
+# --full adds the packages for scripts/check_full.sh (clang 19 and its tools).
 set -euo pipefail
 
 packages=(

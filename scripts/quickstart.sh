@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# From a fresh clone to an explained plan: installs packages, builds the command
-# line, explains a tiny graph and then Llama 3 8B training on 64 GPUs.
+# Leads from a fresh clone to an explained plan. It installs packages, builds
+# the command line, and explains a tiny graph and Llama 3 8B training on 64
+# GPUs.
 #
 #   scripts/quickstart.sh [--yes]
 #
-# Says what it will install and, on a terminal, asks first unless --yes.
+# It prints the packages and, on a terminal, asks first unless --yes is given.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 

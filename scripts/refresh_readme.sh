@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Puts what the command line prints today into README.md, between the lines
-# <!-- begin NAME --> and <!-- end -->. With --check it changes nothing and says
-# whether README.md is up to date.
+# Writes the present output of the command line into README.md, between the
+# lines <!-- begin NAME --> and <!-- end -->. With --check it changes no file
+# and reports whether README.md is up to date.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 
@@ -9,8 +9,8 @@ shardprop=${SHARDPROP_BIN:-$build/tools/shardprop}
 llama=examples/graphs/llama3_8b_train.json.gz
 tiny=examples/graphs/tiny/llama3_train.json.gz
 
-# The first lines of a long output; rows of more than 100 columns go on, indented,
-# with the column that does not fit.
+# Prints the first lines of a long output. Rows of more than 100 columns are
+# wrapped before the column that does not fit, and indented.
 excerpt() {
   awk -v most="$1" -v width=100 '
     function put(row,  at, i) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs packages where they are missing, builds everything, runs the tests.
+# Installs missing packages, builds everything and runs the tests.
 #
 #   scripts/test.sh [CTEST ARGUMENTS...]
 #
@@ -12,7 +12,8 @@ scripts/install_packages.sh --yes
 
 jobs=$(jobs_that_fit)
 say "Building into $build with $jobs jobs"
-# Drops what scripts/quickstart.sh left out of the same build.
+# Removes the options by which scripts/quickstart.sh left parts out of this
+# build.
 configure_release -U SHARDPROP_REFERENCE -U SHARDPROP_CUDA -U SHARDPROP_MPI
 cmake --build "$build" --parallel "$jobs"
 

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# The tests that compare with PyTorch (tests/torch), on the build of
+# Runs the tests that compare with PyTorch (tests/torch), on the build of
 # scripts/test.sh.
 #
 #   scripts/test_torch.sh [TEST FILES...]
 #
 # Python is $SHARDPROP_PYTHON if set, with any release of torch that the package
-# supports. Otherwise a virtual environment with torch 2.13 outside the tree is
-# made once, in $SHARDPROP_VENV (a folder of TMPDIR unless set).
-# SHARDPROP_SLICE=K/M proves the rules on every M-th operator call only, from
-# the K-th, on one M-th of the drawn calls, and on every M-th of PyTorch's samples. Without pip or network the tests
-# are skipped, and that is said; set SHARDPROP_TORCH=required to have it fail
-# instead.
+# supports. Otherwise the script creates a virtual environment with torch 2.13
+# outside the tree once, in $SHARDPROP_VENV (default: a folder in TMPDIR).
+# SHARDPROP_SLICE=K/M proves the rules only on every M-th operator call, from
+# the K-th, on one M-th of the sampled calls, and on every M-th of PyTorch's
+# samples. Without pip or network the tests are skipped with a message; with
+# SHARDPROP_TORCH=required the script fails instead.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 
@@ -57,8 +57,8 @@ export SHARDPROP_OP_VALUES=$PWD/$build/tests/oracle/op_values
 export SHARDPROP_PRICES=$PWD/$build/tests/oracle/redistribute_prices
 export PYTHONDONTWRITEBYTECODE=1
 
-# The Python package, for this Python, beside what the build holds already. Its
-# tests are skipped where Python comes without headers.
+# Builds the Python package for this Python in the same build folder. Its tests
+# are skipped if Python has no headers.
 build_package() {
   "$python" -c 'import nanobind' 2> /dev/null ||
     "$python" -m pip install -q nanobind || return 1
@@ -98,7 +98,7 @@ for file in "$@"; do
     arguments=(--slice "${SHARDPROP_SLICE:-1/1}" -j "$processes")
   elif [[ $file == */prove_drawn.py ]]; then
     arguments=(--slice "${SHARDPROP_SLICE:-1/1}" -j "$processes")
-    # Operators that are not called proven yet wait for the full counts.
+    # Operators that are not yet called proven run only at full counts.
     if [[ ${SHARDPROP_FULL:-} == 1 ]]; then
       arguments+=(--calls 200 --sample 40)
     else
@@ -106,10 +106,11 @@ for file in "$@"; do
     fi
   elif [[ $file == */prove_samples.py ]]; then
     arguments=(--slice "${SHARDPROP_SLICE:-1/1}" -j "$processes")
-    # Views and sums have thousands of calls: some of them, but for full counts.
+    # Views and sums have thousands of calls, so only some run below full
+    # counts.
     if [[ ${SHARDPROP_FULL:-} != 1 ]]; then arguments+=(--most 12); fi
   elif [[ $file == */test_reference.py ]]; then
-    # Built where Eigen is found.
+    # This program is built only if Eigen is found.
     if [[ ! -x $SHARDPROP_OP_VALUES ]]; then
       say "SKIPPED: there is no $SHARDPROP_OP_VALUES"
       continue

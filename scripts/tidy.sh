@@ -8,12 +8,13 @@ source "$(dirname "$0")/common.sh"
 
 build=build/dev
 configure_preset dev
-# Generated sources are read by others.
+# Other sources include generated files, so these are built first.
 ninja -C "$build" -t targets all |
   sed -n 's/^\(.*\.\(cc\|h\|inc\)\): CUSTOM_COMMAND$/\1/p' |
   xargs -r ninja -C "$build" > /dev/null
 if (($# == 0)); then
-  # Those that this build compiles: without CUDA, not what needs its headers.
+  # Only files that this build compiles are checked. Without CUDA, files that
+  # need its headers are left out.
   mapfile -t files < <(
     git ls-files 'src/*.cc' 'tools/*.cc' 'kernels/src/*.cc' |
       while read -r file; do

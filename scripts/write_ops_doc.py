@@ -2,7 +2,7 @@
 """Writes docs/ops.md from the catalogue of the command line.
 
   scripts/write_ops_doc.py --bin build/release/tools/shardprop
-  scripts/write_ops_doc.py --bin ... --check     exits 1 where the file is old
+  scripts/write_ops_doc.py --bin ... --check     exits 1 if the file is old
 """
 
 import argparse
@@ -70,7 +70,7 @@ def escaped(text):
 
 
 def replicated(rows):
-    """Operators that are never cut, by the reason."""
+    """Returns the operators that are never sharded, by reason."""
     by_reason = collections.defaultdict(set)
     overloads = 0
     for row in rows:

@@ -1,4 +1,5 @@
-// The subcommands, one file each. Listed here and in commands.cc.
+// These functions return the subcommands, one file each. commands.cc lists them
+// too.
 #pragma once
 
 #include "cli/command.h"
@@ -13,7 +14,7 @@ Command propagate_command();
 Command redistribute_command();
 Command solve_command();
 Command topologies_command();
-Command verify_command();  // where the reference is built
+Command verify_command();  // if the reference is built
 Command why_command();
 
 // Runs the command that the arguments name, the program's own name first, and

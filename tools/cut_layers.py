@@ -3,12 +3,12 @@
 
   tools/cut_layers.py llama70b.json.gz --layers 4 -o llama70b_4.json.gz
 
-The first layers and the last one stay. The nodes of a layer are those whose module
+The first layers and the last one remain. The nodes of a layer are those whose module
 path has its number; a node without a module path belongs to the layer of the node
-before it. A value of a removed layer that a remaining node reads becomes the value at
-the same place of a remaining layer: in the forward pass that of the last remaining
-layer before it, in the backward pass that of the last layer. So the layers must have
-the same nodes in the same order, as those of a transformer have.
+before it. A remaining node may read a value of a removed layer. It then reads the value
+at the same place of a remaining layer: the last remaining layer before it in the
+forward pass, and the last layer in the backward pass. The layers must therefore have
+the same nodes in the same order, as in a transformer.
 """
 
 import argparse
@@ -41,7 +41,7 @@ def layers_of(nodes):
 
 
 def names_in(argument):
-    """The arguments that name a value, as the dicts that hold the name."""
+    """Yields the arguments that name a value, as the dicts that hold the name."""
     if isinstance(argument, dict):
         if isinstance(argument.get("name"), str) and len(argument) == 1:
             yield argument
@@ -102,8 +102,8 @@ def cut(program, count):
 
 
 def drop_unread(program, made):
-    """Leaves out parameters that no node reads, gradients that none makes, and what is
-    recorded of values that are gone."""
+    """Removes parameters that no node reads, gradients that no node produces, and the
+    records of removed values."""
     module = program["graph_module"]
     graph, signature = module["graph"], module["signature"]
     read = {

@@ -1,4 +1,4 @@
-// Two saved plans beside each other.
+// diff: compares two saved plans.
 
 #include "base/try.h"
 #include "cli/plan_file.h"

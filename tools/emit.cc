@@ -1,4 +1,4 @@
-// A plan as the program that each rank runs, in files that PyTorch reads.
+// emit: writes a plan as the program of each rank, in files that PyTorch reads.
 
 #include "base/printable.h"
 #include "base/try.h"
@@ -68,7 +68,8 @@ bool is_program(std::string_view name) {
          stem.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-// One file each from the first difference on; one for all where there is none.
+// Writes one file for all ranks if their programs are equal, and else one file
+// for each rank.
 Result<void> write_all(const Emission& emission) {
   const DeviceMesh& mesh = emission.program.mesh;
   SP_ASSIGN(const std::string first,
@@ -127,8 +128,8 @@ Result<void> check_inputs_stay(const Arguments& arguments,
 }
 
 // The programs that an earlier `emit` wrote into the folder, by its own record.
-// Files that no record lists belong to the user, and so do all files if the record
-// is missing or damaged.
+// Files that no record lists belong to the user, and so do all files if the
+// record is missing or damaged.
 std::vector<std::string> earlier_programs(const std::string& folder) {
   constexpr std::int64_t kMostBytes = std::int64_t{1} << 31;
   const auto path = std::filesystem::path(folder) / kEmittedShardings;

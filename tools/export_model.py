@@ -4,15 +4,15 @@
   export_model.py llama3_8b --mode train --device cuda -o llama.json.gz
   export_model.py mypkg.mymodel:make --mode train -o model.json.gz
 
-MODEL is a name from --list, or MODULE:FACTORY. The factory returns
-(module, args), (module, args, kwargs) or (module, args, kwargs,
-dynamic_shapes), args being example inputs; if it has a parameter `training`,
-it is told the mode. Everything runs on fake tensors: neither weights nor
-inputs are ever made, so that a model of any size exports on a laptop.
+MODEL is a name from --list, or MODULE:FACTORY. The factory returns (module, args),
+(module, args, kwargs) or (module, args, kwargs, dynamic_shapes), in which args are
+example inputs. If it has a parameter `training`, the parameter is true in training
+mode. The export uses fake tensors and allocates neither weights nor inputs, so that a
+model of any size exports on a laptop.
 
-In training mode the module's forward returns a scalar loss, alone or at
---loss-index; the graph then holds forward and backward, and its outputs are
-the loss and the gradients. The optimizer's steps are not part of it.
+In training mode the module's forward returns a scalar loss, alone or at --loss-index.
+The graph then holds forward and backward, and its outputs are the loss and the
+gradients. The optimizer's steps are not part of the graph.
 """
 
 import argparse
@@ -28,7 +28,7 @@ sys.path.insert(
 from exporting import failures, metadata, program, write  # noqa: E402
 
 
-# The options, as an explanation names them.
+# These are the options by the names that an explanation uses.
 _OPTIONS = {
     "infer": "--mode infer",
     "train": "--mode train",
@@ -101,7 +101,7 @@ def parse_arguments(arguments):
 
 
 def explained(error):
-    """The text that the command ends with."""
+    """Returns the error text with which the command ends."""
     found = failures.explain(error, _OPTIONS)
     lines = [f"error: {found.message}", f"   |  {found.cause}"]
     if found.line is not None:
@@ -113,7 +113,7 @@ def explained(error):
 
 def main(arguments=None):
     options = parse_arguments(arguments)
-    # Of torch's own pickling, on every run.
+    # torch's own pickling gives this warning on every run.
     warnings.filterwarnings("ignore", category=FutureWarning, module="copyreg")
     factory = find_factory(options.model)
     try:

@@ -3,8 +3,8 @@
 
   make_legacy_pt2.py IN.pt2 OUT.pt2
 
-The program stays as it is. Weights, constants and example inputs, which
-shardprop never reads, become empty entries.
+The program is unchanged. Weights, constants and example inputs become empty entries,
+since shardprop never reads them.
 """
 
 import argparse

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes the archives under tests/data/pt2 with torch.export.save itself.
 
-Unlike export_model.py this keeps what PyTorch writes, real weights and metadata
-included, but for what names this machine or this run.
+Unlike export_model.py, this keeps real weights and metadata as PyTorch writes them. It
+removes only the metadata that name this machine or this run.
 
   mlp.pt2         dynamic batch, core ATen
   composite.pt2   composite and in-place operators

@@ -27,7 +27,8 @@ struct CatalogueRow {
   std::string note;
 };
 
-// Every operator with a row, the overloads that derive from one included.
+// Lists every operator with a definition, including the overloads that derive
+// from one.
 std::vector<CatalogueRow> catalogue(const OpLibrary& library) {
   std::vector<CatalogueRow> rows;
   for (const std::string& name : library.names()) {
@@ -76,11 +77,11 @@ void print_catalogue(const std::vector<CatalogueRow>& rows, bool json,
 
 struct Usage {
   std::int64_t count = 0;
-  std::string why_not;  // empty where there is a strategy
+  std::string why_not;  // empty if there is a strategy
 };
 
-// What the graph uses. An operator is supported when each of its applications
-// has strategies, not only when its name has a rule.
+// Counts the operators of the graph. An operator is supported if each of its
+// applications has strategies; a rule for its name is not enough.
 std::map<std::string, Usage> usage_of(const Graph& graph,
                                       const OpLibrary& library) {
   std::map<std::string, Usage> used;

@@ -1,4 +1,4 @@
-// One operator a line in, one answer a line out.
+// propagate: reads one operator a line and writes one answer a line.
 
 #include "base/guard.h"
 #include "base/try.h"
@@ -41,7 +41,7 @@ class Batch {
     return text ? *text : refusal(name, text.error(), number);
   }
 
-  // The answer to a line that has none.
+  // Returns the error of a line as JSON or text.
   std::string refusal(const std::optional<std::string>& op, Error error,
                       std::int64_t number) const {
     error = std::move(error).at("line " + std::to_string(number));
@@ -85,7 +85,8 @@ class Batch {
     if (!options_.all) return answer;
     StrategyOptions options;
     options.limit = options_.limit;
-    // In default shard order and not strided, unless asked for or given.
+    // Other shard orders and strided shards count only if they are requested or
+    // given.
     options.allow_strided = options_.strided;
     options.allow_shard_orders = options_.strided;
     for (const Layout& layout : line.layouts) {
@@ -102,7 +103,7 @@ class Batch {
   std::map<std::string, ShardingPropagator> propagators_;
 };
 
-// The lines of a file or a pipe, one at a time.
+// LineSource reads a file or a pipe line by line.
 class LineSource {
  public:
   explicit LineSource(InputFile file) : file_(std::move(file)) {}
@@ -168,8 +169,8 @@ Result<int> run_propagate(const Arguments& arguments, Console& console) {
                .json = arguments.get("--format") == "json",
                .limit = static_cast<std::size_t>(limit.value())});
   LineSource lines(std::move(file));
-  // Each answer is out before the next line is read: whoever asks through a
-  // pipe waits for it, and what comes later cannot lose it.
+  // Each answer is written before the next line is read. A process that asks
+  // through a pipe waits for it, and later events cannot lose it.
   while (console.data) {
     SP_ASSIGN(const bool more, lines.next());
     if (!more) break;

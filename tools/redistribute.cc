@@ -1,4 +1,5 @@
-// The least-cost plan from one layout to another, and a trial of it.
+// redistribute: prints the least-cost plan from one layout to another, and runs
+// it on request.
 
 #include "base/parse_int.h"
 #include "base/printable.h"
@@ -165,7 +166,7 @@ void print_steps(const TensorSpec& src, const CrossMeshPlan& plan,
       microseconds(plan.nanoseconds));
 }
 
-// Prints the plan and, where --run asks for it, what came of running it.
+// Prints the plan and, with --run, the result of its run.
 template <class Plan>
 Result<int> finish(const Arguments& arguments, const TensorSpec& src,
                    const TensorSpec& dst, const Topology& topology,
@@ -202,7 +203,7 @@ Result<int> finish(const Arguments& arguments, const TensorSpec& src,
   return trial && !trial->ok ? kFinding : kDone;
 }
 
-// The mesh of --dst-mesh, on ranks from --dst-first-rank on.
+// Returns the mesh of --dst-mesh, on ranks from --dst-first-rank on.
 Result<DeviceMesh> target_mesh(const Arguments& arguments,
                                const DeviceMesh& source) {
   if (!arguments.has("--dst-mesh")) {

@@ -2,7 +2,7 @@
 #include "commands.h"
 
 #include "base/try.h"
-#include "plan/stop.h"
+#include "plan/problem/stop.h"
 
 #include <shardprop/io/contest.h>
 #include <shardprop/solver/solve.h>
@@ -32,7 +32,8 @@ void print_json(const Solution& solution, Console& console) {
   if (solution.cost.has_value()) {
     assignment = fmt::format("[{}]", fmt::join(solution.assignment, ","));
   }
-  // Written out, since costs may need more digits than JSON libraries keep.
+  // The JSON is written by hand, since costs may need more digits than JSON
+  // libraries keep.
   console.data << fmt::format(
       "{{\"schema\": \"shardprop.solution/1\", \"status\": \"{}\", "
       "\"cost\": {}, \"lower_bound\": {}, \"gap\": {}, "
@@ -43,21 +44,21 @@ void print_json(const Solution& solution, Console& console) {
       solution.seconds, assignment);
 }
 
-void print_clash(const solver::Clash& clash, Console& console) {
-  console.data << (clash.irreducible
+void print_conflict(const solver::Conflict& conflict, Console& console) {
+  console.data << (conflict.irreducible
                        ? "these cannot hold together, and none can be left "
                          "out:\n"
                        : "these cannot hold together (time ran out before "
                          "every one was tried):\n");
-  for (const solver::VariableId v : clash.variables) {
+  for (const solver::VariableId v : conflict.variables) {
     console.data << fmt::format("  the forbidden choices of node {}\n",
                                 v.index());
   }
-  for (const solver::EdgeId e : clash.edges) {
+  for (const solver::EdgeId e : conflict.edges) {
     console.data << fmt::format("  the forbidden pairs of edge {}\n",
                                 e.index());
   }
-  for (const solver::Clash::MemoryStep& step : clash.memory) {
+  for (const solver::Conflict::MemoryStep& step : conflict.memory) {
     console.data << fmt::format("  the usage limit at time {}: {} short\n",
                                 step.time, solver::to_string(step.bytes_short));
   }
@@ -72,7 +73,8 @@ void print_text(const Solution& solution, Console& console) {
     console.data << fmt::format(", gap {:.4f} %", 100 * *gap);
   }
   console.data << '\n';
-  if (solution.clash.has_value()) print_clash(*solution.clash, console);
+  if (solution.conflict.has_value())
+    print_conflict(*solution.conflict, console);
   for (const solver::PassStats& pass : solution.passes) {
     console.data << fmt::format("  {:<18} {:>7} runs {:>9.3f} s\n",
                                 pass_name(pass.pass), pass.runs, pass.seconds);
@@ -139,7 +141,7 @@ Command solve_command() {
       option.fallback =
           std::to_string(std::max(1U, std::thread::hardware_concurrency()));
     }
-    // Without one, a work limit is the only limit.
+    // Without a time limit, a work limit is the only limit.
     if (info.name == "time_limit") {
       option.help += "; " + option.fallback + " without --work-limit";
       option.fallback.clear();

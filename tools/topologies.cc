@@ -51,7 +51,7 @@ void print_json(std::span<const Topology> topologies, Console& console) {
   console.data << json.take() << '\n';
 }
 
-// Far longer than any table of measurements.
+// The limit is far above the size of any table of measurements.
 constexpr std::int64_t kMostTable = std::int64_t{64} << 20;
 
 struct FitRequest {
@@ -85,7 +85,7 @@ Result<FitRequest> parse_fit(const std::string& text) {
                         " ranks in all) and file"});
 }
 
-// The base with fitted lines for every place that was measured.
+// Prints the base topology with fitted lines for every measured place.
 Result<int> run_fit(const Arguments& arguments, Console& console) {
   Topology topology = default_topology();
   if (arguments.has(kTopology)) {

@@ -1,4 +1,5 @@
-// A plan run on simulated ranks and compared with the unsharded program.
+// verify: runs a plan on simulated ranks and compares it with the unsharded
+// program.
 
 #include "base/printable.h"
 #include "base/quantities.h"
@@ -39,7 +40,7 @@ void write_mismatch(JsonText& json, const VerifyMismatch& found) {
   json.close('}');
 }
 
-// `status` says why nothing ran; it is empty where something did.
+// `status` says why no program ran; it is empty if one ran.
 std::string report_json(const VerifyReport& report, bool trace,
                         std::string_view status = {}) {
   JsonText json(JsonText::Form::kIndented);
@@ -128,7 +129,8 @@ void print_report(const VerifyReport& report, bool trace, Console& console) {
   }
 }
 
-// A thread each: two mappings of memory, and a process has 65,530 by default.
+// Each rank is a thread with two memory mappings, and a process may have 65,530
+// by default.
 constexpr std::int64_t kMostRanks = 30'000;
 
 Result<void> check_ranks(const DeviceMesh& mesh, std::string location) {
@@ -142,7 +144,7 @@ Result<void> check_ranks(const DeviceMesh& mesh, std::string location) {
                     "verify on a smaller mesh"});
 }
 
-// Before the graph is read, where the mesh is known by then.
+// Checks the mesh before the graph is read, if --mesh is given.
 Result<void> check_given_mesh(const Arguments& arguments) {
   if (!arguments.has("--mesh")) return {};
   SP_ASSIGN(const DeviceMesh mesh, mesh_option(arguments));
@@ -198,7 +200,7 @@ Result<int> run_verify(const Arguments& arguments, Console& console) {
     SP_ASSIGN(const std::unique_ptr<Communicator> world, mpi_communicator());
     SP_ASSIGN(auto ours, verify_on(*world, given.plan, given.graph,
                                    given.library, options));
-    if (!ours) return kDone;  // another rank tells
+    if (!ours) return kDone;  // another rank prints the report
     report = *std::move(ours);
 #else
     return fail(ErrorCode::kEngineMissing, "this build has no MPI",

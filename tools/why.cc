@@ -1,5 +1,5 @@
-// The strategies of one operator, chosen and rejected, and what each would cost
-// in its graph.
+// why: lists the strategies of one operator, chosen and rejected, with the cost
+// of each in its graph.
 
 #include "base/edit_distance.h"
 #include "base/printable.h"
@@ -24,10 +24,10 @@
 namespace shardprop::cli {
 namespace {
 
-// Of each strategy a line; JSON has all of them.
+// The text shows at most so many strategies, one a line; JSON has all of them.
 constexpr std::size_t kMostLines = 24;
 
-// Those of the module and of the modules within it.
+// Returns the nodes of the module and of the modules within it.
 std::vector<std::string_view> nodes_in_module(const Graph& graph,
                                               std::string_view module) {
   std::vector<std::string_view> names;
@@ -88,7 +88,7 @@ std::string plan_cost(const WeighedStrategy& one, const WeighedNode& why) {
     if (!one.chosen && why.objective_nanoseconds) {
       text += fmt::format("  {:+.1f} us", microseconds(more));
     }
-    // A better plan that uses it may be there.
+    // A better plan with this strategy may exist.
     if (one.status != PlanStatus::kOptimal && !one.chosen) text += " at most";
     return text;
   }

@@ -4,11 +4,11 @@
 //   bench_collective threads
 //   mpiexec -n 4 bench_collective mpi
 //
-// Reads lines `<collective> <ranks> <bytes> <calls>` and answers each with the
-// seconds a call took. Bytes are the whole tensor of a group for all_gather and
-// reduce_scatter, else what a rank holds. `copy` is every rank copying that
-// much on its own, the better of memcpy and our kernel. Ends at the end of its
-// input.
+// Reads lines `<collective> <ranks> <bytes> <calls>` and prints the seconds per
+// call for each line. For all_gather and reduce_scatter, bytes are the full
+// tensor of a group; else they are the tensor of one rank. For `copy`, every
+// rank copies this much on its own, by the faster of memcpy and our kernel. The
+// program ends at the end of its input.
 #include <shardprop/collective/functional.h>
 #include <shardprop/collective/kernel_view.h>
 #include <shardprop/collective/thread_world.h>
@@ -62,7 +62,8 @@ double seconds_per_call(Communicator& world, const Group& group,
   return took.count() / static_cast<double>(calls);
 }
 
-// Into the same memory every time: fresh pages cost more than the collective.
+// Uses the same memory every time, because fresh pages cost more than the
+// collective.
 double timed(Communicator& world, const Command& command) {
   const Group group = must(Group::world(command.ranks));
   const std::int64_t n = command.ranks;
@@ -133,7 +134,7 @@ void serve_threads() {
 }
 
 #ifdef SHARDPROP_HAS_MPI
-// Rank 0 reads; the others get each command by broadcast.
+// Rank 0 reads; the other ranks get each command by broadcast.
 void serve_mpi() {
   MpiOptions options;
   options.common.timeout = std::chrono::hours(1);

@@ -3,15 +3,14 @@
 
     python bench/collective/compare.py build/release/bench/collective/bench_collective
 
-Every engine is started once and asked for one measurement after another, so
-that all share what else the machine does; the table has medians over the
-rounds. Needs torch for the gloo column and mpiexec for the MPI one; a column
-that cannot be had is left out.
+Every engine is started once and asked for one measurement after another, so that all
+share the load of the machine. The table has medians over the rounds. The gloo column
+needs torch and the MPI column needs mpiexec; a column without its program is left out.
 
-Where the machine is only quiet for a while, the table is taken in slices: with
---rows FILE rows that FILE has are not measured again, new ones are added to it,
-and --seconds ends a slice before the next row would run over. The table is
-printed when all rows are there; exit status 3 says that some are missing.
+If the machine is quiet only for a while, the table can be measured in slices. With
+--rows FILE, rows that FILE has are not measured again, and new rows are added to it.
+--seconds ends a slice before the next row would exceed it. The table is printed when
+all rows exist; exit status 3 reports missing rows.
 """
 
 import argparse
@@ -81,7 +80,7 @@ while True:
 
 
 class Engine:
-    """A process that answers each command line with seconds."""
+    """A process that answers each command line with seconds per call."""
 
     def __init__(self, name, commands, environment=None):
         env = dict(os.environ, **(environment or {}))
@@ -163,7 +162,7 @@ def print_table(keys, rows):
         collective, ranks, log2 = key
         row = rows[key]
         ratios = ["%.1f" % (row[name] / row["threads"]) for name in others]
-        # Every rank of an all-gather writes the whole tensor.
+        # Every rank of an all-gather writes the full tensor.
         copy = ("%.0f %%" % (100 * row["copy"] / row["threads"])
                 if collective == "all_gather" else "")
         print(f"| {collective} | {ranks} | {shown(1 << log2)} | "

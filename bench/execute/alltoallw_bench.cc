@@ -1,11 +1,11 @@
-// S(0) -> S(1) of square f64 matrices: the executor on MPI and on threads
-// against MPI_Alltoallw with subarrays (Dalcin et al. 2019, mpi4py-fft), which
-// leaves packing to MPI. One run, the three by turns; the threads are those of
-// rank 0 while the other processes sleep.
+// Measures S(0) -> S(1) of square f64 matrices: the executor on MPI and on
+// threads against MPI_Alltoallw with subarrays (Dalcin et al. 2019,
+// mpi4py-fft), in which MPI packs. One run measures the three in turn. The
+// threads are those of rank 0 while the other processes sleep.
 //
 //   mpirun -n 4 bench_execute [largest side]
 //
-// Prints for each size the least and the median time in milliseconds, and the
+// Prints for each size the minimum and the median time in milliseconds, and the
 // ratio of the medians to MPI_Alltoallw's.
 #include <mpi.h>
 #include <shardprop/collective/thread_world.h>
@@ -63,7 +63,7 @@ Problem problem_of(std::int64_t side, std::int64_t ranks) {
   return problem;
 }
 
-// Element (i, j) of the whole matrix.
+// Returns element (i, j) of the full matrix.
 double element(std::int64_t i, std::int64_t j) {
   return static_cast<double>(i * 65536 + j);
 }
@@ -90,8 +90,8 @@ void check(const Problem& problem, std::int64_t rank, const double* columns) {
   }
 }
 
-// The executor, whose results go to memory kept from run to run, as the peer's
-// do.
+// The executor, with results in memory that is kept between runs, as the peer's
+// are.
 class Executor {
  public:
   Executor(const Problem& problem, Communicator& communicator)
@@ -184,7 +184,7 @@ class Alltoallw {
   std::vector<int> offsets_;
 };
 
-// Waits for all processes without taking their cores.
+// Waits for all processes without using their cores.
 void quiet_barrier() {
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Ibarrier(MPI_COMM_WORLD, &request);
@@ -195,7 +195,8 @@ void quiet_barrier() {
   }
 }
 
-// From all processes' start to the last one's end.
+// Returns the time from the common start of all processes to the end of the
+// last one.
 double timed(const std::function<void()>& run) {
   MPI_Barrier(MPI_COMM_WORLD);
   const auto begin = Clock::now();
@@ -205,7 +206,7 @@ double timed(const std::function<void()>& run) {
   return took;
 }
 
-// The slowest thread's time of one round, made ready before.
+// The time of the slowest thread in one round; buffers are prepared before.
 double timed_on_threads(const Problem& problem) {
   double took = 0;
   std::mutex mutex;

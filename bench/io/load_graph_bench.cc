@@ -1,6 +1,6 @@
-// Import of the Llama 3 8B training graph, file to graph. Counters: seconds
-// per 10,000 ops, and the most memory the process held. Run from the root of
-// the source tree.
+// Measures the import of the Llama 3 8B training graph from its file. Counters:
+// seconds per 10,000 ops, and the peak memory of the process. The program must
+// run from the root of the source tree.
 #include <benchmark/benchmark.h>
 #include <shardprop/io/load_graph.h>
 #include <sys/resource.h>

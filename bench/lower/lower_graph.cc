@@ -1,10 +1,10 @@
-// How long a plan takes to lower, and a rank's program to be written:
+// Measures the time to lower a plan and to write a rank's program:
 //
 //   lower_graph GRAPH MESH ROUNDS
 //
-// Prints the least and the median of ROUNDS in milliseconds, the steps of the
-// program, and the bytes that a rank's file has. The plan is made before, within
-// 30 seconds, on the default topology within its memory, with AdamW.
+// Prints the minimum and the median of ROUNDS in milliseconds, the steps of the
+// program, and the bytes of a rank's file. The plan is made before, within 30
+// seconds, on the default topology within its memory, with AdamW.
 #include <shardprop/io/emit_program.h>
 #include <shardprop/io/load_graph.h>
 #include <shardprop/lower/lower.h>

@@ -1,4 +1,5 @@
-// Writes a made-up program for `shardprop explain`, to see how planning grows:
+// Writes a generated program for `shardprop explain`, to measure how planning
+// scales:
 //
 //   made_up_program KIND N > FILE.json
 //

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Training steps on one GPU: what they take beside what shardprop says.
+"""Compares measured training steps on one GPU with the predictions of shardprop.
 
   measured_steps.py measure [--models NAMES] [--ways eager compiled] >measured.json
       On the machine with the GPU: forward and backward pass as eager PyTorch and
@@ -7,8 +7,8 @@
   measured_steps.py table SHARDPROP measured.json --graphs DIR
       Anywhere: the predictions for what was measured, and both as a table.
 
-Forward pass, loss and gradients, no optimizer. Times are by CUDA events, the median
-of several steps that follow several others unmeasured.
+A step is the forward pass, the loss and the gradients, without an optimizer. Times are
+measured by CUDA events. Each is the median of several steps after unmeasured warm-up steps.
 """
 
 import argparse
@@ -38,7 +38,7 @@ def published(name, batch, sequence, layers):
     return lambda training: published_models.MODELS[name](batch, sequence, layers)
 
 
-# What one GPU holds: whole models, and the first layers of larger ones.
+# Models that fit on one GPU: complete models, and the first layers of larger ones.
 MODELS = {
     "mpt-125m, 16 x 2048": published("mpt-125m", 16, 2048, 12),
     "mpt-1b, 4 x 2048": published("mpt-1b", 4, 2048, 24),
@@ -55,7 +55,7 @@ MODELS = {
 
 
 def made(name):
-    """The model on the GPU with its inputs, weights and ids drawn."""
+    """Returns the model on the GPU with its inputs; weights and ids are sampled."""
     with torch.device("cuda"):
         module, args, *rest = MODELS[name](True)
     module.cuda().train()
@@ -93,7 +93,7 @@ def time_of(step):
     return statistics.median(times), torch.cuda.max_memory_allocated()
 
 
-# By what the libraries call their kernels.
+# Kinds of kernels, by words in the names that libraries give them.
 KINDS = {
     "attention": ("flash", "fmha", "sdpa", "attention"),
     "convolution": ("conv", "implicit", "fprop", "dgrad", "wgrad", "xmma_new"),
@@ -110,7 +110,7 @@ def kind_of(kernel):
 
 
 def spent_on(step):
-    """Milliseconds of GPU time by kind of kernel, in one step, and its kernels."""
+    """Returns milliseconds of GPU time by kind of kernel in one step, and its kernels."""
     activity = torch.profiler.ProfilerActivity.CUDA
     with torch.profiler.profile(activities=[activity]) as profile:
         step()

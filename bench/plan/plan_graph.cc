@@ -1,11 +1,11 @@
-// How long a graph takes to plan, and how good the plan is known to be:
+// Measures the time to plan a graph, and the gap of the plan:
 //
 //   plan_graph GRAPH MESH SECONDS THREADS [FACTOR]
 //
-// With FACTOR the limit on memory is FACTOR times the peak of what every value
-// takes at least, which no plan can stay below; AdamW's state is counted then.
-#include "plan/plan_network.h"
-#include "plan/solve_plan.h"
+// With FACTOR, the memory limit is FACTOR times a lower bound of the peak: the
+// peak if every value takes its least memory. AdamW's state is counted then.
+#include "plan/network/plan_network.h"
+#include "plan/search/solve_plan.h"
 
 #include <shardprop/io/load_graph.h>
 
@@ -34,7 +34,8 @@ PlanProblem create(const Graph& graph, const char* mesh,
       .value();
 }
 
-// The peak of the sum, over all variables of the network, of least usages.
+// Returns the peak of the sum, over all variables of the network, of their
+// least usages.
 std::int64_t least_peak(const PlanProblem& problem) {
   const PlanNetwork with_memory =
       PlanNetwork::create(

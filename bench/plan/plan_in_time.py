@@ -1,13 +1,13 @@
-"""Every example graph on meshes of two to five dims, and in tight memory: is there
-a plan, how good, how soon, in how much memory of this machine.
+"""Plans every example graph on meshes of two to five dims, and under memory limits.
+The tables have the gap, the time, and the memory of this machine that planning takes.
 
   python3 bench/plan/plan_in_time.py build/release/tools/shardprop [--only WORD]
       [--gaps] [--dims] [--memory] [--time-limit 5] [--threads 1]
 
-Prints Markdown tables, row by row. `--gaps` plans on 2,4, and Llama's training step
-on 8,8, with overlap and fused kernels and without. `--memory` first finds the least
-peak at which the planner finds a plan, by halving, and then plans at 1.05 to 2 times
-that.
+The script prints Markdown tables, row by row. `--gaps` plans on 2,4, and Llama's
+training step on 8,8, with and without overlap and fused kernels. `--memory` first finds
+the lowest limit under which the planner finds a plan, by bisection, and then plans at
+1.05 to 2 times this limit.
 """
 
 import argparse

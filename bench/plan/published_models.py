@@ -44,9 +44,9 @@ class Block(nn.Module):
 
 
 class CoreAttention(nn.Module):
-    """Attention as it was before flash kernels: two products with a softmax of all
-    scores and its dropout between them, in 16 bits. Heads come first: what is cut by
-    heads is then one piece of the products' batch."""
+    """Attention without a fused kernel: two matmuls with a softmax of all scores and its
+    dropout between them, in 16 bits. Heads are the first dim, so a shard of heads is
+    one contiguous part of the matmuls' batch."""
 
     def forward(self, q, k, v):
         q, k, v = (x.transpose(0, 1) for x in (q, k, v))
@@ -58,8 +58,8 @@ class CoreAttention(nn.Module):
 
 
 class Gpt(nn.Module):
-    """GPT with learned positions and tied embeddings: MPT without ALiBi (no biases)
-    and Megatron-LM's GPT (biases, projections of q, k and v apart)."""
+    """GPT with learned positions and tied embeddings. It is MPT without ALiBi (no biases)
+    or Megatron-LM's GPT (biases, separate projections of q, k and v)."""
 
     def __init__(self, layers, width, heads, vocabulary, length, bias, fused_attention):
         super().__init__()

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Training steps that others have published beside what shardprop predicts for them.
+"""Compares published training steps with the predictions of shardprop.
 
   python3 bench/plan/published_steps.py build/release/tools/shardprop --graphs DIR
 
-Prints the tables of bench/results/published_steps.md, which says what is assumed.
-Needs torch and transformers, as scripts/export_graphs.sh does, to make the graphs
-that are not in DIR yet. published_steps.tsv has the runs. Each is planned as its
-recipe says on graphs of two and of four layers; what a layer takes is half the
-difference. Shares of the devices' measured rates are fitted on the runs on one
-generation of devices and judged by those on the other.
+The script prints the tables of bench/results/published_steps.md, which states the
+assumptions. It needs torch and transformers, as scripts/export_graphs.sh does, to export
+the graphs that are not in DIR yet. published_steps.tsv has the runs.
+
+Each run is planned with its recipe on graphs of two and of four layers; the time of a
+layer is half the difference. The attained shares of the devices' measured rates are fitted
+on the runs of one generation of devices and tested on the runs of the other.
 """
 
 import argparse
@@ -30,7 +31,7 @@ from typing import NamedTuple
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 SHALLOW, DEEP = 2, 4
-# Batch and sequence that graphs are exported at: primes that no other size has.
+# Batch and sequence at which graphs are exported: primes that no other size contains.
 MADE_AT = 100_003, 100_019
 LAYERS = {
     "llama3-8b": 32, "llama3-70b": 80, "llama3-405b": 126, "llama2-13b": 40, "llama2-70b": 80,
@@ -40,7 +41,7 @@ LAYERS = {
 
 
 class Device(NamedTuple):
-    """What is published of a device; TFLOP/s and GB/s."""
+    """The published rates of a device in TFLOP/s and GB/s."""
 
     preset: str
     peak: float  # of 16-bit products, on the datasheet
@@ -67,7 +68,7 @@ GENERATIONS = {"ampere": ("a100", "a100-40g"), "hopper": ("h100", "h100-500w", "
 
 
 class Rates(NamedTuple):
-    """What a device attains: TFLOP/s, GB/s, and the share of what may hide that does."""
+    """The attained rates in TFLOP/s and GB/s, and the overlapped share of overlappable time."""
 
     products: float
     products_8: float
@@ -77,7 +78,7 @@ class Rates(NamedTuple):
 
 
 def preset_rates(device):
-    """What shardprop's presets say: of attention what is published, of all else 0.7."""
+    """The rates of shardprop's presets: published for attention, 0.7 of the peak otherwise."""
     return Rates(0.7 * device.peak, 1.4 * device.peak, device.attention,
                  0.7 * device.memory, 0.5)
 
@@ -152,14 +153,15 @@ def resized(text, batch, sequence):
     return re.sub(r"(?<![\w.])\d{6,18}(?![\w.])", size, text)
 
 
-# How operators on elements share kernels: as a compiler makes them; not at all; or by
-# module, as eager PyTorch's LayerNorm and GELU. Their gradients are a dozen operators in
-# the graph and one kernel there: twice their forward pass, as those of Llama are.
+# How elementwise operators share kernels: as a compiler fuses them, not at all, or by module
+# as eager PyTorch's LayerNorm and GELU. For "modules", the gradient is a dozen operators in
+# the graph but one kernel in eager PyTorch. It is taken as twice the forward pass, which is
+# the ratio of Llama's.
 FUSION = {"compiler": "compiler", "eager": "none", "modules": "none"}
 
 
 def plan(binary, run, layers, rates, folder):
-    """The plan of a run's recipe, as JSON."""
+    """Returns the plan of a run's recipe, as JSON."""
     data = run.gpus // run.tensor
     dims = [("dp", data, "fsdp"), ("tp", run.tensor, "megatron-sp")]
     dims = [d for d in dims if d[1] > 1]
@@ -189,7 +191,7 @@ def local_elements(plan, shape, placements):
 
 
 def parts_of(plan):
-    """Milliseconds of a plan's step by phase and by what they are spent on."""
+    """Returns milliseconds of a plan's step by phase and kind of work."""
     parts = defaultdict(float)
     shapes = {name: value["shape"] for name, value in plan["values"].items()}
     for node in plan["nodes"]:
@@ -197,7 +199,7 @@ def parts_of(plan):
             shapes[out.get("name", node["id"])] = out["shape"]
         kind = node.get("kind", "optimizer")
         if kind == "matmul":
-            # An operand stands in two of the three products that a layer's are.
+            # A layer has three matmuls, and each operand is read by two of them.
             parts["cast"] += sum(local_elements(plan, shapes[i["from"]], i["placements"])
                                  for i in node["inputs"]) / 2
         if kind not in ("matmul", "attention", "optimizer"):
@@ -221,7 +223,7 @@ def parts_of(plan):
 
 
 def parts_of_run(binary, run, rates, folder):
-    """Of the whole model, and of all its layers alone. Kept beside the graphs."""
+    """Returns the parts of the model, and of all its layers alone; caches them in `folder`."""
     key = (run.model, run.hardware, run.gpus, run.tensor, run.sequence, run.batch, run.kernels,
            tuple(rates))
     path = folder / f"parts-{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}.json"
@@ -241,7 +243,7 @@ def parts_of_run(binary, run, rates, folder):
     return whole, layers
 
 
-# What is computed again in the backward pass, in shares of the layers' forward pass.
+# Work that the backward pass repeats, in shares of the layers' forward pass.
 RECOMPUTED = {
     "none": {},
     "full": {"matmul": 1, "attention": 1, "pass": 1, "fixed": 1},
@@ -252,8 +254,8 @@ RECOMPUTED = {
 
 
 def step_ms(run, parts, rates, priced):
-    """The step of a run: what its plan says at the rates it was priced with, and by
-    hand what plans do not say: other rates, 8-bit products, work done again."""
+    """Returns the step of a run: the plan at the rates with which it was priced, corrected
+    for facts that a plan does not have: other rates, 8-bit matmuls, recomputation."""
     whole, layers = parts
     scale = {"matmul": priced.products / rates.products, "pass": priced.memory / rates.memory,
              "attention": priced.attention / rates.attention}
@@ -270,7 +272,7 @@ def step_ms(run, parts, rates, priced):
         products = layers[phase, "matmul"]
         fixed, hideable = whole[phase, "fixed"], whole[phase, "hideable"]
         if phase == "forward":
-            # What follows the update hides in the next step's forward pass.
+            # Communication after the update overlaps with the next step's forward pass.
             fixed += whole["optimizer", "fixed"]
             hideable += whole["optimizer", "hideable"]
         else:
@@ -315,8 +317,8 @@ def fit(runs, parts):
 
 
 def pairs(rows, apart=0.0):
-    """Of the pairs of one model and device whose published speeds differ by more than
-    `apart`: in how many the faster is predicted to be, and how many there are."""
+    """Counts the pairs of one model and device whose published speeds differ by more than
+    `apart`. Returns the pairs whose faster run is predicted faster, and all pairs."""
     right = count = 0
     groups = defaultdict(list)
     for run, predicted in rows:

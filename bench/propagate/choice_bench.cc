@@ -1,9 +1,9 @@
-// What it takes to choose a strategy of a call, no answer remembered, in
-// microseconds: a median, and the first call on the mesh:
+// Measures the choice of a strategy for a call without a cache, in
+// microseconds: the median, and the first call on the mesh.
 //
 //   bench_choice 2,2 aten.mm.default 'bf16[64,32] S(0),R' 'bf16[32,64] R,S(1)'
 //
-// choices.py puts torch's DTensor beside it.
+// choices.py compares this with torch's DTensor.
 #include <shardprop/propagate/sharding_propagator.h>
 
 #include <algorithm>

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The choice of a strategy on one to five mesh dims, torch's DTensor beside it.
+"""Compares the choice of a strategy on one to five mesh dims with torch's DTensor.
 
     choices.py build/release/bench/propagate/bench_choice [SECONDS]
 
-Of torch: ShardingPropagator.propagate_op_sharding_non_cached, the median of up to
-21 calls. A case that takes either longer than SECONDS (60) is left at that. Ours
-and torch's are asked in turn, in one run. Prints a table in Markdown.
+The function of torch is ShardingPropagator.propagate_op_sharding_non_cached; the time is
+the median of up to 21 calls. A case that takes either side longer than SECONDS (60) is not
+repeated. Both are asked in turn, in one run. The script prints a table in Markdown.
 """
 
 import multiprocessing
@@ -15,8 +15,8 @@ import sys
 import time
 
 HEADS = ("bf16", (64, 32, 1024, 128))
-# Tensors; then what the first mesh dims cut of each, so that all fit, and so that
-# some must move.
+# Tensors; then by tensor, the tensor dim that each of the first mesh dims shards: once so
+# that all operands fit, and once so that some must move.
 CASES = {
     "mm": (
         "aten.mm.default",
@@ -40,7 +40,7 @@ CASES = {
 
 
 def case(name, dims, moves):
-    """The operator, and of each tensor dtype, shape and what each mesh dim cuts."""
+    """Returns the operator, and per tensor: dtype, shape and the dim that each mesh dim shards."""
     op, tensors, fit, moved = CASES[name]
     cuts = [(cut + [None] * dims)[:dims] for cut in (moved if moves else fit)]
     return op, [(*tensor, cut) for tensor, cut in zip(tensors, cuts)]

@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
-"""Propagation beside torch's DTensor, rounds of both in turn.
+"""Compares propagation with torch's DTensor; both are measured in turn.
 
     compare.py build/release/bench/propagate/bench_propagate [ROUNDS]
 
-Of torch: the whole dispatch of `add` and `mm` on DTensors (a fake process group
-and a few elements a rank; the same op on plain tensors of that size is
-subtracted), a dispatch that misses, and
-ShardingPropagator.propagate_op_sharding, its cached propagation in Python, and
-ShardingPropagator.propagate_op_sharding_non_cached, what a miss of it takes, each
-less an empty call. Every figure is a median over batches in each round, and the
-best of the rounds: what a machine does that does nothing else. Prints tables in
-Markdown.
+These functions of torch are measured:
+
+* the dispatch of `add` and `mm` on DTensors, with a fake process group and a few elements
+  per rank, less the same op on plain tensors of that size;
+* a dispatch that misses the cache;
+* ShardingPropagator.propagate_op_sharding, its cached propagation in Python, less an empty
+  call;
+* ShardingPropagator.propagate_op_sharding_non_cached, the cost of a miss, less an empty call.
+
+Every figure is a median over batches in each round, and then the best of the rounds, which
+is the time on an idle machine. The script prints tables in Markdown.
 """
 
 import json

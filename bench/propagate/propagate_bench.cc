@@ -1,10 +1,11 @@
-// What a framework pays for propagation, one round, as one line of JSON:
+// Measures the costs of propagation for a framework, one round, as one line of
+// JSON:
 //
 //   bench_propagate            every figure
 //   bench_propagate quick      without the million keys
 //
-// compare.py runs rounds of it beside torch's DTensor. Times are nanoseconds,
-// medians over batches.
+// compare.py runs rounds of it next to torch's DTensor. Times are medians over
+// batches, in nanoseconds.
 #include <shardprop/propagate/caching_propagator.h>
 
 #include <algorithm>
@@ -56,7 +57,7 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Nanoseconds a call, the median of batches.
+// Returns nanoseconds per call, the median of batches.
 double time_of(int batches, int calls, const std::function<void(int)>& run) {
   std::vector<double> batch_times;
   for (int b = 0; b < batches; ++b) {
@@ -85,7 +86,7 @@ void hits() {
   const CachingPropagator cache =
       CachingPropagator::create(propagator("4,8")).value();
   auto reader = cache.reader().value();
-  // Each call has a schema of its own, as a framework builds it.
+  // Each call has its own schema, as in a framework.
   std::vector<Call> calls;
   for (int i = 0; i < 256; ++i) {
     calls.push_back(
@@ -125,7 +126,8 @@ void new_batches() {
            reader.propagate(c.op, c.layouts).value()->outputs[0].meta().size(0);
   };
   ask(of(0));
-  // Built just before, as a framework does that has the next call at hand.
+  // The call is built just before, as in a framework that prepares the next
+  // call.
   constexpr int kCalls = 16;
   std::vector<double> batches;
   for (int batch = 0; batch < 512; ++batch) {
@@ -139,14 +141,14 @@ void new_batches() {
   figure("new_batch_mm", median(batches));
 }
 
-// Calls whose answers are not remembered.
+// Measures calls whose results are not cached.
 void misses(const std::string& name, const std::string& mesh,
             const std::vector<std::string>& fits,
             const std::vector<std::string>& moves) {
   for (const auto& [what, layouts] :
        {std::pair("fits", fits), std::pair("moves", moves)}) {
-    // Operands seen before, shapes, layouts and what it takes to move them: that
-    // they meet in one call is the miss.
+    // The operands, their shapes, layouts and moves were seen before, but not
+    // in one call, so the call misses.
     const ShardingPropagator known = propagator(mesh);
     const Call c = call("aten.mm.default", 4096, 2048, 1024, layouts);
     const auto again = [&](int) {
@@ -173,7 +175,7 @@ void misses(const std::string& name, const std::string& mesh,
   }
 }
 
-// Calls a second of two threads at once, each on its own reader.
+// Returns calls per second of two concurrent threads, each with its own reader.
 double rate_of_two(const CachingPropagator& a, const CachingPropagator& b) {
   constexpr int kCalls = 400'000;
   std::atomic<int> ready{0};
@@ -221,7 +223,7 @@ void two_threads() {
   figure("two_threads_of_two_copies", median(ratios));
 }
 
-// A stream of keys seen once beside a hot set.
+// Measures a stream of keys that occur once, next to a hot set.
 void million_keys() {
   CacheOptions options;
   options.share_shapes = false;

@@ -104,8 +104,8 @@ void first_plan(benchmark::State& state) {
 }
 BENCHMARK(first_plan)->DenseRange(1, 4)->Unit(benchmark::kMicrosecond);
 
-// Of a dim that its parts do not divide, cut by the inner mesh dim first: a layout
-// has several written forms.
+// Plans from a layout of a dim that is not divisible by its parts, with the
+// inner mesh dim first. The layout has several encodings.
 void uneven_strided_plan(benchmark::State& state) {
   const auto mesh = value_of(DeviceMesh::parse(kMeshes[state.range(0) - 1]));
   const auto meta = value_of(TensorMeta::parse(kTensors[3]));

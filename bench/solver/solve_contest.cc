@@ -1,5 +1,5 @@
 // Solves contest files and prints cost, bound, gap and time of each, with a
-// trace of how they came about:
+// trace of the search:
 //
 //   solve_contest SECONDS THREADS SEED FILE...
 #include <shardprop/io/contest.h>

@@ -1,5 +1,5 @@
-// Plain copies to measure the kernels against: what this machine can do at best
-// for one source and one destination, whatever way is fastest.
+// Plain copies as a baseline for the kernels: the highest rate of this machine
+// for one source and one destination, over several ways to copy.
 
 #include <shardprop/kernels/thread_pool.h>
 
@@ -79,7 +79,7 @@ extern "C" {
 void best_copy(int way, void* dst, const void* src, std::int64_t bytes,
                void* pool) {
   auto& threads = *static_cast<ThreadPool*>(pool);
-  // Parts of whole lines, a few for each thread.
+  // Parts are entire cache lines; each thread gets a few.
   const std::int64_t parts = threads.threads() == 1 ? 1 : 16;
   Copy copy{static_cast<unsigned char*>(dst),
             static_cast<const unsigned char*>(src), bytes, parts};

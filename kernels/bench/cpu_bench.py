@@ -4,13 +4,14 @@
     cpu_bench.py --build build [--threads 2] [--rounds 7] [--list NAME]
         [--case REGEX]
 
-Every round times each contender once, in turn, so that a slow moment of the
-machine meets all of them. What the one before left in the caches to be written
-back is swept out first, unless the list is there to stay in them; a run whose
-threads had to queue for a core is taken again. Rates are payload, bytes read of the inputs and
-written to the output over time, and medians over the rounds; a ratio is the
-median of the rounds' own ratios, which a round slow for all does not touch. The
-best copy is the one that leads ours by most, judged so.
+Every round times each contender once, in turn, so that a slow moment of the machine
+affects all of them. Dirty cache lines of the previous contender are evicted first,
+unless the list is meant to fit in the caches. A run whose threads waited for a core is
+repeated.
+
+A rate is the payload (bytes read of the inputs and written to the output) over time, as
+the median over the rounds. A ratio is the median of the ratios of each round, which a
+slow round does not change. The best copy is the one with the highest ratio to ours.
 """
 
 import argparse
@@ -40,7 +41,7 @@ def nbytes(tensors):
 
 
 def make(shapes, dtype):
-    # Written once, so that every page is there before the clock starts.
+    # The tensors are written once, so that every page exists before the clock starts.
     return [torch.zeros(s, dtype=dtype).add_(1) for s in shapes]
 
 
@@ -112,7 +113,7 @@ def sharded_split(lib, shapes, src, dst, n):
     sizes = [t.numel() // n for t in outs]
     source = torch.zeros((n, sum(sizes)), dtype=src).add_(1)
     others = [torch.zeros_like(t) for t in outs]
-    # FSDP's second pass reads what split_with_sizes_copy wrote.
+    # FSDP's second pass reads the output of split_with_sizes_copy.
     middle = [torch.zeros((n, size), dtype=src) for size in sizes]
 
     def fsdp():
@@ -134,8 +135,9 @@ def sharded_split(lib, shapes, src, dst, n):
     )
 
 
-# name, function, source, destination, chunks, torch needs a second pass
-# (torch's default device says where: cuda_bench.py has these on the GPU)
+# Columns: name, function, source, destination, chunks, whether torch needs a second
+# pass. torch's default device selects the device; cuda_bench.py runs these cases on the
+# GPU.
 CASES = [
     ("chunk_cat bf16", chunk_cat, BF16, BF16, WORLD, False),
     ("chunk_cat f32", chunk_cat, F32, F32, WORLD, False),
@@ -180,7 +182,7 @@ class BestCopy:
 
 
 def queued():
-    """Seconds this process's threads have waited for a core, where Linux tells."""
+    """Seconds that this process's threads have waited for a core; 0 without procfs."""
     waited = 0
     for path in glob.glob("/proc/self/task/*/schedstat"):
         with open(path) as stat:
@@ -208,12 +210,12 @@ def measure(runs, rounds, repeats):
 
 
 def lead(ours, other):
-    """How many times faster than the other, as a median over rounds."""
+    """How many times faster ours is than the other, as a median over rounds."""
     return statistics.median(b / a for a, b in zip(ours, other))
 
 
 def cpu_model():
-    """What the processor says it is; virtual machines often say little."""
+    """The model of the processor; virtual machines often report little."""
     fields = {}
     with open("/proc/cpuinfo") as info:
         for line in info:

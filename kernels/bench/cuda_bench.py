@@ -3,11 +3,11 @@
 
     cuda_bench.py --build build [--rounds 20] [--list NAME]
 
-Times are of the GPU, by events around as many calls as take some milliseconds;
-each round times every contender once, in turn, and the median counts. Small
-lists are also replayed as a graph, which leaves the launches out. The plain copy
-is strided_copy on two contiguous buffers of the same payload. Exits with 77
-without a device.
+Times are GPU times, measured by events around as many calls as take some milliseconds.
+Each round times every contender once, in turn, and the median counts. Small lists are
+also replayed as a graph, which excludes the launches. The plain copy is strided_copy on
+two contiguous buffers of the same payload. The script exits with 77 if there is no
+device.
 """
 
 import argparse

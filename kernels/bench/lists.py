@@ -36,7 +36,7 @@ def gpt2():
 
 
 def small_150():
-    """Biases, norms and adapters: 64 to 32,768 elements, none alike."""
+    """Returns shapes of biases, norms and adapters: 64 to 32,768 elements, all different."""
     shapes = []
     for i in range(150):
         rows = 2 + (i * 37) % 61
@@ -46,7 +46,7 @@ def small_150():
 
 
 def even_rows(shapes, n):
-    """The shapes with each dim 0 rounded up to a multiple of n."""
+    """Returns the shapes with each dim 0 rounded up to a multiple of n."""
     return [(-(-s[0] // n) * n, *s[1:]) for s in shapes]
 
 

@@ -1,10 +1,10 @@
-"""The C API of the kernels (shardprop/kernels/c_api.h) on torch tensors.
+"""Calls the C API of the kernels (shardprop/kernels/c_api.h) on torch tensors.
 
     lib = Kernels("build/libshardprop_kernels_c.so", threads=2)
     lib.chunk_cat(grads, dim=0, num_chunks=8, out=out, scale=1 / 8)
 
-Tensors on a CUDA device run on torch's current stream. `emulate` sends those of
-the host to the CUDA ops too, for the library that emulates a device.
+Tensors on a CUDA device run on torch's current stream. With `emulate`, tensors on the
+host also use the CUDA ops, for the library that emulates a device.
 """
 
 import ctypes
@@ -100,7 +100,7 @@ class Kernels:
         return _Where(int(self._emulate), self._pool, None)
 
     def bind(self, function, tensor, *arguments):
-        """A callable that makes this very call, its arguments converted once."""
+        """Returns a callable that makes this call with arguments converted once."""
         error = ctypes.create_string_buffer(512)
         call = getattr(self._lib, function)
         where = self._where(tensor)
@@ -165,7 +165,7 @@ class Kernels:
         )
 
     def bind_fill(self, out, value):
-        """`value`: a CPU tensor of one element, of the type of `out`."""
+        """`value` is a CPU tensor of one element, of the type of `out`."""
         run = self.bind(
             "shardprop_kernels_fill", out, _tensors([out]), ctypes.c_void_p(value.data_ptr())
         )

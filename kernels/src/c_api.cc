@@ -18,12 +18,12 @@ struct shardprop_kernels_pool {
 
 namespace {
 
-// This file is the C face of all that is in there.
+// This file wraps the entire namespace for C.
 using namespace shardprop::kernels;  // NOLINT(google-build-using-namespace)
 
 template <class View>
 View view_of(const shardprop_kernels_tensor& tensor) {
-  // Too many dims, or fewer than none, are refused further on.
+  // The kernels refuse too many dims, and thus also a negative number.
   const std::int32_t ndim = tensor.ndim < 0 ? kMaxDims + 1 : tensor.ndim;
   const auto rank = static_cast<std::size_t>(ndim);
   View view;
@@ -49,8 +49,8 @@ std::span<const std::int64_t> list_of(const int64_t* values,
   return {values, static_cast<std::size_t>(count)};
 }
 
-// Runs a call on the device asked for: cpu:: and cuda:: have the same
-// functions, and argument-dependent lookup picks by the type of the options.
+// Runs a call on the requested device. cpu:: and cuda:: have the same
+// functions, and argument-dependent lookup selects by the type of the options.
 template <class Call>
 std::int32_t run(const shardprop_kernels_where* where, char* error,
                  std::size_t error_size, const Call& call) {

@@ -14,10 +14,10 @@
 #define SHARDPROP_HD inline
 #endif
 
-// The scalar meaning of every cast, the same on CPU and GPU; the vector code
-// must agree with it bit for bit, NaNs aside. Branches on the value are kept to
-// selects. Rounding and overflow follow PyTorch (c10/util/Half.h, BFloat16.h,
-// Float8_e4m3fn.h, Float8_e5m2.h).
+// The scalar definition of every cast, the same on CPU and GPU. The vector code
+// must agree with it bit for bit, except for NaNs. Conditions on values compile
+// to selects. Rounding and overflow follow PyTorch (c10/util/Half.h,
+// BFloat16.h, Float8_e4m3fn.h, Float8_e5m2.h).
 //
 // The numbers in hex are f32 bit patterns. A subnormal result is rounded by
 // adding a power of two whose last place is the smallest subnormal.
@@ -110,8 +110,8 @@ SHARDPROP_HD F16 from_float<F16>(float value) {
 #endif
 }
 
-// What lies beyond 448, infinity too, becomes 448: PyTorch since #178817, as
-// the GPU's own conversion always has.
+// Values beyond 448, infinity included, become 448. PyTorch does so since
+// #178817, and the GPU's own conversion always has.
 template <>
 SHARDPROP_HD F8E4M3FN from_float<F8E4M3FN>(float value) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
@@ -131,8 +131,8 @@ SHARDPROP_HD F8E4M3FN from_float<F8E4M3FN>(float value) {
 #endif
 }
 
-// What rounds beyond 57344, that is from 61440 on, becomes infinity, where the
-// GPU's own conversion saturates.
+// Values that round beyond 57344, which are those from 61440 on, become
+// infinity; the GPU's own conversion saturates.
 template <>
 SHARDPROP_HD F8E5M2 from_float<F8E5M2>(float value) {
   const std::uint32_t bits = bits_of(value);
@@ -155,8 +155,8 @@ SHARDPROP_HD F8E5M2 from_float<F8E5M2>(float value) {
 #endif
 }
 
-// `to` of `from` times `scale`. Only the multiplication of a scale that is not
-// 1 may touch the value of a type that is carried as it is.
+// Returns `from` times `scale` as `To`. A type that is copied unchanged changes
+// its value only by a scale other than 1.
 template <class To, class From>
 SHARDPROP_HD To convert(From value, float scale) {
   return from_float<To>(to_float(value) * scale);

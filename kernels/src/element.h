@@ -4,7 +4,7 @@
 
 namespace shardprop::kernels {
 
-// Storage of the narrow floats. f32 is `float` itself.
+// The stored types of narrow floats. f32 is `float` itself.
 struct F16 {
   std::uint16_t bits;
 };

@@ -12,8 +12,8 @@
 
 namespace shardprop::kernels::testing {
 
-// One case: tensors placed in an arena with guard bytes between them, an op run
-// on it by an engine and by the reference, and all bytes compared.
+// `Case` is one case: tensors in an arena with guard bytes between them. An
+// engine and the reference run an op on it, and all bytes are compared.
 class Case {
  public:
   explicit Case(unsigned seed) : random_(seed) {}
@@ -33,7 +33,7 @@ class Case {
                     Layout::kPadded, Layout::kStepped});
   }
 
-  // Poisoned memory. `misaligned` starts it off by some bytes.
+  // Returns poisoned memory. With `misaligned`, it starts some bytes later.
   Tensor place(DType dtype, std::vector<std::int64_t> sizes,
                Layout layout = Layout::kRow, bool misaligned = false) {
     const std::int64_t item = size_of(dtype);
@@ -59,7 +59,7 @@ class Case {
             static_cast<std::size_t>(start)};
   }
 
-  // The same with random values: ordinary numbers for the most part.
+  // Returns a tensor with random values, which are mostly ordinary numbers.
   Tensor input(DType dtype, std::vector<std::int64_t> sizes,
                Layout layout = Layout::kRow, bool misaligned = false) {
     Tensor tensor = place(dtype, std::move(sizes), layout, misaligned);
@@ -76,7 +76,8 @@ class Case {
     return tensor;
   }
 
-  // Runs both and compares; `call` takes the base address of the arena.
+  // Runs the engine and the reference and compares; `call` takes the base
+  // address of the arena.
   template <class Call, class Reference>
   void expect(Engine& engine, const std::vector<Tensor>& outs, const Call& call,
               const Reference& reference, const std::string& what) {
@@ -98,7 +99,7 @@ class Case {
     CHECK_FOR(got.bytes == want.bytes, name);
   }
 
-  // Runs a call that must be refused, with nothing written.
+  // Runs a call that must be refused without a write.
   template <class Call>
   void refuse(Engine& engine, StatusCode code, const std::string& message,
               const Call& call) {
@@ -117,7 +118,7 @@ class Case {
   std::mt19937_64 random_;
 };
 
-// Views of a list, for the length of a call.
+// Returns views of the tensors, valid during a call.
 inline std::vector<TensorView> inputs_of(const std::vector<Tensor>& tensors,
                                          std::byte* base) {
   std::vector<TensorView> views;

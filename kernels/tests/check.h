@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-// The least a test needs, so that the kernels can be tested with a compiler
+// A minimal test framework, so that the kernels can be tested with a compiler
 // alone. A file defines tests with TEST("what holds") { CHECK(...); }; a main
 // calls check::run().
 namespace check {
@@ -38,7 +38,8 @@ inline void fail(const char* file, int line, const std::string& what) {
   }
 }
 
-// Runs the tests whose name holds the word, all without one; 0 if none failed.
+// Runs the tests whose name contains the word, or all tests without a word.
+// Returns 0 if none failed.
 inline int run(const char* word = "") {
   int ran = 0;
   for (const Test& test : tests()) {
@@ -73,7 +74,7 @@ inline int run(const char* word = "") {
     if (!(condition)) check::fail(__FILE__, __LINE__, #condition); \
   } while (false)
 
-// With what led there, for checks in loops.
+// Checks with a detail in the message, for checks in loops.
 #define CHECK_FOR(condition, detail)                        \
   do {                                                      \
     if (!(condition)) {                                     \

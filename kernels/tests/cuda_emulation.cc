@@ -1,6 +1,6 @@
-// The device, played by the host: every block and thread of a launch in turn,
-// through the very functions that the kernels call. With it the CUDA ops run on
-// host memory, under sanitizers too, and on machines without a GPU.
+// Emulates the device on the host: runs every block and thread of a launch in
+// turn, by the functions that the kernels call. The CUDA ops thus run on host
+// memory, also under sanitizers and on machines without a GPU.
 
 #include <shardprop/kernels/cuda.h>
 

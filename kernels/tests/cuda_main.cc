@@ -1,5 +1,5 @@
-// The same tests on a GPU. Without one: says so and exits with 77, which CTest
-// knows for skipped.
+// Runs the same tests on a GPU. Without a GPU it prints that and exits with 77,
+// which CTest counts as skipped.
 
 #include <cuda_runtime_api.h>
 #include <shardprop/kernels/cuda.h>
@@ -18,8 +18,8 @@ void require(cudaError_t error) {
   if (error != cudaSuccess) throw std::runtime_error(cudaGetErrorString(error));
 }
 
-// Carries the arena to the device at its exact size, so that compute-sanitizer
-// sees what lies outside.
+// Copies the arena to the device at its exact size, so that compute-sanitizer
+// detects accesses outside of it.
 class CudaEngine : public Engine {
  public:
   explicit CudaEngine(cudaStream_t stream) : stream_(stream) {}
@@ -55,7 +55,7 @@ cudaStream_t& stream() {
   return value;
 }
 
-// Captured once, replayed on new contents of the same memory.
+// The graph is captured once and replayed on new contents of the same memory.
 TEST("chunk_cat can be captured in a graph and replayed") {
   constexpr std::int64_t kCount = 1 << 20;
   float* const in = device_floats(kCount);
@@ -118,7 +118,7 @@ TEST("an error of an earlier call is not reported as ours, nor taken away") {
   float* const memory = device_floats(4);
   const std::int64_t sizes[] = {4};
   const float one = 1.0F;
-  // The error of somebody else's call, who has not looked at it yet.
+  // The error of another call, whose owner has not read it yet.
   CHECK(cudaSetDevice(1 << 20) == cudaErrorInvalidDevice);
   const Status status = cuda::fill(
       {.out = {memory, DType::kFloat32, sizes, {}}, .value = &one}, {stream()});

@@ -97,7 +97,7 @@ TEST("strided_copy refuses shapes that differ and memory that overlaps") {
     const Tensor in = test.input(DType::kFloat32, {2, 3});
     const Tensor out = test.place(DType::kFloat32, {3, 2});
     const Tensor square = test.input(DType::kFloat32, {4, 4});
-    // Odd and even columns interleave without touching.
+    // The odd and even columns interleave without a common element.
     const Tensor even = {DType::kFloat32, {4, 2}, {4, 2}, square.offset};
     const Tensor odd = {DType::kFloat32, {4, 2}, {4, 2}, square.offset + 4};
     const Tensor upper = {DType::kFloat32, {2, 4}, {4, 1}, square.offset};

@@ -13,11 +13,12 @@
 #include <shardprop/kernels/status.h>
 #include <shardprop/kernels/strided_copy.h>
 
-// What the same tests run on: the CPU with and without threads, the CUDA ops
-// played by the host, a GPU.
+// The engines that run the tests: the CPU with and without threads, the CUDA
+// ops emulated on the host, and a GPU.
 namespace shardprop::kernels::testing {
 
-// All memory of one case, so that an engine can carry it to a device and back.
+// `Arena` is all memory of one case, so that an engine can copy it to a device
+// and back.
 class Arena {
  public:
   std::vector<std::byte> bytes;
@@ -41,7 +42,7 @@ struct Tensor {
   MutableTensorView out(std::byte* base) const {
     return {base + offset, dtype, sizes, strides};
   }
-  // The byte of the element of a row-major index.
+  // Returns the byte offset of the element with a row-major index.
   std::size_t at(std::int64_t index) const {
     auto byte = static_cast<std::int64_t>(offset);
     for (std::size_t d = sizes.size(); d-- > 0;) {
@@ -56,8 +57,8 @@ class Engine {
  public:
   virtual ~Engine() = default;
   virtual std::string name() const = 0;
-  // Calls on the arena's memory, wherever the engine keeps it: `base` is where
-  // offset 0 lies while the call runs.
+  // Makes the arena's memory available to the engine. Returns the address of
+  // offset 0 while the call runs.
   virtual std::byte* enter(Arena& arena) = 0;
   virtual void leave(Arena& arena) = 0;
 
@@ -71,7 +72,8 @@ class Engine {
 // Defined by the main of each test program.
 std::span<Engine* const> engines();
 
-// An engine of a namespace of ops and its options, on host memory.
+// Defines the ops of an engine on host memory, from a namespace of ops and its
+// options.
 #define SHARDPROP_ENGINE_OPS(space, options)                                  \
   Status chunk_cat(const ChunkCatArgs& args) override {                       \
     return space::chunk_cat(args, options);                                   \

@@ -1,4 +1,4 @@
-// How many launches a call takes, counted by the emulated device.
+// Tests the number of launches per call, which the emulated device counts.
 
 #include <shardprop/kernels/cuda.h>
 

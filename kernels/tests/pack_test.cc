@@ -1,4 +1,5 @@
-// chunk_cat and split_with_sizes_copy: worked examples, random cases, limits.
+// Tests chunk_cat and split_with_sizes_copy: worked examples, random cases,
+// limits.
 
 #include "case.h"
 
@@ -29,7 +30,8 @@ Types any_types(Case& test) {
           test.pick_of({1.0, 0.125, 1.0 / 3})};
 }
 
-// The columns of a packed buffer that tensors cut along `dims` take.
+// Returns the columns that tensors with shard dims `dims` take in a packed
+// buffer.
 std::int64_t columns_of(const std::vector<Tensor>& tensors, const Sizes& dims,
                         std::int64_t num_chunks, std::size_t lead) {
   std::int64_t columns = 0;
@@ -65,7 +67,7 @@ void expect_chunk_cat(Case& test, Engine& engine,
       what);
 }
 
-// Bytes that spell the name of their tensor.
+// Returns a tensor whose bytes spell its name.
 Tensor named(Case& test, char name, Sizes sizes) {
   Tensor tensor = test.place(DType::kUInt8, std::move(sizes));
   for (std::int64_t i = 0; i < tensor.count(); ++i) {
@@ -74,7 +76,8 @@ Tensor named(Case& test, char name, Sizes sizes) {
   return tensor;
 }
 
-// Packs A, B and C for some ranks; the rows, 0 for padding.
+// Packs A, B and C for some ranks. Returns the rows as text, with 0 for
+// padding.
 std::string packed_text(Engine& engine, std::int64_t num_chunks,
                         std::int64_t columns, Sizes a, Sizes b, Sizes c) {
   Case test(1);
@@ -251,8 +254,8 @@ TEST("more than 65,535 chunks, and a chunk for every element") {
   }
 }
 
-// Beyond any last-level cache, so that the CPU streams its stores, from and to
-// addresses that no vector is aligned to.
+// The tensors exceed any last-level cache, so that the CPU streams its stores.
+// Their addresses are not aligned to vectors.
 TEST("large tensors off the beat of cache lines") {
   for (const auto& [from, to] :
        {std::pair{DType::kFloat32, DType::kFloat32},
@@ -270,8 +273,8 @@ TEST("large tensors off the beat of cache lines") {
   }
 }
 
-// As large, and in short rows that leave for all chunks in turn; the last of
-// their blocks is not a whole one.
+// Tensors as large, in short rows that go to all chunks in turn. Their last
+// block is partial.
 TEST("large tensors cut along their rows") {
   Case test(4);
   const std::vector<Tensor> tensors = {
@@ -294,8 +297,8 @@ TEST("large tensors cut along their rows") {
   }
 }
 
-// The way back: the rows that adjoin come from all chunks, or from more than
-// are read at once, and the last tensor's are not whole lines.
+// The inverse: adjacent rows come from all chunks, or from more chunks than are
+// read at once. The rows of the last tensor are not entire cache lines.
 TEST("large tensors put together from their chunks") {
   for (const std::int64_t chunks : {8, 20}) {
     Case test(5);

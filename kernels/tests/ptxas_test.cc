@@ -14,7 +14,7 @@ namespace {
 constexpr const char* kClean =
     "0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads";
 
-// The text between the first two quotes from `from` on.
+// Returns the text between the first two quotes from `from` on.
 std::string quoted(const std::string& line, std::size_t from) {
   const std::size_t begin = line.find('\'', from);
   if (begin == std::string::npos) return "";

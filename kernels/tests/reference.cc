@@ -30,7 +30,7 @@ Format format_of(DType dtype) {
   }
 }
 
-// All finite numbers from zero up, by their bits.
+// Returns all finite numbers from zero up, indexed by their bits.
 const std::vector<float>& numbers_of(DType dtype) {
   static std::map<DType, std::vector<float>> tables;
   std::vector<float>& table = tables[dtype];
@@ -147,7 +147,7 @@ std::uint64_t nearest(float value, DType dtype) {
     return (1ULL << (width - 1)) - 1;
   }
   const double magnitude = std::fabs(static_cast<double>(value));
-  // The number that would follow the last is where infinity begins.
+  // Infinity begins at the number that would follow the last finite one.
   const std::uint64_t last = table.size() - 1;
   const double step = static_cast<double>(table[last]) - table[last - 1];
   if (magnitude >= table[last] + step / 2) {

@@ -5,17 +5,17 @@
 
 #include "engine.h"
 
-// The kernels said again in the plainest way: one element at a time, by index.
+// The kernels in their simplest form: one element at a time, by index.
 namespace shardprop::kernels::testing {
 
-// The number that the bits of a castable type or f64 stand for.
+// Returns the number that the bits of a castable type or f64 represent.
 double number_of(std::uint64_t bits, DType dtype);
 
-// The bits of the nearest number of a castable type, ties to even, found in a
-// table of all its numbers.
+// Returns the bits of the nearest number of a castable type, ties to even. It
+// is found in a table of all its numbers.
 std::uint64_t nearest(float value, DType dtype);
 
-// What becomes of the bits of an element.
+// Returns the bits of an element after its conversion.
 std::uint64_t converted(std::uint64_t bits, DType from, DType to, double scale);
 
 std::uint64_t read(const Arena& arena, const Tensor& tensor,
@@ -24,11 +24,11 @@ void write(Arena& arena, const Tensor& tensor, std::int64_t index,
            std::uint64_t bits);
 bool same(std::uint64_t a, std::uint64_t b, DType dtype);
 
-// Each writes what the op should have written.
+// Each function writes the expected result of the op.
 void chunk_cat(Arena& arena, const std::vector<Tensor>& tensors,
                std::int64_t dim, std::int64_t num_chunks, const Tensor& out,
                double scale);
-// shard_dims: packs, or where `unpack` is set reads `packed` into the tensors.
+// Packs into `packed`; if `unpack` is set, reads `packed` into the tensors.
 void sharded(Arena& arena, const std::vector<Tensor>& tensors,
              const std::vector<std::int64_t>& shard_dims, const Tensor& packed,
              double scale, bool unpack);

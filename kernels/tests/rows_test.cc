@@ -1,4 +1,4 @@
-// The instruction sets against each other and against the numbers themselves.
+// Compares the instruction sets with each other and with exact results.
 
 #include <bit>
 #include <random>
@@ -24,8 +24,8 @@ std::vector<std::uint64_t> all_bits(DType dtype) {
     }
     return bits;
   }
-  // Every 4,099th f32, and the neighbourhood of every number of f16 and bf16
-  // and of the middles between two, where rounding turns.
+  // Every 4,099th f32, and the neighbours of every number of f16 and bf16 and
+  // of the midpoints between two numbers, at which rounding changes.
   for (std::uint64_t i = 0; i < 1ULL << 32; i += 4099) bits.push_back(i);
   for (const DType narrow : {DType::kFloat16, DType::kBFloat16,
                              DType::kFloat8E4M3FN, DType::kFloat8E5M2}) {
@@ -101,7 +101,7 @@ TEST("a streamed cast of any number of pages equals a cached one") {
       std::vector<std::uint16_t> narrow[2];
       std::vector<float> wide[2];
       for (const bool stream : {false, true}) {
-        // One more, which nobody may write.
+        // One more element, which no kernel may write.
         narrow[stream].assign(static_cast<std::size_t>(width) + 1, 7);
         wide[stream].assign(static_cast<std::size_t>(width) + 1, 7.0F);
         Panel panel{.dst = reinterpret_cast<std::byte*>(narrow[stream].data()),
@@ -126,7 +126,8 @@ TEST("every instruction set copies, fills and transposes alike") {
   std::mt19937_64 random(1);
   constexpr std::int64_t kRows = 3;
   for (int round = 0; round < 600; ++round) {
-    // All short widths, where each loop has its limits, then any.
+    // First all short widths, which include the limits of each loop, then any
+    // width.
     const std::int64_t width =
         round < 300 ? round : static_cast<std::int64_t>(random() % 900);
     const auto length = static_cast<std::size_t>(width);

@@ -1,4 +1,4 @@
-"""shardprop: how tensors are laid out over a mesh of devices.
+"""shardprop plans the layouts of tensors over a mesh of devices.
 
     import shardprop as sp
     graph = sp.load_graph("model.pt2")
@@ -40,7 +40,7 @@ __all__ = [
 
 
 def topologies() -> "dict[str, str]":
-    """The presets by name, with what each describes."""
+    """Returns the presets by name, with a description of each."""
     return dict(_core.topologies())
 
 
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name):
-        """`shardprop.torch` is there once it is asked for."""
+        """Imports `shardprop.torch` when it is first used."""
         if name == "torch":
             return importlib.import_module(".torch", __name__)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

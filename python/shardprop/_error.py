@@ -1,10 +1,10 @@
-"""The exception of the package: an error of the library as it stands."""
+"""Error is the exception of the package. It holds an error of the library unchanged."""
 
 from collections.abc import Iterable
 
 
 class Error(Exception):
-    """What an input of yours caused, with a stable code.
+    """An input of yours caused this error; it has a stable code.
 
     >>> try: shardprop.plan(graph, "dp=0")
     ... except shardprop.Error as error: print(error.code, error.help)
@@ -29,7 +29,7 @@ class Error(Exception):
         self.place = place
         self.notes = list(notes)
         self.help = help
-        # What it is pickled and copied by.
+        # Pickling and copying use these arguments.
         super().__init__(code, message, place, self.notes, help)
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Graphs: exported programs, read for planning."""
+"""Graphs are exported programs that are read for planning."""
 
 import io
 import os
@@ -49,14 +49,13 @@ def load_graph(
 ) -> Graph:
     """Reads a file of torch.export.save, or a program's .json or .json.gz.
 
-    `source` is a path, the bytes of a file, an open binary file, or an
-    ExportedProgram. Weights are not read. `program` names one of several in an
-    archive; at most `max_input_bytes` of JSON are read, after decompression.
-    `bounds` says how large sizes are that depend on data: {"u0": 128}. `sizes`
-    sets symbolic sizes to other values than those of the export, by the name of
-    the symbol or as batch and seq: {"s72": 128}, {"batch": 64}. `rules` are those
-    of plan(); a rule that states which operands an operator writes is needed
-    here.
+    `source` is a path, the bytes of a file, an open binary file, or an ExportedProgram.
+    Weights are not read. `program` names one of several in an archive. At most
+    `max_input_bytes` of JSON are read, after decompression. `bounds` gives values to
+    sizes that depend on data: {"u0": 128}. `sizes` gives other values to symbolic sizes
+    than the export, by the name of the symbol or as batch and seq: {"s72": 128},
+    {"batch": 64}. `rules` are those of plan(). A rule that states which operands an
+    operator writes is needed here.
 
     Raises Error if the source cannot be read or is not a graph.
     """
@@ -96,7 +95,7 @@ def _of_bytes(data: bytes, name: str, how: "tuple[Any, ...]") -> Graph:
 
 
 def _without_weights(archive: "Union[str, BinaryIO]") -> bytes:
-    """A .pt2 archive with the records that planning reads, and no others."""
+    """Returns a .pt2 archive that has only the records that planning reads."""
     out = io.BytesIO()
     with zipfile.ZipFile(archive) as whole:
         with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as kept:
@@ -107,10 +106,10 @@ def _without_weights(archive: "Union[str, BinaryIO]") -> bytes:
 
 
 def _reduced(graph: Graph) -> "tuple[Any, ...]":
-    """Graph.__reduce__(): the bytes that it was read from, weights left out.
+    """Graph.__reduce__() returns the bytes of its source without weights.
 
-    A graph that was read from a file reads it again. Raises Error: the file is gone,
-    or holds another program now.
+    A graph that was read from a file reads it again. It raises Error if the file is
+    gone or holds another program.
     """
     source, how = graph._read_from
     if isinstance(source, bytes):
@@ -165,7 +164,7 @@ def _shown(graph: Graph) -> str:
 
 
 def _itself(graph: Graph, memo: Any = None) -> Graph:
-    """Graph.__copy__() and __deepcopy__(): it never changes."""
+    """Graph.__copy__() and __deepcopy__() return the graph, which never changes."""
     return graph
 
 

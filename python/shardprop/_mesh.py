@@ -1,4 +1,4 @@
-"""Meshes as users write them."""
+"""These functions read meshes in the notations of users."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Optional, Protocol, Union
@@ -7,7 +7,7 @@ from ._error import Error
 
 
 class DeviceMesh(Protocol):
-    """A torch.distributed.DeviceMesh, as far as it is looked at here."""
+    """The attributes of torch.distributed.DeviceMesh that this module reads."""
 
     @property
     def mesh_dim_names(self) -> "Optional[tuple[str, ...]]": ...
@@ -48,10 +48,10 @@ def mesh_text(mesh: MeshLike) -> str:
 def _check_order(mesh: DeviceMesh) -> None:
     """Raises Error unless the ranks of a DeviceMesh ascend.
 
-    The notation of a mesh has no order of ranks: another one would be priced as if
-    neighbours were elsewhere.
+    The notation of a mesh has no order of ranks. Another order would be priced with
+    wrong neighbours.
     """
-    # A DeviceMesh is there, so torch is.
+    # Since there is a DeviceMesh, torch is installed.
     from torch._subclasses.fake_tensor import unset_fake_temporarily
 
     with unset_fake_temporarily():

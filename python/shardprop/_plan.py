@@ -1,4 +1,4 @@
-"""plan() and the Plan that it returns."""
+"""This module has plan() and the Plan that it returns."""
 
 import functools
 import html
@@ -13,16 +13,16 @@ from ._graph import MAX_INPUT_BYTES, Graph, GraphLike, load_graph
 from ._mesh import MeshLike, mesh_text
 from ._texts import layout_text, pair_texts, rule_texts, topology_text
 
-# phase ("set up", "search", "report"), seconds so far, the best objective and
-# the lower bound in microseconds where there are any.
+# Arguments: phase ("set up", "search", "report"), seconds so far, and the best
+# objective and the lower bound in microseconds, or None.
 ProgressCallback = Callable[[str, float, Optional[float], Optional[float]], None]
 
 
 class Plan:
-    """The layout of every tensor of a graph, and its redistributions.
+    """A Plan has the layout of every tensor of a graph, and all redistributions.
 
-    plan() makes one, load() and from_json() read one back. `data` is the plan as
-    its JSON says it (schema shardprop.plan/2); the properties are parts of it.
+    plan() makes one; load() and from_json() read one. `data` is the plan's JSON (schema
+    shardprop.plan/2), and the properties are parts of it.
     """
 
     def __init__(self, core: "_core.Plan", interrupted: bool = False):
@@ -32,7 +32,7 @@ class Plan:
 
     @functools.cached_property
     def data(self) -> "dict[str, Any]":
-        """The JSON, read once."""
+        """Returns the JSON, which is parsed once."""
         return json.loads(self._core.json())
 
     @property
@@ -42,52 +42,55 @@ class Plan:
 
     @property
     def objective_us(self) -> Optional[float]:
-        """Time of a step in microseconds. It is None without a plan."""
+        """The time of a step in microseconds. It is None without a plan."""
         return self.data["objective_us"]
 
     @property
     def lower_bound_us(self) -> float:
-        """Microseconds that every plan takes at least."""
+        """Returns the lower bound in microseconds: every plan takes at least as
+        long."""
         return self.data["lower_bound_us"]
 
     @property
     def gap(self) -> Optional[float]:
-        """Distance of the objective from the bound, as a part of the objective."""
+        """Returns the distance of the objective from the bound, relative to the
+        objective."""
         return self.data["gap"]
 
     @property
     def mesh(self) -> "dict[str, int]":
-        """Sizes of the mesh dims by name, outermost first."""
+        """Returns the sizes of the mesh dims by name, outermost first."""
         return {dim["name"]: dim["size"] for dim in self.data["mesh"]["dims"]}
 
     @property
     def values(self) -> "dict[str, dict[str, Any]]":
-        """Parameters, buffers and user inputs by their own names."""
+        """Returns parameters, buffers and user inputs by their own names."""
         return self.data["values"]
 
     @property
     def copies(self) -> "list[dict[str, Any]]":
-        """Every redistribution, in the order in which they are made."""
+        """Returns every redistribution, in the order of the program."""
         return self.data["copies"]
 
     @property
     def nodes(self) -> "list[dict[str, Any]]":
-        """Every operator call, with its layouts and the collectives inside it."""
+        """Returns every operator call, with its layouts and the collectives inside."""
         return self.data["nodes"]
 
     @property
     def memory(self) -> "dict[str, Any]":
-        """Bytes of each rank: the limit, and the peak with its place and its parts."""
+        """Returns the bytes of each rank: the limit, and the peak with its place and
+        parts."""
         return self.data["memory"]
 
     @property
     def summary(self) -> "dict[str, Any]":
-        """Times and bytes in total, and the collectives by kind."""
+        """Returns total times and bytes, and the collectives by kind."""
         return self.data["summary"]
 
     @property
     def notes(self) -> "list[str]":
-        """Sentences on what a user may not expect of the plan."""
+        """Returns sentences on surprising features of the plan."""
         return self.data.get("notes", [])
 
     def placements(self, name: str) -> "list[str]":
@@ -102,16 +105,16 @@ class Plan:
     def explain(self, detail: bool = False) -> str:
         """Returns a report: totals, layouts, collectives and reasons.
 
-        A screen, or every redistribution with `detail`.
+        The report fits a screen. With `detail` it lists every redistribution.
         """
         return self._core.text(detail)
 
     def to_json(self) -> str:
-        """The text that save() writes and from_json() reads."""
+        """Returns the text that save() writes and from_json() reads."""
         return self._core.json()
 
     def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
-        """Writes the JSON, whole or not at all."""
+        """Writes the JSON completely or not at all."""
         path = os.fspath(path)
         beside = f"{path}.{os.getpid()}.part"
         try:
@@ -134,7 +137,7 @@ class Plan:
         return cls(_core.read_plan(text))
 
     def __reduce__(self) -> "tuple[Any, ...]":
-        """Pickled and copied as its JSON."""
+        """Pickles and copies the plan as its JSON."""
         return _from_json, (self.to_json(), self.interrupted)
 
     def __repr__(self) -> str:
@@ -155,7 +158,7 @@ def _from_json(text: str, interrupted: bool) -> Plan:
 
 
 class _Bar:
-    """One line on a terminal that is written over and over."""
+    """_Bar prints one line on a terminal and overwrites it each time."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -195,7 +198,7 @@ def _option_text(value: Any) -> str:
 
 
 def _option_texts(options: "Mapping[str, Any]") -> "list[tuple[str, str]]":
-    """The options as the library's table takes them: name and text."""
+    """Returns the options as pairs of name and text, for the library's table."""
     rows = {row["name"]: row for row in _core.plan_options()}
     texts = []
     for name, value in options.items():
@@ -222,21 +225,21 @@ def plan(
 ) -> Plan:
     """Plans a graph on a mesh at least cost.
 
-    `graph` may also be what load_graph() takes, `mesh` a torch DeviceMesh.
+    `graph` is a Graph or a source of load_graph(); `mesh` may be a torch DeviceMesh.
     `topology` is the name of a preset or the path of a topology file. `options` are
     those of plan_options(), such as memory="80GiB" (or bytes, or None),
     optimizer="adamw", time_limit=60, threads=2, seed=0,
-    pins={"lm_head.weight": "S(0),R"}. A layout may also be a placement for each
-    mesh dim: plan.placements(name), or (Shard(0), Replicate()). `rules` say how operators of your own
-    may be sharded, as --rule does: ["mylib.swiglu=pointwise()"] or
+    pins={"lm_head.weight": "S(0),R"}. A layout may also be a placement for each mesh
+    dim: plan.placements(name), or (Shard(0), Replicate()). `rules` say how operators of
+    your own may be sharded, as --rule does: ["mylib.swiglu=pointwise()"] or
     {"mylib.swiglu": "pointwise()"}.
 
-    `progress` is called a few times a second; True shows a line on standard
-    error, None does so on a terminal. Ctrl-C ends the search and returns the
-    best plan so far (`Plan.interrupted`); before there is any, it raises
+    `progress` is called a few times a second. If it is True, a line on standard error
+    shows the progress; if it is None, only on a terminal. Ctrl-C ends the search and
+    returns the best plan so far (`Plan.interrupted`). Without a plan so far it raises
     KeyboardInterrupt.
 
-    Raises Error for bad input. A plan that does not fit has the status infeasible.
+    Raises Error for bad input. If no plan fits, the plan has the status infeasible.
     """
     if not isinstance(graph, _core.Graph):
         graph = load_graph(graph, rules=rules)
@@ -261,5 +264,5 @@ def plan(
 
 
 def plan_options() -> "list[dict[str, Any]]":
-    """The options of plan(): name, description, range, default, choices."""
+    """Returns the options of plan(): name, description, range, default, choices."""
     return _core.plan_options()

@@ -1,4 +1,4 @@
-"""propagate(): one operator on tensors that are laid out."""
+"""propagate() finds the sharding of one operator on sharded tensors."""
 
 import atexit
 import functools
@@ -17,11 +17,11 @@ _TENSOR = re.compile(r"\s*[a-z]+\d*\w*\[[\d,\s]*\]")
 
 @dataclass(frozen=True)
 class OpSharding:
-    """Layouts with which an operator runs."""
+    """OpSharding has the layouts with which an operator runs."""
 
     inputs: "tuple[str, ...]"  # layouts the operator needs, "S(0),R"
     outputs: "tuple[str, ...]"  # "f32[16,4] P(sum)"
-    #: Inputs that must be moved, with the collectives that do.
+    #: Inputs that must move, with the collectives that move them.
     moves: "dict[int, tuple[str, ...]]"
     redistribute_us: float
     inside_us: float  # collectives inside the operator
@@ -67,9 +67,9 @@ def propagate(
     move     input 1: slice R -> S(0)
     outputs  f32[16,4] P(sum)
 
-    `op` is a name or torch.ops.aten.mm.default. Tensors are written as dtype, sizes
-    and layout; dtypes, devices and memory formats by name or as torch's objects;
-    everything else as itself. Raises Error.
+    `op` is a name or torch.ops.aten.mm.default. A tensor is written as dtype, sizes and
+    layout. Dtypes, devices and memory formats are names or torch's objects, and all
+    other values are themselves. Raises Error.
     """
     propagator = _propagator(mesh_text(mesh), topology_text(topology))
 

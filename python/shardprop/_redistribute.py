@@ -1,4 +1,4 @@
-"""redistribute(): from one layout to another at least cost."""
+"""redistribute() plans a move from one layout to another at least cost."""
 
 import os
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from ._texts import LayoutLike, dtype_text, layout_text, topology_text
 
 @dataclass(frozen=True)
 class RedistributeStep:
-    """One collective, between two layouts that differ in its mesh dims."""
+    """A step is one collective between two layouts that differ in its mesh dims."""
 
     collective: str  # all_gather, reduce_scatter, ..., slice
     mesh_dims: "tuple[str, ...]"
@@ -25,7 +25,7 @@ class RedistributeStep:
 
 @dataclass(frozen=True)
 class RedistributePlan:
-    """Collectives that lead from one layout to another, in turn."""
+    """The collectives from one layout to another, in their order."""
 
     steps: "tuple[RedistributeStep, ...]"
     cost_us: float
@@ -47,12 +47,13 @@ def redistribute(
     topology: Union[str, "os.PathLike[str]"] = "dgx-h100",
     memory: Optional[int] = None,
 ) -> RedistributePlan:
-    """The least-cost plan of collectives from `src` to `dst`.
+    """Returns the least-cost plan of collectives from `src` to `dst`.
 
     >>> print(redistribute("dp=2,tp=4", (4096, 4096), "bf16", "S(0),R", "R,S(1)"))
 
-    `dtype` is "bf16", "bfloat16" or torch.bfloat16; `src` and `dst` are "S(0),R" or a
-    placement for each mesh dim, as text or as DTensor's. `memory` is the most bytes that a rank may hold at once. Raises Error.
+    `dtype` is "bf16", "bfloat16" or torch.bfloat16. `src` and `dst` are texts such as
+    "S(0),R", or a placement for each mesh dim, as text or as DTensor's. `memory` is the
+    most bytes that a rank may hold at once. Raises Error.
     """
     out = _core.redistribute(
         mesh_text(mesh),

@@ -1,4 +1,4 @@
-"""Objects of PyTorch and pathlib as the texts that the library reads.
+"""These functions turn objects of PyTorch and pathlib into the library's texts.
 
 This module does not import torch: it recognises its objects by their attributes.
 """
@@ -11,7 +11,7 @@ from ._error import Error
 
 
 class Placement(Protocol):
-    """A torch.distributed.tensor Placement, as far as it is read here."""
+    """The methods of torch.distributed.tensor.Placement that this module calls."""
 
     def is_replicate(self) -> bool: ...
 
@@ -50,7 +50,7 @@ _DTYPES = {
 
 
 def dtype_text(dtype: Any) -> str:
-    """f32 of torch.float32, "float32" and "f32".
+    """Returns f32 for torch.float32, "float32" and "f32".
 
     An unknown name is returned unchanged: the library reports it.
     """
@@ -59,12 +59,13 @@ def dtype_text(dtype: Any) -> str:
 
 
 def is_torch(value: Any, *kinds: str) -> bool:
-    """Whether a value is a torch.dtype, torch.device, ..., by the kind's name."""
+    """Returns whether a value is a torch.dtype, torch.device, ..., by the kind's
+    name."""
     return type(value).__module__ == "torch" and type(value).__name__ in kinds
 
 
 def _placement_text(value: Any) -> str:
-    """S(0), R or P(sum) of a Placement of DTensor."""
+    """Returns S(0), R or P(sum) for a Placement of DTensor."""
     if isinstance(value, str):
         return value
     if callable(getattr(value, "is_replicate", None)):
@@ -87,7 +88,7 @@ def _placement_text(value: Any) -> str:
 
 
 def layout_text(layout: "LayoutLike") -> str:
-    """S(0),R of a text, or of placements in the order of the mesh dims."""
+    """Returns S(0),R for a text, or for placements in the order of the mesh dims."""
     if isinstance(layout, str):
         return layout
     if isinstance(layout, Iterable):
@@ -96,12 +97,12 @@ def layout_text(layout: "LayoutLike") -> str:
 
 
 def topology_text(topology: Union[str, "os.PathLike[str]"]) -> str:
-    """The name of a preset, or the path of a topology file."""
+    """Returns the name of a preset, or the path of a topology file."""
     return os.fspath(topology)
 
 
 def operator_text(op: Any) -> str:
-    """aten.mm.default of a text or of torch.ops.aten.mm.default."""
+    """Returns aten.mm.default for a text or for torch.ops.aten.mm.default."""
     if isinstance(op, str):
         return op
     if hasattr(op, "_overloadname"):
@@ -163,5 +164,5 @@ def _rule_text(rule: Any) -> str:
 def rule_texts(
     rules: "Union[str, Iterable[Any], Mapping[str, Any], None]",
 ) -> "list[str]":
-    """Returns the rules as the command line has them: OP=ROW."""
+    """Returns the rules in the notation of the command line: OP=ROW."""
     return pair_texts("rules", rules, _rule_text)

@@ -1,4 +1,5 @@
-// What each file of this folder adds to the module `shardprop._core`.
+// Each bind_ function adds the bindings of one file to the module
+// `shardprop._core`.
 #pragma once
 
 #include <nanobind/nanobind.h>

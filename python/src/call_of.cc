@@ -45,7 +45,7 @@ Argument text_argument(const std::string& text,
   }
 }
 
-// The operands of a call, collected in the order in which they are met.
+// Reader collects the operands of a call in the order in which it reads them.
 class Reader {
  public:
   Argument read(nb::handle value, const ArgumentSchema& declared) {
@@ -148,7 +148,7 @@ Call call_of(const OpLibrary& library, const std::string& name,
                 library.suggest(name)});
   }
   const std::vector<ArgumentSchema>& declared = function->arguments();
-  // In declared order, so that operands keep their numbers.
+  // Arguments are read in declared order, so that operands keep their numbers.
   std::vector<nb::object> placed(declared.size());
   std::vector<GivenArgument> given;
   Reader reader;

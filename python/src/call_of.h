@@ -1,4 +1,4 @@
-// A call as Python makes it, as an OpSchema with the specs of its operands.
+// Call is a call from Python as an OpSchema with the specs of its operands.
 //
 //   Call call = call_of(*library, "aten.mm.default", args, kwargs);
 //   propagator.propagate(call.op, call.operands);
@@ -20,13 +20,13 @@ struct Call {
   std::vector<TensorSpec> operands;  // one per op.inputs
 };
 
-// Tensors are Specs; dtypes, devices and memory formats stand as their names.
-// Raises shardprop.Error: an operator that is not declared, and as
+// Tensors are Specs; dtypes, devices and memory formats are their names. Raises
+// shardprop.Error for an undeclared operator and for the errors of
 // make_op_schema().
 Call call_of(const OpLibrary& library, const std::string& name,
              const nanobind::sequence& args, const nanobind::dict& kwargs);
 
-// An argument that names no tensor, as Python says it; dtypes and names as
+// Returns an argument without tensors as a Python object; dtypes and names are
 // ("dtype", "f32") and ("named", "contiguous_format").
 nanobind::object to_python(const Argument& argument);
 

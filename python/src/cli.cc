@@ -1,4 +1,4 @@
-// The command line, run in this process: the console script `shardprop`.
+// The console script `shardprop` runs the command line in this process.
 #include <commands.h>
 
 #include "bindings.h"

@@ -1,4 +1,4 @@
-// Graphs, read from files or from memory.
+// Bindings of graphs, which are read from files or from memory.
 #include <shardprop/graph/graph.h>
 
 #include <shardprop/io/load_graph.h>
@@ -55,7 +55,7 @@ std::shared_ptr<const OpLibrary> library_with(
   return value_of(cli::library_of(reading));
 }
 
-// How often each operator is called, by name.
+// Counts the calls of each operator, by name.
 std::map<std::string, std::int64_t> operators(const Graph& graph) {
   std::map<std::string, std::int64_t> counts;
   for (const Node& node : graph.nodes()) ++counts[std::string(node.op_name())];
@@ -81,7 +81,8 @@ std::vector<std::pair<std::string, std::string>> inputs(const Graph& graph) {
   return rows;
 }
 
-// The JSON of a program: of an archive the record that load_graph() reads.
+// Returns the JSON of a program. In an archive it is the record that
+// load_graph() reads.
 std::string json_in(std::string_view bytes, std::int64_t limit,
                     const std::string& program) {
   if (pt2::is_zip(bytes)) {
@@ -91,7 +92,8 @@ std::string json_in(std::string_view bytes, std::int64_t limit,
   return std::string(bytes);
 }
 
-// Of an archive nothing else is read: it may hold large weights.
+// Only this record of an archive is read, since the archive may hold large
+// weights.
 std::string json_at(const std::string& path, std::int64_t limit,
                     const std::string& program) {
   InputFile file = value_of(InputFile::open(path));
@@ -113,7 +115,7 @@ nb::bytes bytes_of(const std::string& text) {
 }  // namespace
 
 void bind_graph(nb::module_& module) {
-  // Python keeps in an attribute what a graph was read from, to pickle it.
+  // Python keeps the source of a graph in an attribute, to pickle the graph.
   nb::class_<Graph>(module, "Graph", nb::dynamic_attr(),
                     "An exported program, read for planning: load_graph() "
                     "returns one. It never changes.")

@@ -1,4 +1,4 @@
-// Plans: made, read, shown.
+// Bindings that make, read and print plans.
 #include <shardprop/plan/plan.h>
 
 #include <shardprop/io/topology_file.h>
@@ -68,7 +68,7 @@ class Progress {
     const nb::gil_scoped_acquire held;
     if (source_.stop_requested()) return;
     if (PyErr_CheckSignals() != 0) {
-      // KeyboardInterrupt: the best plan so far is the answer.
+      // After a KeyboardInterrupt the best plan so far is the answer.
       interrupted_ = PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) != 0;
       if (interrupted_) {
         PyErr_Clear();
@@ -101,7 +101,7 @@ class Progress {
   bool interrupted_ = false;
 };
 
-// The plan, and whether it was interrupted.
+// Returns the plan, and whether it was interrupted.
 std::tuple<Plan, bool> plan(const Graph& graph, const std::string& mesh_text,
                             const std::string& topology_text,
                             const nb::list& options_given,

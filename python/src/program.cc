@@ -1,4 +1,4 @@
-// Programs of ranks, as PyTorch reads them.
+// Bindings of the programs of ranks, in PyTorch's format.
 #include <shardprop/program/spmd_program.h>
 
 #include <shardprop/io/emit_program.h>

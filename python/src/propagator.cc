@@ -1,4 +1,5 @@
-// The propagator: one operator at a time, and what each rank runs for it.
+// Bindings of the propagator: one operator at a time, and the program of each
+// rank.
 #include <shardprop/propagate/caching_propagator.h>
 
 #include <shardprop/io/topology_file.h>
@@ -51,13 +52,14 @@ std::vector<int> dims_of(const DimIndices& dims) {
   return {dims.begin(), dims.end()};
 }
 
-// What was found for one call.
+// Sharding is the answer to one call.
 class Sharding {
  public:
   Sharding(const ShardingPropagator& propagator, OpSchema op,
            std::shared_ptr<const OutputSharding> found)
       : mesh_(propagator.mesh()), found_(std::move(found)) {
-    // Of operators on lists every element is propagated for itself.
+    // Operators on lists are propagated element by element and have no local
+    // strategy.
     if (found_->assignments.size() == 1) {
       local_ = value_of(propagator.local_strategy(op, *found_));
     }
@@ -96,7 +98,7 @@ class Sharding {
   bool has_rank_arguments() const { return !found_->rank_arguments.empty(); }
   bool needs_program() const { return local_ && local_->needs_program(); }
 
-  // By name, for the rank at the row-major index.
+  // Returns arguments by name, for the rank at the row-major index.
   nb::dict rank_arguments(std::int64_t index) const {
     const Coordinate at = coordinate(index);
     nb::dict values;
@@ -108,7 +110,8 @@ class Sharding {
     return values;
   }
 
-  // By name, where they are those of every rank; nothing where they differ.
+  // Returns arguments by name if they are equal on all ranks, and None if they
+  // differ.
   nb::object shared_arguments() const {
     nb::dict values;
     for (const RankArgument& argument : found_->rank_arguments) {
@@ -124,7 +127,7 @@ class Sharding {
     return values;
   }
 
-  // Steps and results of what the rank runs; see torch/_local_call.py.
+  // Returns steps and results of the rank's program; see torch/_local_call.py.
   nb::tuple program(std::int64_t index) const {
     const Coordinate at = coordinate(index);
     // Operators on lists run as calls of their elements.
@@ -182,7 +185,7 @@ class Sharding {
 
   DeviceMesh mesh_;
   std::shared_ptr<const OutputSharding> found_;
-  std::shared_ptr<const LocalStrategy> local_;  // null of lists
+  std::shared_ptr<const LocalStrategy> local_;  // null for lists
 };
 
 nb::object Sharding::value_row(const LocalOp::Value& value,
@@ -226,7 +229,7 @@ class Propagator {
     return value_of(TensorSpec::parse(text, cache_.mesh()));
   }
 
-  // `results` states what the library cannot infer.
+  // `results` states the specs that the library cannot infer.
   Sharding propagate(
       const std::string& name, const nb::sequence& args, const nb::dict& kwargs,
       const std::optional<std::vector<std::optional<TensorSpec>>>& results)

@@ -1,4 +1,4 @@
-// Results of the library as values or exceptions of Python.
+// value_of() turns results of the library into values or exceptions of Python.
 //
 //   return value_of(load_graph(path, library));   // or raises shardprop.Error
 #pragma once

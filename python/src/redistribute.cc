@@ -1,4 +1,4 @@
-// Layouts, and the way from one to another.
+// Bindings of layouts and of redistribution between them.
 #include <shardprop/redistribute/redistribute_plan.h>
 
 #include <shardprop/io/topology_file.h>

@@ -12,7 +12,7 @@ char lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
 
-// Upper and lower case count as the same.
+// edit_distance() ignores case.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -29,7 +29,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-// Whether `part` is `whole` with letters left out, in upper or lower case.
+// lacks_only() is true if `part` is `whole` with letters left out; case does
+// not matter.
 bool lacks_only(std::string_view part, std::string_view whole) {
   std::size_t at = 0;
   for (const char letter : whole) {
@@ -51,7 +52,8 @@ std::string did_you_mean(std::string_view wrong,
                                        : wrong.size() - name.size();
     if (length_gap > least) continue;
     const std::size_t distance = edit_distance(wrong, name);
-    // Of names equally near, one whose letters were all typed.
+    // If two names are equally near, a name that only lacks or adds letters
+    // wins.
     const bool typed = lacks_only(name, wrong) || lacks_only(wrong, name);
     if (distance < least ||
         (distance == least && !nearest.empty() && typed && !is_part)) {

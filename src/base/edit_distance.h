@@ -1,4 +1,4 @@
-// "Did you mean": the nearest known name to one that is unknown.
+// did_you_mean() suggests the known name that is nearest to an unknown one.
 #pragma once
 
 #include <span>
@@ -7,7 +7,7 @@
 
 namespace shardprop {
 
-// "did you mean `tp`?", or the list of names when none is near.
+// Returns "did you mean `tp`?", or the list of names if none is near.
 std::string did_you_mean(std::string_view wrong,
                          std::span<const std::string_view> known);
 

@@ -12,7 +12,7 @@ std::optional<Error> refusal(const std::exception_ptr& thrown) {
                  {},
                  "free memory, raise its limit, or ask for less"};
   } catch (const std::length_error&) {
-    // A container asked for more elements than any memory holds.
+    // A container was asked for more elements than any memory holds.
     return Error{ErrorCode::kOutOfMemory,
                  "more memory is needed than can be addressed",
                  {},

@@ -1,9 +1,10 @@
-// guarded(): what the machine refuses, memory or a thread, as an Error.
+// guarded() returns an Error if the system refuses memory or a thread.
 //
 //   Result<Plan> plan = guarded([&] { return work_out(graph); });
 //   // plan.error().code == ErrorCode::kOutOfMemory
 //
-// Other exceptions pass: an InternalError is a bug of ours and stays one.
+// Other exceptions propagate: an InternalError is a bug of this library and
+// remains an exception.
 #pragma once
 
 #include <shardprop/base/result.h>
@@ -16,8 +17,9 @@
 
 namespace shardprop {
 
-// The Error that an exception of the standard library stands for: memory that
-// is not to be had, a thread that cannot be started. None for any other.
+// Returns the Error for an exception of the standard library about missing
+// memory or a thread that cannot be started. Returns nullopt for any other
+// exception.
 std::optional<Error> refusal(const std::exception_ptr& thrown);
 
 template <class F>

@@ -1,9 +1,9 @@
-// index(): a signed number or an enumerator as a place in a container.
+// index() converts a signed number or an enumerator to an index of a container.
 //
 //   sizes[index(dim)]
 //
-// The number is at least 0: whoever counts from the end wraps it first
-// (wrap_dim.h).
+// Precondition: the number is at least 0. A caller that counts from the end
+// wraps the number first (wrap_dim.h).
 #pragma once
 
 #include <concepts>

@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::int64_t kUnknown = kMostInt;
 
-// The number at the start of a file; none where it is "max", or no file.
+// Returns the number at the start of a file. Returns nullopt if the file has no
+// number ("max") or does not exist.
 std::optional<std::int64_t> number_in(const std::string& path) {
   std::ifstream file(path);
   std::int64_t number = 0;
@@ -24,7 +25,7 @@ std::optional<std::int64_t> number_in(const std::string& path) {
   return std::nullopt;
 }
 
-// The number behind `key` in a file of lines "key number ...".
+// Returns the number after `key` in a file of lines "key number ...".
 std::optional<std::int64_t> number_of(const std::string& path,
                                       std::string_view key) {
   std::ifstream file(path);
@@ -37,7 +38,7 @@ std::optional<std::int64_t> number_of(const std::string& path,
   return std::nullopt;
 }
 
-// Bytes; as Linux tells them.
+// Returns the bytes of free memory and swap that Linux reports.
 std::int64_t free_memory() {
   const auto available = number_of("/proc/meminfo", "MemAvailable:");
   if (!available) return kUnknown;
@@ -45,7 +46,8 @@ std::int64_t free_memory() {
   return sat_mul(*available + swap, 1024);
 }
 
-// Of the control group (version 2) and of those around it.
+// Returns the bytes left in the control group (version 2) and in its parent
+// groups.
 std::int64_t left_in_group() {
   std::ifstream groups("/proc/self/cgroup");
   std::string line;
@@ -60,7 +62,7 @@ std::int64_t left_in_group() {
     const auto most = number_in(folder + "/memory.max");
     const auto now = number_in(folder + "/memory.current");
     if (most && now) {
-      // Cached files give way.
+      // The kernel frees cached files when memory is short.
       const auto files = number_of(folder + "/memory.stat", "file");
       const std::int64_t held = *now - files.value_or(0);
       left = std::min(left, std::max<std::int64_t>(*most - held, 0));
@@ -71,7 +73,7 @@ std::int64_t left_in_group() {
   return left;
 }
 
-// Within the limit on addresses (ulimit -v).
+// Returns the bytes left under the limit on addresses (ulimit -v).
 std::int64_t left_of_addresses() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {

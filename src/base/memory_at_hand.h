@@ -1,7 +1,8 @@
-// memory_at_hand(): how many bytes this process can still get, as far as the
-// system says: free memory and swap, the limit of its control group, its limit
-// on addresses. What is sure to need more is refused before it is begun; a
-// system that promises more than it has would end the process in its middle.
+// memory_at_hand() returns how many bytes this process can still allocate, as
+// far as the system reports. It considers free memory and swap, the limit of
+// the control group, and the limit on addresses. check_fits() refuses work that
+// needs more before it starts. A system that overcommits memory would otherwise
+// kill the process.
 //
 //   SP_CHECK(check_fits(bytes, "the ranks' tensors"));
 //   // error[SP0910]: the ranks' tensors take at least 40.0 GiB of memory,
@@ -15,10 +16,10 @@
 
 namespace shardprop {
 
-// INT64_MAX where nothing is known.
+// Returns INT64_MAX if no limit is known.
 std::int64_t memory_at_hand();
 
-// Error: kOutOfMemory. `what` is in the plural.
+// Error: kOutOfMemory. `what` is a plural noun.
 Result<void> check_fits(std::int64_t bytes, const std::string& what);
 
 }  // namespace shardprop

@@ -1,4 +1,5 @@
-// MemoryReserve: memory kept back for saying that there is none.
+// MemoryReserve is a block of memory that is freed to report that memory has
+// run out.
 //
 //   MemoryReserve reserve;
 //   try { work(); } catch (const std::bad_alloc&) {
@@ -6,8 +7,9 @@
 //     ...
 //   }
 //
-// Nothing is written to it, so that it costs addresses and no pages. What it
-// gives back others may take: it makes a way out likely, not certain.
+// The block is never written, so it costs addresses but no pages. Other threads
+// may allocate the released memory, so the report is likely to succeed but not
+// certain.
 #pragma once
 
 #include <atomic>
@@ -18,16 +20,16 @@ namespace shardprop {
 
 class MemoryReserve {
  public:
-  // As much as a thousand ranks need to say how they ended.
+  // A thousand ranks need this much to report how they ended.
   static constexpr std::size_t kBytes = std::size_t{8} << 20;
 
-  // Without memory there is nothing to keep back.
+  // A failed allocation leaves the reserve empty.
   MemoryReserve() noexcept : kept_(std::malloc(kBytes)) {}
   ~MemoryReserve() { release(); }
   MemoryReserve(const MemoryReserve&) = delete;
   MemoryReserve& operator=(const MemoryReserve&) = delete;
 
-  // Any thread may call it; the first call gives the memory back.
+  // Any thread may call release(); the first call frees the memory.
   void release() noexcept { std::free(kept_.exchange(nullptr)); }
 
  private:

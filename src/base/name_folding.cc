@@ -13,7 +13,7 @@ constexpr char kMark = '\x01';
 }  // namespace
 
 bool is_number(std::string_view text) {
-  // Longer ones are no indices.
+  // A number of 10 or more digits is not an index.
   return !text.empty() && text.size() < 10 &&
          std::all_of(
              text.begin(), text.end(),

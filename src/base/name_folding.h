@@ -1,4 +1,4 @@
-// Names that differ in numbers only, said once: "layers.0..31.wq (x32)".
+// Folds names that differ in numbers only into one: "layers.0..31.wq (x32)".
 #pragma once
 
 #include <cstddef>
@@ -11,18 +11,18 @@
 
 namespace shardprop {
 
-// "0..31", "0..3,7": ascending numbers as runs.
+// Prints ascending numbers as runs: "0..31", "0..3,7".
 std::string runs_text(const std::vector<std::int64_t>& numbers);
 
-// A name with its numbers apart: "layers.3.wq" is one of the pattern
-// "layers.*.wq", with 3.
+// NumberedName is a name with its numbers separated: "layers.3.wq" has the
+// pattern "layers.*.wq" and the number 3.
 struct NumberedName {
-  std::string pattern;                // components that are numbers marked
+  std::string pattern;                // number components as "*"
   std::vector<std::int64_t> numbers;  // in order
 };
 NumberedName numbered_name(std::string_view name);
 
-// A pattern with runs of numbers in its places, one set for each:
+// Fills each place of a pattern with runs of numbers, one set per place:
 // "layers.0..31.wq".
 std::string with_numbers(const std::string& pattern,
                          const std::vector<std::set<std::int64_t>>& places);
@@ -32,16 +32,16 @@ struct FoldedName {
   std::vector<std::size_t> members;  // indices of the names it stands for
 };
 
-// Names whose `group` is equal and that differ only in components between dots
-// that are numbers fold into one where they are all combinations of those
-// numbers. In order of first appearance.
+// Folds names of equal `group` that differ only in numeric components. They
+// fold into one name if they are all combinations of these numbers. The result
+// is in order of first appearance.
 std::vector<FoldedName> fold_names(const std::vector<std::string>& names,
                                    const std::vector<std::string>& groups);
 
 // layers.3.q_proj -> layers.*.q_proj
 std::string starred_name(std::string_view name);
 
-// Whether the whole text is a decimal number without sign.
+// Returns whether the full text is a decimal number without a sign.
 bool is_number(std::string_view text);
 
 }  // namespace shardprop

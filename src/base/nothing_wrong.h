@@ -1,9 +1,9 @@
-// nothing_wrong(): what a check that runs often returns when all is well.
+// nothing_wrong() is the success result of a check that runs often.
 //
 //   if (placements <= kMaxMeshDims) return nothing_wrong();
 //
-// `return {}` says the same, and zeroes the room of the error first: with GCC,
-// by an instruction that takes longer than such a check.
+// `return {}` has the same meaning but zeroes the storage of the error first.
+// GCC does this with an instruction that takes longer than the check itself.
 #pragma once
 
 #include <shardprop/base/result.h>

@@ -1,4 +1,4 @@
-// The bounds of options that solving and planning share.
+// These bounds apply to options of both solving and planning.
 #pragma once
 
 #include <cstdint>

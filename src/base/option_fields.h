@@ -1,5 +1,5 @@
-// OptionField: a row of an options table. From a list of rows follow parsing,
-// printing, bounds and the rows that users see (shardprop/base/option.h).
+// OptionField is a row of an options table. Parsing, printing, bounds and the
+// rows that users see (shardprop/base/option.h) follow from a list of rows.
 //
 //   constexpr OptionField<SolveOptions> kFields[] = {
 //       {"threads", "N", "Threads to search with.",
@@ -32,7 +32,7 @@ struct FlagField {
   bool Options::* member;
 };
 
-// An integer of any type, kept by its own bounds.
+// WholeField is an integer member of any type, with its bounds.
 template <class Options>
 struct WholeField {
   std::variant<int Options::*, std::uint64_t Options::*,
@@ -42,7 +42,7 @@ struct WholeField {
   std::uint64_t most;
 };
 
-// Unset is written "none".
+// An unset value is written "none".
 template <class Options>
 struct BytesField {
   std::optional<std::int64_t> Options::* member;
@@ -57,8 +57,8 @@ struct RealField {
   bool none_is_zero;  // "none" may be written for 0
 };
 
-// One of an enumeration's names; `get` returns its index among them, or
-// nothing if the option is unset.
+// ChoiceField is one of an enumeration's names. `get` returns its index among
+// the names, or nullopt if the option is unset.
 template <class Options>
 struct ChoiceField {
   std::span<const std::string_view> names;
@@ -66,7 +66,7 @@ struct ChoiceField {
   void (*set)(Options&, std::size_t);
 };
 
-// A value that can be given several times, in its own notation.
+// ListField is a value that can be given several times, in its own notation.
 template <class Options>
 struct ListField {
   Result<void> (*add)(Options&, std::string_view);
@@ -123,7 +123,8 @@ std::string range_of(const OptionField<Options>& field) {
       field.kind);
 }
 
-// The value as text, empty where it is unset; with whether it may be so.
+// Printed is the value as text (empty if unset), and whether the value is in
+// bounds.
 struct Printed {
   std::string text;
   bool fits = true;
@@ -165,7 +166,7 @@ Printed printed(const OptionField<Options>& field, const Options& options) {
           },
           [&](const RealField<Options>& f) -> Printed {
             const double v = options.*f.member;
-            // A NaN is on neither side of a bound.
+            // The comparisons are false for a NaN, so a NaN is out of bounds.
             return {number_text(v), v >= f.least && v <= f.most};
           },
           [&](const ChoiceField<Options>& f) -> Printed {
@@ -190,7 +191,8 @@ inline std::optional<std::uint64_t> parse_whole(std::string_view text) {
   return value;
 }
 
-// Sets what the text says; false where it says no value of the field.
+// Sets the member from the text; returns false if the text is not a value of
+// the field.
 template <class Options>
 Result<bool> put(const OptionField<Options>& field, Options& options,
                  std::string_view text) {
@@ -262,7 +264,8 @@ std::vector<OptionInfo> option_rows(
   return rows;
 }
 
-// Error: kInvalidArgument, for the first field that is out of bounds.
+// Checks all fields. Error: kInvalidArgument, for the first field that is out
+// of bounds.
 template <class Options>
 Result<void> check_fields(std::span<const OptionField<Options>> fields,
                           const Options& options) {
@@ -293,7 +296,7 @@ Result<const OptionField<Options>*> find_field(
                     did_you_mean(name, names)});
 }
 
-// Error: kInvalidArgument; the options are then as they were.
+// Error: kInvalidArgument; the options are then unchanged.
 template <class Options>
 Result<void> set_field(std::span<const OptionField<Options>> fields,
                        Options& options, std::string_view name,
@@ -314,7 +317,7 @@ Result<void> set_field(std::span<const OptionField<Options>> fields,
   return {};
 }
 
-// Empty where the option is unset. Error: kInvalidArgument.
+// Returns an empty text if the option is unset. Error: kInvalidArgument.
 template <class Options>
 Result<std::string> get_field(std::span<const OptionField<Options>> fields,
                               const Options& options, std::string_view name) {

@@ -1,11 +1,11 @@
-// parallel(): n shares of work, the first on the calling thread, the others on
-// threads of their own.
+// parallel() runs n shares of work: the first on the calling thread, each other
+// share on its own thread.
 //
 //   parallel(threads, [&](std::size_t i) { sort(part[i]); });
 //
-// A share whose thread cannot be started runs on the calling thread, later:
-// shares must not wait for each other. Returns when all have ended; the
-// exception of the first share that threw reaches the caller then.
+// If a thread cannot be started, its share runs on the calling thread later, so
+// shares must not wait for each other. parallel() returns when all shares have
+// ended. It then rethrows the exception of the first share that threw.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +34,7 @@ void parallel(std::size_t n, const F& share) {
     try {
       for (; started < n; ++started) threads.emplace_back(caught, started);
     } catch (const std::exception&) {
-      // Neither thread nor the memory for one: the rest runs here.
+      // A thread, or memory for one, is missing: the remaining shares run here.
     }
     if (n > 0) caught(0);
     for (std::size_t i = started; i < n; ++i) caught(i);
@@ -44,8 +44,8 @@ void parallel(std::size_t n, const F& share) {
   }
 }
 
-// The same for tasks that are more than the threads to run them: each thread
-// takes every threads-th task, in order.
+// run_tasks() does the same for more tasks than threads. Each thread runs every
+// threads-th task, in order.
 template <class F>
 void run_tasks(std::size_t tasks, std::size_t threads, const F& task) {
   const std::size_t shares = std::min(tasks, std::max<std::size_t>(1, threads));

@@ -1,4 +1,4 @@
-// Whole texts that are integers, and nothing else.
+// parse_int() reads a text that consists of one integer only.
 #pragma once
 
 #include <charconv>

@@ -1,4 +1,5 @@
-// Whole texts that are numbers or amounts of bytes, and nothing else.
+// These parsers read a text that consists of one number, or one amount of
+// bytes, only.
 #pragma once
 
 #include <charconv>
@@ -11,7 +12,7 @@
 
 namespace shardprop {
 
-// Finite only: "inf" and "nan" are not numbers here.
+// Only finite numbers are accepted; "inf" and "nan" are not.
 inline std::optional<double> parse_number(std::string_view text) {
   double value = 0;
   const char* end = text.data() + text.size();
@@ -22,14 +23,16 @@ inline std::optional<double> parse_number(std::string_view text) {
   return value;
 }
 
-// The shortest text that reads back as the same number: "0.5", "1e+12", "nan".
+// Returns the shortest text that parses to the same number: "0.5", "1e+12",
+// "nan".
 inline std::string number_text(double value) {
   char text[32];
   const auto [end, code] = std::to_chars(text, text + sizeof text, value);
   return {text, end};
 }
 
-// "80GiB", "512MiB", "1.5GB", "1000" (bytes); not negative, below 2^63.
+// Parses "80GiB", "512MiB", "1.5GB" or "1000" (bytes). Accepts amounts from 0
+// to below 2^63.
 inline std::optional<std::int64_t> parse_bytes(std::string_view text) {
   static constexpr std::pair<std::string_view, double> kUnits[] = {
       {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40},

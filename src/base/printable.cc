@@ -12,8 +12,9 @@ void append_hex(std::string& out, unsigned char byte) {
   out += kDigits[byte % 16];
 }
 
-// Characters that turn the direction of what follows, or begin a new line
-// where terminals know Unicode: "\\u202e", else empty.
+// Returns the escape of a character that changes the direction of text or
+// starts a new line on a Unicode terminal. The escape is for example "\\u202e";
+// it is empty for other characters.
 std::string_view escaped(std::string_view character) {
   struct Row {
     std::string_view character;

@@ -1,6 +1,7 @@
-// Text of a file or of the command line as it may be shown on a terminal:
-// control characters, which move the cursor, colour, forge lines or turn the
-// direction of text, and bytes that are not UTF-8 are written as escapes.
+// printable() makes text of a file or of the command line safe to show on a
+// terminal. It escapes control characters, which move the cursor, colour, forge
+// lines or change the direction of text. It also escapes bytes that are not
+// UTF-8.
 //
 //   printable("a\x1b[31m\nb")   "a\\x1b[31m\\nb"
 #pragma once

@@ -1,5 +1,5 @@
-// Saturating arithmetic on costs and bytes: a sum or product beyond 64 bits is
-// the nearest number that 64 bits hold, never a wrapped one.
+// Saturating arithmetic on costs and bytes. A sum or product that does not fit
+// 64 bits becomes the nearest number that does; it never wraps.
 //
 //   sat_add(kMostInt, 1) == kMostInt
 //   sat_mul(std::int64_t{1} << 40, std::int64_t{1} << 40) == kMostInt
@@ -19,10 +19,11 @@ inline constexpr std::int64_t kLeastInt =
 inline constexpr std::int64_t kMostInt =
     std::numeric_limits<std::int64_t>::max();
 
-// The longest time that a formula gives, two years: what one operator or
-// collective takes is cut off there, so that a hundred of them still add up.
+// kMostNanoseconds is the longest time of one operator or collective: two
+// years. A hundred times this time still fits 64 bits.
 inline constexpr std::int64_t kMostNanoseconds = std::int64_t{1} << 56;
-// The same of a collective, 13 days: searches count in parts of a nanosecond.
+// The limit for one collective is 13 days, because searches count in fractions
+// of a nanosecond.
 inline constexpr std::int64_t kMostTransferNanoseconds = std::int64_t{1} << 50;
 
 constexpr std::int64_t saturated(WideInt value) {
@@ -43,14 +44,14 @@ inline std::int64_t saturated(double value) {
   constexpr double kEdge = 0x1p63;
   if (value <= -kEdge) return kLeastInt;
   if (value >= kEdge) return kMostInt;
-  // As std::llround, which is a call. The rest is exact.
+  // This equals std::llround without a function call; the rest is exact.
   const auto whole = static_cast<std::int64_t>(value);
   const double rest = value - static_cast<double>(whole);
   return whole + (rest >= 0.5 ? 1 : 0) - (rest <= -0.5 ? 1 : 0);
 }
 
-// Whole nanoseconds, at most `most`; a NaN, as of 0 bytes at an
-// endless rate, counts as that, too: what has no price is never the cheapest.
+// Returns whole nanoseconds, at most `most`. A NaN (0 bytes at an infinite
+// rate) also becomes `most`, so an unknown price is never the cheapest.
 inline std::int64_t whole_nanoseconds(double nanoseconds,
                                       std::int64_t most = kMostNanoseconds) {
   return nanoseconds < static_cast<double>(most) ? saturated(nanoseconds)

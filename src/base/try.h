@@ -1,5 +1,5 @@
-// Early return of errors, for sources only: a macro has no place in a header
-// that users include.
+// Macros that return errors early. They are for source files only, because
+// users include public headers.
 //
 //   SP_ASSIGN(const DeviceMesh mesh, DeviceMesh::parse(text));
 //   SP_CHECK(validate(layout));

@@ -1,5 +1,5 @@
-// UTF-8, as RFC 3629 has it: no overlong forms, no surrogates, nothing above
-// U+10FFFF.
+// UTF-8 as RFC 3629 defines it: no overlong forms, no surrogates, no character
+// above U+10FFFF.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace shardprop {
 
-// Bytes of the first character of `text` where it is not ASCII: 2 to 4, or 0
-// where the bytes are not UTF-8.
+// Returns the bytes (2 to 4) of the first character of `text` if it is not
+// ASCII. Returns 0 if the bytes are not UTF-8.
 //
 //   utf8_length("\xc3\xa9t\xc3\xa9")   2
 //   utf8_length("\xff")               0

@@ -20,7 +20,8 @@ Result<void> check_linear(ReduceOp op) {
                                          " is not linear and has no adjoint");
 }
 
-// The gradient of the inputs of an average: the gradient over the count.
+// Returns the gradient of the inputs: the gradient itself for a sum, divided by
+// the number of ranks for an average.
 Result<LocalTensor> share_of(Communicator& communicator,
                              const LocalTensor& grad, ReduceOp op,
                              std::int64_t ranks) {
@@ -32,7 +33,7 @@ Result<LocalTensor> share_of(Communicator& communicator,
   SP_ASSIGN(LocalTensor out, communicator.allocate(grad.sizes(), grad.dtype()));
   MemoryOps& memory = communicator.memory_ops();
   SP_CHECK(memory.copy(grad, out, 1.0 / static_cast<double>(ranks)));
-  // The caller may let go of the gradient.
+  // The copy must be finished, because the caller may release the gradient.
   SP_CHECK(memory.finish());
   return out;
 }
@@ -83,7 +84,7 @@ Result<AsyncTensor> broadcast_adjoint(Communicator& communicator,
   }
   SP_ASSIGN(const LocalTensor out,
             communicator.allocate(grad.sizes(), grad.dtype()));
-  // A reduce-scatter in which the root's share is everything.
+  // A reduce-scatter in which the root receives everything.
   const LocalTensor none = LocalTensor::wrap(nullptr, {0}, grad.dtype());
   CollectiveCall call{.kind = CollectiveKind::kReduceScatter,
                       .op = ReduceOp::kSum,
@@ -94,7 +95,8 @@ Result<AsyncTensor> broadcast_adjoint(Communicator& communicator,
   if (place && place->index == root) {
     call.outputs = {out};
   } else {
-    // Queued before the collective, so that its wait() covers it.
+    // The fill is queued before the collective, so that the collective's wait()
+    // covers it.
     const std::array<std::byte, 16> zero{};
     SP_CHECK(communicator.memory_ops().fill(out, zero.data()));
   }
@@ -108,7 +110,7 @@ Result<AsyncTensor> permute_tensor_adjoint(
     std::span<const std::int64_t> destinations, const Group& group) {
   std::vector<std::int64_t> back(destinations.size(), -1);
   for (std::size_t i = 0; i < destinations.size(); ++i) {
-    // The collective refuses a list that is no permutation.
+    // The collective refuses a list that is not a permutation.
     const auto to = index(destinations[i]);
     if (to < back.size()) back[to] = static_cast<std::int64_t>(i);
   }

@@ -8,10 +8,10 @@
 namespace shardprop::collective {
 namespace {
 
-// CUDA gives large blocks in pages of 2 MiB and cuts small ones from them.
+// CUDA allocates large blocks in pages of 2 MiB and takes small ones from them.
 constexpr std::size_t kPageBytes = std::size_t{2} << 20;
 constexpr std::size_t kSmallestBlockBytes = 512;
-// A block is used for less than its size if at most an eighth is left over.
+// A larger block serves a request if at most an eighth of it remains unused.
 constexpr std::size_t kLargestWaste = 8;
 
 std::size_t block_bytes(std::size_t bytes) {
@@ -33,7 +33,7 @@ Result<std::shared_ptr<void>> BlockCache::take(std::size_t bytes) {
     }
     SP_ASSIGN(block, std::move(made));
   }
-  // The deleter runs also if the shared_ptr itself finds no memory.
+  // The deleter also runs if the shared_ptr cannot allocate its control block.
   return std::shared_ptr<void>(
       block, [cache = shared_from_this(), size](void* dropped) {
         cache->put(dropped, size);
@@ -64,7 +64,7 @@ void BlockCache::put(void* block, std::size_t bytes) noexcept {
         cached_bytes_ += bytes;
         return;
       } catch (const std::bad_alloc&) {
-        // The host has no memory to remember the block with.
+        // Without host memory for the list, the block is freed.
       }
     }
   }

@@ -1,14 +1,14 @@
-// BlockCache: device memory that stays allocated after its last view is gone,
-// for the next allocations of the same queue.
+// `BlockCache` keeps device memory allocated after its last view is gone, for
+// the next allocations of the same queue.
 //
 // CUDA frees memory only when no kernel runs on the device, and a kernel that
 // waits for a dead rank runs until its communicator is aborted. A thread that
-// drops a tensor would wait with it and never get to the abort. So a dropped
-// block comes back here without any call to the device. Work that is still
-// queued on it does no harm: the next owner's work is queued after it, on the
-// same stream.
+// drops a tensor would wait with it and never reach the abort. A dropped block
+// therefore returns to the cache without any call to the device. Work that is
+// still queued on the block is harmless: the next owner's work is queued after
+// it, on the same stream.
 //
-// Blocks are given back to the device when the cache is closed, and when the
+// Blocks are returned to the device when the cache is closed, and when the
 // device has no memory left and the queue is idle.
 #pragma once
 
@@ -24,12 +24,12 @@ namespace shardprop::collective {
 
 class BlockCache : public std::enable_shared_from_this<BlockCache> {
  public:
-  // The device's own functions.
+  // The functions of the device.
   struct Source {
     // Error: kOutOfMemory.
     std::function<Result<void*>(std::size_t bytes)> allocate;
     std::function<void(void*)> free;
-    // Whether all work queued so far is done; may wait for it a little.
+    // True if all work queued so far is done; may wait for it a little.
     std::function<bool()> idle;
   };
 
@@ -38,18 +38,20 @@ class BlockCache : public std::enable_shared_from_this<BlockCache> {
   BlockCache(const BlockCache&) = delete;
   BlockCache& operator=(const BlockCache&) = delete;
 
-  // A block of at least so many bytes, which comes back when its last owner is
-  // gone, on any thread. Error: kOutOfMemory.
+  // Returns a block of at least this many bytes. The block returns to the cache
+  // when its last owner is gone, on any thread. Error: kOutOfMemory.
   Result<std::shared_ptr<void>> take(std::size_t bytes);
-  // Frees all blocks. Blocks that come back later are freed at once.
-  // Precondition: the functions but `free` are not called any more.
+  // Frees all blocks; a block that returns later is freed at once.
+  // Precondition: of the functions of `Source`, only `free` may be called from
+  // now on.
   void close();
 
   std::size_t cached_bytes() const;
 
  private:
   void put(void* block, std::size_t bytes) noexcept;
-  // Takes out a block that fits; null if there is none.
+  // Removes a block that fits from the cache and returns it; null if there is
+  // none.
   void* find(std::size_t bytes, std::size_t& size);
   void free_all();
 

@@ -12,14 +12,14 @@
 namespace shardprop::collective {
 namespace {
 
-// Below this a copy is done before its stores have left the core.
+// A smaller copy ends before its stores have left the core.
 constexpr std::int64_t kLeast = 16 << 10;
 
 #if defined(__x86_64__)
 constexpr std::size_t kLine = 64;
 
-// `to` begins a line, `bytes` are whole lines. A line goes at once, so that it
-// leaves as one write.
+// Copies entire cache lines; `to` is the start of a line. A line is stored by
+// consecutive instructions, so that it leaves the core as one write.
 void stream_lines(std::byte* to, const std::byte* from, std::size_t bytes) {
   for (std::size_t at = 0; at < bytes; at += kLine) {
     const auto* in = reinterpret_cast<const __m128i*>(from + at);
@@ -35,7 +35,7 @@ void stream_lines(std::byte* to, const std::byte* from, std::size_t bytes) {
   }
 }
 
-// The same by whole registers, which is a tenth to a fifth faster.
+// Copies with 64-byte registers, which is 10 % to 20 % faster.
 __attribute__((target("avx512f"))) void stream_lines_wide(std::byte* to,
                                                           const std::byte* from,
                                                           std::size_t bytes) {
@@ -54,8 +54,8 @@ void stream(std::byte* to, const std::byte* from, std::size_t bytes) {
   const std::size_t lines = (bytes - head) / kLine * kLine;
   lines_of(to + head, from + head, lines);
   std::memcpy(to + head + lines, from + head + lines, bytes - head - lines);
-  // Others learn that the task is done by ordinary stores, which may overtake
-  // these.
+  // Other threads learn by ordinary stores that the task is done. These stores
+  // may overtake the streaming stores without a fence.
   _mm_sfence();
 }
 #else

@@ -1,4 +1,4 @@
-// Copies that are parts of something larger than the caches hold.
+// Copies parts of a collective whose data exceeds the caches.
 #pragma once
 
 #include <shardprop/base/result.h>
@@ -6,8 +6,9 @@
 
 namespace shardprop::collective {
 
-// copy(), with stores that bypass the caches where both sides are contiguous
-// and `bulk` says that the whole is more: the kernels judge by the call alone.
+// Copies like copy(), with stores that bypass the caches if both sides are
+// contiguous and `bulk` is true. The kernels know only the size of one call;
+// `bulk` refers to the entire collective.
 Result<void> copy_part(const LocalTensor& from, const LocalTensor& to,
                        bool bulk);
 

@@ -1,4 +1,4 @@
-// The memory a tensor spans, for checks of what may share it.
+// Returns the memory range of a tensor, for checks of overlap.
 #pragma once
 
 #include <shardprop/collective/local_tensor.h>
@@ -14,8 +14,8 @@ struct ByteRange {
   std::uintptr_t end = 0;  // equal to `first` for an empty tensor
 };
 
-// From the first byte that an element takes to behind the last; interleaved
-// views have ranges that meet though they share no element.
+// The range from the first byte of an element to the byte after the last.
+// Ranges of interleaved views overlap even if the views share no element.
 inline ByteRange byte_range(const LocalTensor& tensor) {
   const auto at = reinterpret_cast<std::uintptr_t>(tensor.data());
   if (tensor.numel() == 0) return {at, at};

@@ -111,7 +111,8 @@ Result<void> check_messages(CollectiveCall& call, std::int64_t ranks,
   return {};
 }
 
-// The input that an output meets on this rank, and may be the very view of.
+// Returns the input of this rank that corresponds to an output, and with which
+// it may share its memory exactly.
 const LocalTensor* own_input(const CollectiveCall& call, std::size_t output,
                              std::size_t n, std::size_t index) {
   switch (call.kind) {
@@ -124,7 +125,7 @@ const LocalTensor* own_input(const CollectiveCall& call, std::size_t output,
   }
 }
 
-// Which of the T tensors an input or output belongs to.
+// Returns which of the T tensors an input or output belongs to.
 std::size_t tensor_of_input(const CollectiveCall& call, std::size_t input,
                             std::size_t n) {
   return call.kind == CollectiveKind::kReduceScatter ? input / n : input;
@@ -134,7 +135,8 @@ std::size_t tensor_of_output(const CollectiveCall& call, std::size_t output,
   return call.kind == CollectiveKind::kAllGather ? output / n : output;
 }
 
-// What is read, by where it starts, so that what meets a range is found fast.
+// `ReadRanges` is the set of tensors that a call reads, sorted by start
+// address, so that a search for an overlap is fast.
 class ReadRanges {
  public:
   static constexpr std::size_t kNone = ~std::size_t{0};
@@ -154,8 +156,9 @@ class ReadRanges {
       reach_.push_back(reach);
     }
   }
-  // A tensor read that meets `written`, those of number `except` apart.
-  const LocalTensor* clash(const LocalTensor& written,
+  // Returns a tensor read that overlaps `written`, or null. Tensors with number
+  // `except` are ignored.
+  const LocalTensor* conflict(const LocalTensor& written,
                            std::size_t except) const {
     const ByteRange range = byte_range(written);
     if (range.first == range.end) return nullptr;
@@ -181,10 +184,11 @@ class ReadRanges {
     std::size_t of;
   };
   std::vector<Entry> ranges_;
-  std::vector<std::uintptr_t> reach_;  // furthest end of those up to here
+  std::vector<std::uintptr_t> reach_;  // largest end up to each entry
 };
 
-// Of the T tensors those run in place.
+// Returns, for each of the T tensors, whether it is reduced or gathered in
+// place.
 std::vector<bool> in_place(const CollectiveCall& call, std::size_t n,
                            std::size_t index) {
   std::vector<bool> out(call.outputs.size());
@@ -211,16 +215,16 @@ Result<void> check_overlap(const CollectiveCall& call, std::size_t n,
   read.finish();
   const auto check = [&](const LocalTensor& output,
                          std::size_t except) -> Result<void> {
-    const LocalTensor* clash = read.clash(output, except);
-    if (clash == nullptr) return {};
+    const LocalTensor* conflict = read.conflict(output, except);
+    if (conflict == nullptr) return {};
     return fail(Error{ErrorCode::kCollectiveOverlap,
                       std::string(to_string(call.kind)) + ": output " +
                           to_string(output) + " overlaps input " +
-                          to_string(*clash),
+                          to_string(*conflict),
                       call.where});
   };
-  // In place the slices of one tensor are told apart by whoever cut them:
-  // columns interleave without sharing an element.
+  // The slices of an in-place tensor are exempt: columns interleave in memory
+  // without sharing an element, and the caller is responsible for them.
   const std::vector<bool> exempt = in_place(call, n, index);
   for (std::size_t o = 0; o < call.outputs.size(); ++o) {
     const std::size_t t = tensor_of_output(call, o, n);
@@ -265,7 +269,8 @@ class Matcher {
   }
 
  private:
-  // Whether what `reader` takes from `source` is what that gives.
+  // True if the tensors that `reader` expects from `source` match the tensors
+  // that `source` sends.
   bool pair_fits(std::size_t reader, std::size_t source) const {
     const CollectiveCall& to = calls_[reader];
     const CollectiveCall& from = calls_[source];
@@ -283,7 +288,7 @@ class Matcher {
         }
         return true;
       case CollectiveKind::kAllReduce:
-        // All meet the first, so they meet each other.
+        // Every member is compared with the first, so all members match.
         if (reader != 0) return true;
         return std::equal(to.inputs.begin(), to.inputs.end(),
                           from.inputs.begin(), from.inputs.end(),

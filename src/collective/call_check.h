@@ -1,5 +1,5 @@
-// Whether a CollectiveCall is what its header says, on one rank and side by
-// side with those of the other members.
+// Checks a CollectiveCall against the contract in its header, on one rank and
+// against the calls of the other members.
 #pragma once
 
 #include <shardprop/base/result.h>
@@ -10,20 +10,21 @@
 
 namespace shardprop::collective {
 
-// Of one rank. Sorts messages by peer. Errors: kCollectiveCall, kReduction,
-// kCollectiveOverlap.
+// Checks the call of one rank and sorts its messages by peer. Errors:
+// kCollectiveCall, kReduction, kCollectiveOverlap.
 Result<void> check_call(CollectiveCall& call, std::int64_t ranks,
                         std::int64_t index);
 
-// Whether all its tensors that have elements are there.
+// True if all tensors of the call that have elements are on the device.
 bool all_on(const CollectiveCall& call, Device device);
 
-// Of all members, by index; each has passed check_call(). Error:
-// kCollectiveMismatch, naming two ranks that differ.
+// Checks the calls of all members, by index. Precondition: each call has passed
+// check_call(). Error: kCollectiveMismatch, which names two ranks that differ.
 Result<void> check_match(const Group::Ranks& ranks,
                          std::span<const CollectiveCall> calls);
 
-// The message to or from `peer`, or null. Precondition: sorted.
+// Returns the message to or from `peer`, or null. Precondition: the messages
+// are sorted.
 const Message* find_message(std::span<const Message> messages,
                             std::int64_t peer);
 

@@ -1,5 +1,5 @@
-// Checked mode: what members tell each other of their calls before any data
-// goes, and the comparison.
+// In checked mode, members exchange descriptions of their calls and compare
+// them before any data is sent.
 #pragma once
 
 #include <shardprop/collective/collective_call.h>
@@ -11,8 +11,9 @@
 
 namespace shardprop::collective {
 
-// What one member tells another: what all must have alike, what the two must
-// agree on, and its call in words.
+// `CallRecord` is the description of a call that one member sends another.
+// `alike` must be equal on all members, `gives` must equal `takes` of the other
+// member, and `text` is for messages.
 struct CallRecord {
   static constexpr std::size_t kText = 232;
   std::uint64_t alike = 0;
@@ -21,16 +22,17 @@ struct CallRecord {
   char text[kText] = {};
 };
 
-// One a member, by index.
+// One record per member, by index.
 using CallRecords = std::shared_ptr<std::vector<CallRecord>>;
 
 CallRecords call_records(const CollectiveCall& call, const Group::Ranks& ranks);
-// Room for those of the others.
+// Returns empty records, to receive the records of the other members.
 CallRecords no_records(const Group::Ranks& ranks);
-// The i-th as memory to send or receive.
+// Returns the i-th record as memory to send or receive.
 LocalTensor record_bytes(const CallRecords& records, std::size_t i);
 
-// Error: kCollectiveMismatch, naming this member and the first that differs.
+// Error: kCollectiveMismatch, which names this member and the first that
+// differs.
 Result<void> compare_records(const Group::Ranks& ranks, std::size_t me,
                              const std::vector<CallRecord>& mine,
                              const std::vector<CallRecord>& theirs);

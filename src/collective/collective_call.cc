@@ -13,7 +13,8 @@ std::int64_t message_bytes(const Message& message) {
   return bytes;
 }
 
-// Of the shards of each of the T tensors the largest, summed over T.
+// Returns the bytes of the largest shard of each of the T tensors, summed over
+// T.
 std::int64_t largest_shards(const std::vector<LocalTensor>& shards,
                             std::int64_t ranks) {
   std::int64_t bytes = 0;

@@ -10,8 +10,8 @@
 namespace shardprop {
 namespace {
 
-// Clocks count nanoseconds in 64 bits: a time point and some multiples of this
-// many hours fit.
+// Clocks count nanoseconds in 64 bits. A time point plus some multiples of this
+// many hours fits.
 constexpr std::chrono::hours kLongestTimeout{24 * 365 * 50};
 
 }  // namespace
@@ -50,10 +50,11 @@ Result<void> Communicator::run(const Group& group, CollectiveCall call) {
 
 Result<void> Communicator::barrier(const Group& group,
                                    const std::string& where) {
-  // Nobody has a byte of everyone before everyone has come.
+  // A rank has the bytes of all members only after all members have arrived.
   SP_ASSIGN(const LocalTensor mine, allocate({1}, DType::kU8));
   SP_ASSIGN(const LocalTensor all, allocate({group.size()}, DType::kU8));
-  // A memory checker reports a byte that is sent and was never written.
+  // The byte is set, because a memory checker reports a sent byte that was
+  // never written.
   const std::byte zero{0};
   SP_CHECK(memory_ops().fill(mine, &zero));
   CollectiveCall call{

@@ -1,5 +1,6 @@
-// DeviceQueue: MemoryOps that are queued on a stream of a device, and marks by
-// which the queues of several ranks follow one another. CUDA's, or a test's.
+// `DeviceQueue` is a MemoryOps that queues its operations on a stream of a
+// device. Marks order the queues of several ranks. CUDA and a test implement
+// it.
 #pragma once
 
 #include <shardprop/collective/memory_ops.h>
@@ -11,23 +12,24 @@ namespace shardprop::collective {
 
 class DeviceQueue : public MemoryOps {
  public:
-  // Runs `work` with this queue's device as the calling thread's current one,
-  // and makes the device that was current before current again.
+  // Runs `work` with this queue's device as the current device of the calling
+  // thread, and restores the previous one.
   virtual Result<void> on_device(const std::function<Result<void>()>& work) = 0;
 
-  // A place in the queue: behind all that is queued when it is made.
+  // A mark is a point in the queue: after everything that is queued when it is
+  // created.
   class Mark {
    public:
     Mark() = default;
     Mark(const Mark&) = delete;
     Mark& operator=(const Mark&) = delete;
     virtual ~Mark() = default;
-    // Whether the queue has got there.
+    // True if the queue has got there.
     virtual Result<bool> reached() = 0;
   };
   virtual Result<std::unique_ptr<Mark>> mark() = 0;
   // Makes all later work wait until `mark`, of any queue of the same kind, is
-  // reached. The mark is made before, so that queues never wait in a circle.
+  // reached. The mark was created earlier, so queues never wait in a circle.
   virtual Result<void> follow(const Mark& mark) = 0;
 };
 

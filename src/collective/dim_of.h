@@ -5,7 +5,7 @@
 
 namespace shardprop::collective {
 
-// `dim` counted from the front. Error: kCollectiveDim.
+// Returns `dim` counted from the front. Error: kCollectiveDim.
 Result<int> dim_of(const Dims& sizes, int dim);
 
 }  // namespace shardprop::collective

@@ -66,7 +66,8 @@ Result<void> scatter_directly(StagedOp& op) {
   return {};
 }
 
-// One tensor of an all-reduce: member r reduces part r of everyone's.
+// One tensor of an all-reduce: member r reduces part r of every member's
+// tensor.
 struct Parts {
   LocalTensor in;   // flat
   LocalTensor out;  // flat
@@ -142,14 +143,14 @@ Result<void> broadcast_directly(StagedOp& op) {
   return {};
 }
 
-// A message as one stretch of bytes.
+// Returns the bytes of a message whose pieces are concatenated.
 std::int64_t bytes_of(const Message& message) {
   std::int64_t bytes = 0;
   for (const LocalTensor& piece : message.pieces) bytes += piece.bytes();
   return bytes;
 }
 
-// The place of each piece in it.
+// Returns the slice of `bytes` for each piece of the message.
 std::vector<LocalTensor> pieces_in(const LocalTensor& bytes,
                                    const Message& message) {
   std::vector<LocalTensor> out;

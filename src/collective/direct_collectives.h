@@ -1,5 +1,5 @@
-// Collectives as messages between members, reductions in rank order: the same
-// bits on every engine.
+// Implements collectives as messages between members. Reductions are in rank
+// order, so every engine gives the same bits.
 #pragma once
 
 #include "collective/staged_op.h"

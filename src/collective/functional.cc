@@ -12,7 +12,7 @@
 namespace shardprop {
 namespace {
 
-// The output given, or a new one.
+// Returns the given output, or a new one.
 Result<LocalTensor> output_of(Communicator& communicator, const Dims& sizes,
                               DType dtype, const LocalTensor* given,
                               const std::string& where) {
@@ -38,7 +38,7 @@ Result<AsyncTensor> started(Communicator& communicator, const Group& group,
   return AsyncTensor(std::move(result), std::move(work));
 }
 
-// `tensor` cut along `dim` into `parts` equal pieces, appended to `list`.
+// Appends `parts` equal pieces of `tensor` along `dim` to `list`.
 void append_parts(std::vector<LocalTensor>& list, const LocalTensor& tensor,
                   int dim, std::int64_t parts) {
   const std::int64_t share = tensor.size(dim) / parts;
@@ -47,7 +47,7 @@ void append_parts(std::vector<LocalTensor>& list, const LocalTensor& tensor,
   }
 }
 
-// Consecutive rows, one message a member.
+// Returns one message per member, each of consecutive rows.
 std::vector<Message> messages_of(const LocalTensor& tensor,
                                  std::span<const std::int64_t> rows) {
   std::vector<Message> messages;
@@ -60,7 +60,8 @@ std::vector<Message> messages_of(const LocalTensor& tensor,
   return messages;
 }
 
-// The `t`-th output given with a coalesced collective.
+// Returns the `t`-th output that the caller gave to a coalesced collective, or
+// null.
 Result<const LocalTensor*> given(const CoalescedOptions& options, std::size_t t,
                                  std::size_t count) {
   if (options.outs.empty()) return nullptr;

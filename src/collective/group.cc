@@ -14,7 +14,7 @@
 namespace shardprop {
 namespace {
 
-// More than this many entries are shortened in the middle.
+// Longer lists are shortened in the middle.
 constexpr std::size_t kShown = 8;
 
 }  // namespace
@@ -24,7 +24,7 @@ namespace {
 using Ranks = Group::Ranks;
 using Place = Group::Place;
 
-// A partition written down, with the place of every rank.
+// A partition stored as lists, with the place of every rank.
 struct Lists {
   std::vector<Ranks> lists;
   std::unordered_map<std::int64_t, Place> places;
@@ -41,7 +41,8 @@ struct Lists {
   }
 };
 
-// The groups of dims of a strided mesh: lists in the order of the other dims.
+// The groups of some dims of a strided mesh. Lists are in the order of the
+// other dims.
 struct MeshGroups {
   DeviceMesh mesh;
   std::vector<std::int32_t> dims;    // the last one fastest
@@ -94,8 +95,8 @@ struct Group::Body {
                       ranks);
   }
 
-  // Of all ranks, or where there are many of some a step apart: the same ones
-  // however the partition is held.
+  // Hashes all ranks, or evenly spaced ranks if there are more than `kHashed`.
+  // The hash is independent of the representation of the partition.
   void seal() {
     constexpr std::int64_t kHashed = 1024;
     const std::int64_t all = num_lists * size;

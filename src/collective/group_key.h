@@ -1,4 +1,4 @@
-// The key by which ranks name a group to each other.
+// The key by which ranks identify a group to each other.
 #pragma once
 
 #include <shardprop/collective/group.h>
@@ -7,9 +7,10 @@
 
 namespace shardprop::collective {
 
-// A hash of all lists of the partition and of every rank in them, alike on all
-// ranks however they hold the partition. Group::hash() looks at 1,024 ranks
-// only, which is enough for tables that also compare the groups.
+// Returns a hash of all lists of the partition and of every rank in them. It is
+// equal on all ranks, for any representation of the partition. Group::hash()
+// reads at most 1,024 ranks, which suffices for tables that also compare the
+// groups.
 std::uint64_t wire_key(const Group& group);
 
 }  // namespace shardprop::collective

@@ -88,7 +88,7 @@ LocalTensor LocalTensor::narrow(int dim, std::int64_t start,
   LocalTensor out = *this;
   const auto d = index(dim);
   out.sizes_[d] = length;
-  // Nothing may be computed from the null pointer of an empty tensor.
+  // Pointer arithmetic on the null pointer of an empty tensor is undefined.
   if (data_ != nullptr) {
     out.data_ += start * strides_[d] * item_size(dtype_);
   }

@@ -1,5 +1,5 @@
-// MemoryOps through kernels, the host's or a device's: complex numbers go as
-// pairs of reals, refusals become errors.
+// Implements MemoryOps by the kernels of the host or a device. Complex numbers
+// are passed as pairs of reals, and refusals become errors.
 #pragma once
 
 #include <shardprop/base/result.h>
@@ -14,16 +14,18 @@
 
 namespace shardprop::collective {
 
-// The reals that complex numbers are pairs of; other dtypes themselves.
+// Returns the real dtype of a complex dtype; other dtypes are returned
+// unchanged.
 DType part_of(DType dtype);
-// A complex tensor as one of reals, with a dim of 2 more.
+// Returns a complex tensor as a tensor of reals with an additional dim of size
+// 2.
 LocalTensor as_parts(const LocalTensor& tensor);
 
-// Error: kCollectiveDevice, where a tensor with elements is elsewhere.
+// Error: kCollectiveDevice if a tensor with elements is on another device.
 Result<void> check_device(Device device, const LocalTensor& from,
                           const LocalTensor& to);
-// Errors: kEngine where the device failed, kCollectiveOverlap, kOutOfMemory.
-// Other refusals are our own fault: InternalError.
+// Errors: kEngine if the device failed, kCollectiveOverlap, kOutOfMemory.
+// Another refusal is a bug of this library: InternalError.
 Result<void> checked_kernel(const kernels::Status& status);
 
 using CopyKernel =

@@ -1,4 +1,4 @@
-// Memory that an engine may touch after nobody knows of it any more.
+// Leaks memory that an engine may still access after its last owner is gone.
 #pragma once
 
 #include <memory>
@@ -17,8 +17,8 @@
 
 namespace shardprop::collective {
 
-// Keeps it until the process ends, on purpose: nothing tells when the engine is
-// done with it. What is given up so is counted by the caller.
+// Leaks `kept` on purpose, because no event reports when the engine no longer
+// uses it. The caller counts the leaked bytes.
 // NOLINTBEGIN(bugprone-unused-return-value,clang-analyzer-*)
 template <class T>
 void never_free(std::unique_ptr<T> kept) {

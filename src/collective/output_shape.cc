@@ -18,7 +18,8 @@ std::string list(const Dims& sizes) {
   return out + "]";
 }
 
-// Sum of one half of the splits, or what is wrong with it.
+// Returns the sum of one half of the splits, or an error if the half is
+// invalid.
 Result<std::int64_t> sum_of(const std::vector<std::int64_t>& sizes,
                             std::string_view half, std::int64_t ranks) {
   if (static_cast<std::int64_t>(sizes.size()) != ranks) {

@@ -23,7 +23,7 @@ bool reduces(ReduceOp op, DType dtype) {
     case DType::kC128:
       return op == ReduceOp::kSum || op == ReduceOp::kAvg;
     default:
-      // Wrapping sums and bits are the same for signed numbers.
+      // Wrapping sums and bitwise results are the same for signed numbers.
       return !is_wide_unsigned(dtype) || bitwise || op == ReduceOp::kSum ||
              op == ReduceOp::kProduct;
   }

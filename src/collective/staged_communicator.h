@@ -1,5 +1,6 @@
-// StagedCommunicator: one rank's end of a world that sends messages; an engine
-// adds how calls start and how others are told.
+// `StagedCommunicator` is one rank's communicator in a world that sends
+// messages. An engine adds how calls start and how other ranks learn of
+// failures.
 #pragma once
 
 #include <shardprop/collective/communicator.h>
@@ -48,8 +49,8 @@ class StagedCommunicator : public Communicator {
       : Communicator(rank, size, engine, options), hub_(std::move(hub)) {}
 
   Hub& hub() const { return *hub_; }
-  // Posts a call. If that throws, part of the call may be on its way, so that
-  // the world has failed.
+  // Posts a call. If that throws, part of the call may be in flight, so the
+  // world fails.
   template <class Post>
   Result<void> posted(const Post& post) const {
     try {

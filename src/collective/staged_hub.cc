@@ -7,7 +7,8 @@
 namespace shardprop::collective {
 
 void StagedHub::advance_pending() {
-  // By index: an operation's stages never add others, but failures end all.
+  // Loops by index: stages never add operations, but a failure ends all of
+  // them.
   for (std::size_t i = 0; i < pending_.size(); ++i) {
     const std::shared_ptr<StagedOp> op = pending_[i];
     op->advance();

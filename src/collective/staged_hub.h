@@ -1,5 +1,6 @@
-// StagedHub: what a communicator that sends messages and its operations share,
-// whatever the engine: what is under way, and the failure that stays.
+// `StagedHub` is the state that a communicator and its operations share, for
+// any engine that sends messages. It has the pending operations and the
+// permanent failure.
 #pragma once
 
 #include <shardprop/collective/communicator.h>
@@ -24,28 +25,30 @@ class StagedHub {
 
   // Keeps the operation until it is over.
   void add(std::shared_ptr<StagedOp> op) { pending_.push_back(std::move(op)); }
-  // Moves everything along that is under way, and hears what others say; never
+  // Advances all pending operations and receives failures of other ranks. Never
   // blocks.
   virtual void progress() = 0;
-  // Until the operation, one of add(), is over, or the timeout.
+  // Waits until the operation is over, or until the timeout. Precondition: the
+  // operation was given to add().
   virtual Result<void> wait(StagedOp& op,
                             std::chrono::milliseconds timeout) = 0;
 
   const std::optional<Error>& failure() const { return failure_; }
-  // Stops this rank for good; `tell` all others. The first failure wins.
+  // Stops this rank permanently; with `tell`, informs all other ranks. The
+  // first failure wins.
   void fail(Error failure, bool tell);
 
   void add_stats(CommunicatorStats& stats) const;
 
  protected:
   bool all_over() const { return pending_.empty(); }
-  // progress() of what is under way.
+  // Advances the pending operations.
   void advance_pending();
-  // What an operation that is over comes to, on this rank.
+  // Returns the result, on this rank, of an operation that is over.
   static Result<void> ending(const StagedOp& op, std::int64_t rank);
 
  private:
-  // Of the engine, when failure() has been set.
+  // Stops the engine after failure() has been set.
   virtual void stop(bool tell) = 0;
 
   std::vector<std::shared_ptr<StagedOp>> pending_;

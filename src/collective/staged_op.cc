@@ -10,7 +10,8 @@ namespace shardprop::collective {
 
 Result<void> StagedOp::begin(const Stage& stage) {
   SP_CHECK(open_posts());
-  // Posts that are left open would swallow all later calls of this thread.
+  // Without this, an open group of posts would include all later calls of this
+  // thread.
   struct DiscardUnlessClosed {
     StagedOp* op;
     ~DiscardUnlessClosed() {
@@ -97,7 +98,7 @@ std::int64_t StagedOp::abandon(const Error& error) {
       }
     }
     for (const LocalTensor& tensor : held) bytes += tensor.bytes();
-    // Messages on their way cannot be called back.
+    // Messages in flight cannot be recalled.
     never_free(std::make_unique<std::vector<LocalTensor>>(std::move(held)));
     if (!kept_.empty()) {
       never_free(std::make_unique<std::vector<std::shared_ptr<const void>>>(

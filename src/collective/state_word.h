@@ -1,7 +1,7 @@
-// StateWord<E>: an enumerator that threads can sleep on until it changes.
+// `StateWord<E>` is an enumerator; threads can sleep until it changes.
 //
-// Whoever wakes needs no lock to see what it became; a condition variable would
-// have all of them queue for its mutex.
+// A thread that wakes needs no lock to read the new value. With a condition
+// variable, all threads would queue for its mutex.
 #pragma once
 
 #include <atomic>
@@ -32,7 +32,7 @@ class StateWord {
 
   void store(E value) {
     word_.store(static_cast<std::uint32_t>(value));
-    // Sleepers count themselves before they look at the word a last time.
+    // Sleepers increase the count before they check the word a last time.
     if (sleepers_.load() == 0) return;
 #if defined(__linux__)
     syscall(SYS_futex, &word_, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr,
@@ -40,13 +40,14 @@ class StateWord {
 #endif
   }
 
-  // For a change that is another one's first half: sleepers sleep on until
-  // that one's store().
+  // Stores an intermediate value: sleepers continue to sleep until the next
+  // store().
   void store_quietly(E value) {
     word_.store(static_cast<std::uint32_t>(value));
   }
 
-  // Until it is no longer `old`; false at the deadline, if there is one.
+  // Sleeps until the value differs from `old`. Returns false at the deadline,
+  // if there is one.
   bool sleep_while(E old, std::optional<Clock::time_point> deadline) {
     sleepers_.fetch_add(1);
     bool changed = false;
@@ -66,7 +67,7 @@ class StateWord {
   void nap(std::uint32_t old, std::optional<Clock::time_point> deadline) {
     timespec until{};
     if (deadline) {
-      // The steady clock is the one this kind of wait is measured by.
+      // This futex wait measures its deadline by the steady clock.
       const auto since = deadline->time_since_epoch();
       const auto seconds =
           std::chrono::duration_cast<std::chrono::seconds>(since);

@@ -1,4 +1,4 @@
-// Tensors that lie one behind the other in memory.
+// Detects tensors that are consecutive in memory.
 #pragma once
 
 #include <shardprop/collective/local_tensor.h>
@@ -9,8 +9,9 @@
 
 namespace shardprop::collective {
 
-// All of them as one flat tensor, if each is contiguous and begins where the
-// one before ends. Precondition: one dtype, not empty.
+// Returns all parts as one flat tensor if each is contiguous and starts at the
+// end of the one before. Precondition: the parts have one dtype, and there is
+// at least one.
 inline std::optional<LocalTensor> one_stretch(
     std::span<const LocalTensor> parts) {
   const LocalTensor* first = nullptr;

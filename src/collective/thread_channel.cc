@@ -19,15 +19,15 @@
 namespace shardprop::collective {
 namespace {
 
-// Up to here the last to come does everything at once: waking others takes
-// longer.
+// Up to this many bytes, the last member to arrive runs all tasks, because
+// waking other threads takes longer.
 constexpr std::int64_t kInlineBytes = 64 << 10;
 
-// How long a wait spins before it sleeps.
+// The time that a wait spins before it sleeps.
 constexpr std::chrono::microseconds kSpin{30};
 
-// Tells the core that this is a spin. Not a yield: where others want the core
-// that would cost a time slice, a sleep does not.
+// Tells the core that this is a spin loop. A yield would cost a time slice if
+// other threads want the core; a sleep does not.
 void pause() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -43,7 +43,7 @@ std::string rank_names(std::span<const std::int64_t> ranks) {
   return names;
 }
 
-// The error of a task that threw on `rank`. Memory may have run out.
+// Returns the error of a task that threw on `rank`. Memory may be exhausted.
 Error task_error(ThreadHub& hub, std::int64_t rank,
                  const std::exception_ptr& thrown) noexcept {
   for (int attempt = 0; attempt < 2; ++attempt) {
@@ -56,14 +56,15 @@ Error task_error(ThreadHub& hub, std::int64_t rank,
       } catch (const std::exception& known) {
         what += std::string(": ") + known.what();
       } catch (...) {
-        // The exception has no text.
+        // The exception has no message.
       }
       return {ErrorCode::kRankFailed, std::move(what)};
     } catch (...) {
       hub.open_reserve();
     }
   }
-  // The text is so short that it needs no memory.
+  // The text is short enough for the string's internal buffer, so it needs no
+  // memory.
   return {ErrorCode::kOutOfMemory, "no memory left"};
 }
 
@@ -99,7 +100,7 @@ Result<std::shared_ptr<ThreadOp>> ThreadChannel::publish(std::size_t index,
           failure = std::move(done).error();
         }
       } else {
-        // A member that has left will not come any more.
+        // A member that has left will never arrive.
         for (std::size_t i = 0; i < ranks_.size() && !failure; ++i) {
           if (op->came[i]) continue;
           if (const auto how = hub_.left(ranks_[i])) {
@@ -114,7 +115,7 @@ Result<std::shared_ptr<ThreadOp>> ThreadChannel::publish(std::size_t index,
   if (failure) hub_.fail(*std::move(failure));
   if (op == nullptr) return shardprop::fail(hub_.failure());
   if (op->state.load() == ThreadOp::State::kFailed) {
-    // Other members may have run its tasks and not told the hub yet.
+    // Other members may have run its tasks without reporting to the hub yet.
     report(*op);
     return shardprop::fail(hub_.failure());
   }
@@ -128,8 +129,8 @@ Result<void> ThreadChannel::complete(Lock& lock, ThreadOp& op,
   try {
     SP_CHECK(check_match(ranks_, op.calls));
     const std::int64_t bytes = task_bytes(op.calls);
-    // One member reads and writes this much: its own copy of as much would be
-    // judged alike.
+    // One member reads and writes this much. A copy of this size by one rank
+    // alone is classified the same.
     op.bulk = kernels::cpu::exceeds_caches(
         2 * bytes / static_cast<std::int64_t>(op.calls.size()));
     if (bytes <= kInlineBytes) {
@@ -178,7 +179,7 @@ Result<void> ThreadChannel::run(const ThreadOp& op, std::size_t task,
       queued = shardprop::fail(
           task_error(hub_, ranks_[index], std::current_exception()));
     }
-    // Also the work queued before an error reads memory that its owner may
+    // Work that was queued before an error also reads memory that its owner may
     // free.
     const Result<void> finished = queue->finish();
     return queued ? finished : queued;
@@ -218,8 +219,9 @@ void ThreadChannel::finish(Lock& lock, ThreadOp& op) {
   std::vector<MemberQueue> queues = std::move(op.queues);
   op.calls.clear();
   op.queues.clear();
-  // Owners may do anything when the last view of theirs goes; and a wait that
-  // returns finds nothing of its call held any more.
+  // Owners may run arbitrary code when their last view is released, so the
+  // mutex is unlocked. A wait that returns must also find every reference of
+  // its call released.
   lock.unlock();
   calls.clear();
   queues.clear();
@@ -245,7 +247,8 @@ Result<void> ThreadChannel::wait(ThreadOp& op, std::size_t index,
         Lock lock(mutex_);
         run_tasks(lock, op, index);
       }
-      // The rest is in the hands of threads that wait for nobody.
+      // Other threads run the remaining tasks, and they wait for no other
+      // thread.
       spin_while(op, State::kReady);
       op.state.sleep_while(State::kReady, std::nullopt);
     } else if (!op.state.sleep_while(State::kCollecting, begin + timeout)) {

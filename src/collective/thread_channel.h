@@ -1,11 +1,12 @@
-// ThreadChannel: the collectives of one group of threads, in order.
+// `ThreadChannel` runs the collectives of one group of threads, in order.
 //
 // An operation collects the calls of its members, and the last member makes it
-// ready. Waiting members run its tasks, their own first, until none is left and
-// the operation is done. No member reads published tensors before the operation
-// is ready, so that a failure withdraws it at once. When it is ready no member
-// waits for another one, so that it always ends. Hence no thread reads memory
-// after its owner's call has ended.
+// ready. Waiting members run its tasks, their own first, until all are done.
+//
+// No member reads published tensors before the operation is ready, so a failure
+// withdraws it at once. When it is ready, no member waits for another one, so
+// it always ends. Hence no thread reads memory after its owner's call has
+// ended.
 #pragma once
 
 #include <shardprop/collective/communicator.h>
@@ -27,14 +28,14 @@ namespace shardprop::collective {
 
 class ThreadHub;
 
-// The queue of a member's device and the place it has got to by the time of a
-// call; both empty on the host.
+// The queue of a member's device, and its mark at the time of the call. Both
+// are empty on the host.
 struct MemberQueue {
   std::shared_ptr<DeviceQueue> queue;
   std::unique_ptr<DeviceQueue::Mark> ready;
 };
 
-// One collective of a channel.
+// `ThreadOp` is one collective of a channel.
 struct ThreadOp {
   enum class State : std::uint8_t { kCollecting, kReady, kDone, kFailed };
 
@@ -52,10 +53,11 @@ struct ThreadOp {
   }
 
   const std::int64_t number;
-  // Written under the channel's mutex, read and slept on without it.
+  // Written under the channel's mutex; read and waited for without it.
   StateWord<State> state{State::kCollecting};
 
-  // Guarded by the channel's mutex; these two are only read while kReady.
+  // The channel's mutex guards these. `calls` and `queues` are only read while
+  // kReady.
   std::vector<CollectiveCall> calls;
   std::vector<MemberQueue> queues;
   std::vector<bool> came;
@@ -73,60 +75,64 @@ class ThreadChannel {
 
   const Group::Ranks& ranks() const { return ranks_; }
 
-  // Publishes member `index`'s next call. Errors: the hub's failure, which an
-  // error of the call's own tasks has become.
+  // Publishes the next call of member `index`. Errors: the hub's failure, which
+  // includes an error of the call's own tasks.
   Result<std::shared_ptr<ThreadOp>> publish(std::size_t index,
                                             CollectiveCall call,
                                             MemberQueue queue);
-  // Takes part until the operation is over or the timeout has passed.
+  // Runs tasks until the operation is over or the timeout has passed.
   Result<void> wait(ThreadOp& op, std::size_t index,
                     std::chrono::milliseconds timeout);
-  // Runs tasks that no member has taken; whether the operation is over.
+  // Runs tasks that no member has started. Returns true if the operation is
+  // over.
   bool advance(ThreadOp& op, std::size_t index);
-  // The member will not wait for it.
+  // Records that the member will not wait for the operation.
   void drop(ThreadOp& op, std::size_t index);
 
-  // Operations that the member has dropped and that are not over.
+  // Returns the number of operations that the member has dropped and that are
+  // not over.
   std::int64_t parked(std::size_t index) const;
-  // Withdraws operations that are not ready; the hub has failed.
+  // Withdraws operations that are not ready, after the hub has failed.
   void withdraw(const Error& failure);
-  // The first operation that the member of this index is missed by.
+  // Returns the first operation that waits for the member of this index.
   std::optional<std::string> missed(std::size_t index) const;
-  // The last operation the member came to that is not over.
+  // Returns the last operation at which the member has arrived and that is not
+  // over.
   std::optional<std::string> activity(std::size_t index) const;
 
  private:
   using Lock = std::unique_lock<std::mutex>;
 
   std::shared_ptr<ThreadOp> find_or_add(std::int64_t number);
-  // Compares the calls of an operation that all members have come to, and makes
-  // it ready. Errors: kCollectiveMismatch. Unlocks inside.
+  // Compares the calls of an operation at which all members have arrived, and
+  // makes it ready. Errors: kCollectiveMismatch. Unlocks inside.
   Result<void> complete(Lock& lock, ThreadOp& op, std::size_t index);
-  // Runs a task on behalf of member `index`. An exception becomes an error:
-  // other members sleep until the task is finished.
+  // Runs a task on behalf of member `index`. An exception becomes an error,
+  // because other members sleep until the task is finished.
   Result<void> run(const ThreadOp& op, std::size_t task,
                    std::size_t index) const noexcept;
   // Runs tasks, the member's own first, while there are any. Unlocks inside.
   void run_tasks(Lock& lock, ThreadOp& op, std::size_t index);
-  // All tasks of a complete operation that nobody has seen ready: sleepers
-  // wake once, when it is done.
+  // Runs all tasks of a complete operation before any member sees it ready.
+  // Sleepers then wake only once, when it is done.
   void run_at_once(Lock& lock, ThreadOp& op, std::size_t index);
   void finish(Lock& lock, ThreadOp& op);
-  // Makes the error of an operation that failed the hub's failure; the first
-  // one wins. Not to be called with the mutex held.
+  // Makes the error of a failed operation the hub's failure; the first failure
+  // wins. Precondition: the mutex is not held.
   void report(const ThreadOp& op);
-  // Shortly, where every rank can have a core: waking a sleeper takes longer.
+  // Spins briefly if every rank can have a core, because waking a sleeper takes
+  // longer.
   void spin_while(const ThreadOp& op, ThreadOp::State state);
   // Runs tasks of the operations that the member dropped, before it adds one.
   void reap(std::size_t index);
   void sweep();
-  // Fails the hub with the names of the members that have not come in time.
+  // Fails the hub with the names of the members that have not arrived in time.
   void give_up(ThreadOp& op, std::size_t index,
                std::chrono::milliseconds timeout);
   std::string describe(const ThreadOp& op, std::size_t index) const;
-  // Members that have not come to it. With the mutex held.
+  // Returns the members that have not arrived. Precondition: the mutex is held.
   std::vector<std::int64_t> missing_from(const ThreadOp& op) const;
-  // Not to be called with the mutex held.
+  // Precondition: the mutex is not held.
   Error late(std::span<const std::int64_t> missing, const std::string& call,
              std::chrono::milliseconds timeout) const;
 

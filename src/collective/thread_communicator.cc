@@ -70,7 +70,8 @@ MemoryOps& ThreadCommunicator::memory_ops() {
 
 void ThreadCommunicator::abort(const Error& reason) {
   hub_->open_reserve();
-  // So short that it needs no memory.
+  // The text is short enough for the string's internal buffer, so it needs no
+  // memory.
   Error failure{ErrorCode::kRankFailed, "a rank failed"};
   try {
     Error told = reason;
@@ -79,7 +80,7 @@ void ThreadCommunicator::abort(const Error& reason) {
         "rank " + std::to_string(rank()) + " failed: " + reason.message;
     failure = std::move(told);
   } catch (const std::bad_alloc&) {
-    // The others need not know more.
+    // The other ranks then get the shorter message.
   }
   hub_->fail(std::move(failure));
 }
@@ -100,7 +101,8 @@ Result<std::shared_ptr<Work>> ThreadCommunicator::do_start(
   }
   auto found = seats_.find(group);
   if (found == seats_.end()) {
-    // The channel first: it may throw, and a seat without one is of no use.
+    // The channel is created first, because this may throw and a seat needs a
+    // channel.
     auto channel = hub_->channel(group, place.list);
     found = seats_
                 .emplace(group, Seat{std::move(channel),

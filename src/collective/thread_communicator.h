@@ -1,4 +1,4 @@
-// ThreadCommunicator: one rank's end of a ThreadWorld.
+// `ThreadCommunicator` is the communicator of one rank of a ThreadWorld.
 #pragma once
 
 #include "collective/device_queue.h"
@@ -13,7 +13,7 @@ namespace shardprop::collective {
 
 class ThreadCommunicator final : public Communicator {
  public:
-  // `queue`: of the device that all ranks keep their tensors on; empty on the
+  // `queue` belongs to the device of all ranks' tensors; it is empty on the
   // host.
   ThreadCommunicator(std::int64_t rank, std::shared_ptr<ThreadHub> hub,
                      std::shared_ptr<DeviceQueue> queue = nullptr);
@@ -40,8 +40,8 @@ class ThreadCommunicator final : public Communicator {
   int exceptions_;  // in flight when this was made
 };
 
-// The ends of a new world whose tensors are on the device of all `queues`, one
-// a rank.
+// Returns the communicators of a new world, one per queue. Its tensors are on
+// the device of all `queues`.
 std::vector<std::unique_ptr<Communicator>> thread_ranks_on(
     std::vector<std::shared_ptr<DeviceQueue>> queues,
     const CommunicatorOptions& options);

@@ -49,12 +49,12 @@ void ThreadHub::fail(Error failure) {
     const std::lock_guard lock(mutex_);
     if (all_told_) return;
     if (!failure_) failure_ = std::move(failure);
-    // A member that publishes after its channel was walked sees this under the
-    // channel's mutex.
+    // A member that publishes after this loop has visited its channel reads the
+    // flag under the channel's mutex.
     failed_.store(true, std::memory_order_release);
   }
   reserve_.release();
-  // It never changes again.
+  // The failure never changes again.
   for (const auto& channel : channels()) channel->withdraw(*failure_);
   all_told_.store(true);
 }

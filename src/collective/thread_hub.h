@@ -1,5 +1,5 @@
-// ThreadHub: what the ranks of a ThreadWorld share: the channels of their
-// groups, and the first failure, which is everyone's.
+// `ThreadHub` is the state that the ranks of a ThreadWorld share: the channels
+// of their groups, and the first failure, which ends all ranks.
 #pragma once
 
 #include "base/memory_reserve.h"
@@ -22,7 +22,7 @@ class ThreadHub {
 
   std::int64_t size() const { return size_; }
   const CommunicatorOptions& options() const { return options_; }
-  // Whether every rank can have a core, so that spinning hurts nobody.
+  // True if every rank can have a core, so that spinning hurts nobody.
   bool may_spin() const { return may_spin_; }
 
   std::shared_ptr<ThreadChannel> channel(const Group& group, std::int64_t list);
@@ -30,14 +30,15 @@ class ThreadHub {
   bool failed() const { return failed_.load(std::memory_order_acquire); }
   // Precondition: failed().
   Error failure() const;
-  // The first wins. Not to be called with a channel's mutex held.
+  // The first failure wins. Precondition: no channel's mutex is held.
   void fail(Error failure);
-  // To be called where memory has run out, before fail() or leave().
+  // Must be called if memory is exhausted, before fail() or leave().
   void open_reserve() noexcept { reserve_.release(); }
 
-  // The rank takes part in nothing any more; fails those who still expect it.
+  // Removes the rank from the world and fails the members that still wait for
+  // it.
   void leave(std::int64_t rank, const std::string& how);
-  // How it left, if it has.
+  // Returns how the rank left, if it has left.
   std::optional<std::string> left(std::int64_t rank) const;
   // "rank 3 is in call 2 of group {2,3}: all_gather of f32[8]".
   std::string activity(std::int64_t rank) const;
@@ -49,11 +50,12 @@ class ThreadHub {
   const CommunicatorOptions options_;
   const bool may_spin_;
   std::atomic<bool> failed_{false};
-  // Not where memory ran out on the way: fail() may be called again.
+  // False if memory ran out before all channels knew; fail() may then be called
+  // again.
   std::atomic<bool> all_told_{false};
   MemoryReserve reserve_;  // a failure is told with
 
-  // Taken with a channel's mutex held, never the other way round.
+  // May be locked while a channel's mutex is held, but not the reverse.
   mutable std::mutex left_mutex_;
   std::unordered_map<std::int64_t, std::string> left_;
 

@@ -19,7 +19,7 @@ constexpr std::int64_t kBlockBytes = 64 << 10;
 
 using Calls = std::span<const CollectiveCall>;
 
-// One task of one collective.
+// `Task` is one task of one collective.
 class Task {
  public:
   Task(Calls calls, std::size_t task, MemoryOps& memory, bool bulk)
@@ -63,7 +63,7 @@ class Task {
   Result<void> gather() const {
     const CollectiveCall& mine = calls_[me_];
     for (std::size_t t = 0; t < mine.inputs.size(); ++t) {
-      // From the next member on, so that readers spread over sources.
+      // Starts at the next member, so that readers spread over the sources.
       for (std::size_t k = 1; k <= n_; ++k) {
         const std::size_t source = (me_ + k) % n_;
         SP_CHECK(copy_piece(calls_[source].inputs[t],
@@ -107,8 +107,9 @@ class Task {
     return {};
   }
 
-  // Views without owners: threads that share a counter of owners slow each
-  // other. Flat where all are, so that parts are equal whatever the shape.
+  // Returns a view without an owner, because threads that share an owner count
+  // slow each other down. If all tensors are contiguous, the view is flat, so
+  // that the parts are equal for any shape.
   static LocalTensor plain(const LocalTensor& tensor, bool flat) {
     if (flat) {
       return LocalTensor::wrap(tensor.data(), {tensor.numel()}, tensor.dtype(),
@@ -163,7 +164,8 @@ class Task {
     return {};
   }
 
-  // Where a block is reduced before it goes to every output.
+  // Returns the block in which terms are reduced before they are written to
+  // every output.
   static Result<LocalTensor> block_for(const LocalTensor& like, int dim,
                                        std::int64_t step) {
     Dims sizes = like.sizes();

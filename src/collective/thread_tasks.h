@@ -1,13 +1,14 @@
-// What there is to do for a collective once every member has published its
-// call: independent tasks over memory, each run once by whichever thread takes
-// it.
+// After every member has published its call, a collective is a set of
+// independent tasks over memory. Any thread may run a task, and each task runs
+// once.
 //
-// Exchanges have one task per receiving member: it copies what the member gets.
-// A reduce-scatter has one per member too. An all-reduce is cut into as many
-// parts of the data as there are members: a task reads its part of every
-// input, reduces it block by block and writes each block to every output. Only
-// it touches that part, and it writes a block after reading all of it, so that
-// outputs may be the inputs themselves.
+// An exchange or a reduce-scatter has one task per receiving member, which
+// copies or reduces the data of that member. An all-reduce has one task per
+// member, each for an equal part of the data. The task reads its part of every
+// input, reduces it block by block, and writes each block to every output.
+//
+// Only this task accesses the part, and it writes a block after it has read the
+// entire block. Outputs may therefore be the inputs themselves.
 #pragma once
 
 #include <shardprop/base/result.h>
@@ -19,12 +20,12 @@
 
 namespace shardprop::collective {
 
-// Bytes read and written by all tasks together.
+// Returns the bytes that all tasks together read and write.
 std::int64_t task_bytes(std::span<const CollectiveCall> calls);
 
-// Task `task` of calls.size(), by the operations of whichever member runs it;
-// `bulk`: see bulk_copy.h. Precondition: check_match(). Errors: those of
-// MemoryOps.
+// Runs task `task` of calls.size(), with the MemoryOps of the member that runs
+// it. bulk_copy.h describes `bulk`. Precondition: check_match() has passed.
+// Errors: the errors of MemoryOps.
 Result<void> run_task(std::span<const CollectiveCall> calls, std::size_t task,
                       MemoryOps& memory, bool bulk);
 

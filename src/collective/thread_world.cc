@@ -26,16 +26,17 @@ Result<void> threw(std::size_t rank, const std::exception_ptr& thrown) {
   } catch (const std::exception& known) {
     what += std::string(": ") + known.what();
   } catch (...) {
-    // Nothing is known of it.
+    // The exception has no known type.
   }
   return fail(ErrorCode::kRankFailed, std::move(what));
 }
 
-// Words so short that a string holds them in itself: they need no memory.
+// The text is short enough for the string's internal buffer, so it needs no
+// memory.
 Error last_words() { return {ErrorCode::kOutOfMemory, "no memory left"}; }
 
-// `work()`, and once more with the reserve where there is no memory; then what
-// `otherwise()` makes do with.
+// Returns `work()`. If memory is exhausted, frees the reserve and tries again;
+// if memory is exhausted again, returns `otherwise()`.
 template <class Work, class Otherwise>
 auto with_last_memory(MemoryReserve& reserve, const Work& work,
                       const Otherwise& otherwise) noexcept {
@@ -51,7 +52,7 @@ auto with_last_memory(MemoryReserve& reserve, const Work& work,
   }
 }
 
-// Tells the others, also with the last memory.
+// Informs the other ranks, even with the last memory.
 void abort(Communicator& rank, const Error& reason, MemoryReserve& reserve) {
   with_last_memory(
       reserve, [&] { rank.abort(reason); },
@@ -59,12 +60,12 @@ void abort(Communicator& rank, const Error& reason, MemoryReserve& reserve) {
         try {
           rank.abort(last_words());
         } catch (const std::bad_alloc&) {
-          // Those who wait for it are told by their timeout.
+          // The waiting ranks then end by their timeout.
         }
       });
 }
 
-// Threads that are waited for, however the scope is left.
+// Threads that are joined at the end of the scope, also after an exception.
 struct JoinedThreads {
   std::vector<std::thread> threads;
   ~JoinedThreads() {
@@ -72,8 +73,9 @@ struct JoinedThreads {
   }
 };
 
-// The error of the first rank without a thread is everyone's. The ranks behind
-// it may be many: each is told by a code, and words that need no memory.
+// The error of the first rank without a thread is the error of all later ranks.
+// There may be many of them, so each gets the code and a text that needs no
+// memory.
 void end_without_thread(std::size_t first, std::vector<Result<void>>& ends,
                         Communicator& rank, MemoryReserve& reserve) {
   const std::exception_ptr thrown = std::current_exception();
@@ -140,7 +142,7 @@ std::vector<Result<void>> run_ranks(
         started.threads.emplace_back(run_rank, r);
       }
     } catch (const std::exception&) {
-      // Those that run wait for those that cannot.
+      // The ranks that run wait for the ranks that cannot start.
       reserve.release();
       const std::size_t first = started.threads.size();
       end_without_thread(first, ends, *communicators[first], reserve);

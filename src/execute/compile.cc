@@ -20,7 +20,8 @@ LocalRegion region(const Layout& layout, const RankView& view,
   return local_region(layout, view.mesh, view.meta.shape(), at);
 }
 
-// What casts and scales there are (local_ops.h).
+// Checks that kernels for the casts and scales of the reduction exist
+// (local_ops.h).
 Result<void> check_arithmetic(DType dtype, const StepReduction& reduction,
                               const std::string& where) {
   const DType combined = reduction.dtype;
@@ -40,8 +41,8 @@ Result<void> check_arithmetic(DType dtype, const StepReduction& reduction,
   return {};
 }
 
-// Whether pieces go through a buffer. Pieces that are one box of the tensor
-// each need none, though the plan has room for one; others must be planned so.
+// True if the pieces need a buffer, because some piece is not one box of the
+// tensor. Error: kPlanStep if the plan has no memory for the buffer.
 Result<bool> is_staged(const RedistributeStep& step,
                        const std::vector<PeerCopies>& pieces,
                        const std::string& where) {
@@ -148,7 +149,7 @@ Result<void> compile_exchange(const RedistributeStep& step,
   return {};
 }
 
-// Whether the elements copied are one interval of each dim.
+// True if the elements copied are one interval of each dim.
 bool is_box(const RegionCopy& copy) {
   return std::all_of(
       copy.axes.begin(), copy.axes.end(), [](const CopyAxis& axis) {
@@ -182,8 +183,9 @@ Result<void> compile_slice(const RedistributeStep& step, const RankView& view,
   return {};
 }
 
-// Terms of other mesh dims pass through a step as they are. Shards of other
-// dims may be written anew, where canonical layouts say the same otherwise.
+// Checks that the terms of other mesh dims do not change in a step. Shards of
+// other mesh dims may be written differently, because canonical layouts may
+// encode the same shards in another way.
 Result<void> check_untouched(const RedistributeStep& step, const RankView& view,
                              const std::string& where) {
   for (std::int32_t dim = 0; dim < view.mesh.ndim(); ++dim) {
@@ -263,7 +265,8 @@ Result<MoveStep> compile(const RedistributeStep& step, const RankView& view,
 
 namespace {
 
-// The first and last rank, if the mesh is on all between them.
+// Returns the range from the first to the last rank, if the mesh contains all
+// ranks between them.
 std::optional<Interval> range_of(const DeviceMesh& mesh) {
   if (!mesh.is_strided()) return std::nullopt;
   const Interval range{mesh.rank_at_index(0),
@@ -272,7 +275,7 @@ std::optional<Interval> range_of(const DeviceMesh& mesh) {
   return range;
 }
 
-// All ranks of either mesh, ascending.
+// Returns all ranks of either mesh, in ascending order.
 Result<Group> ranks_of_both(const DeviceMesh& a, const DeviceMesh& b) {
   const auto in_a = range_of(a);
   const auto in_b = range_of(b);

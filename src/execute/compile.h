@@ -1,4 +1,4 @@
-// From the steps of a plan to the steps of one rank's program.
+// Compiles the steps of a plan to the steps of one rank's program.
 #pragma once
 
 #include "execute/program_body.h"
@@ -20,11 +20,11 @@ struct RankView {
   Coordinate at;
 };
 
-// Errors: kPlanStep, kReduction, kGroup.
+// Compiles one step of a redistribution. Errors: kPlanStep, kReduction, kGroup.
 Result<MoveStep> compile(const RedistributeStep& step, const RankView& view,
                          std::string where);
 
-// The sends between meshes; either side may be without the rank.
+// Compiles the sends between meshes; either mesh may lack the rank.
 Result<MoveStep> compile_sends(const CrossMeshPlan& plan, const TensorSpec& src,
                                const TensorSpec& dst, std::int64_t rank,
                                std::string where);

@@ -21,7 +21,7 @@ using dlpack::ManagedTensor;
 using dlpack::ManagedTensorVersioned;
 using dlpack::TypeCode;
 
-// The ABI: 64-bit pointers, no gaps but after `ndim`'s neighbours.
+// The ABI has 64-bit pointers and no padding.
 static_assert(sizeof(dlpack::Tensor) == 48);
 static_assert(offsetof(dlpack::Tensor, dtype) == 20);
 static_assert(offsetof(dlpack::Tensor, byte_offset) == 40);
@@ -94,9 +94,9 @@ Result<Device> device_of(const dlpack::Device& device) {
                  "bring it to the host or to a CUDA device");
 }
 
-// Makes the consumer wait for the producer. Returns what makes the producer
-// wait for the consumer when the tensor is dropped; empty if the order is
-// there.
+// Makes the consumer wait for the producer. Returns a function that makes the
+// producer wait for the consumer when the tensor is dropped; empty if the order
+// exists already.
 Result<std::function<void()>> order(const Device& device,
                                     const DlpackStreams& streams) {
   if (device.type == DeviceType::kHost) return std::function<void()>();
@@ -114,7 +114,8 @@ Result<std::function<void()>> order(const Device& device,
   }
   SP_CHECK(streams.order(*streams.consumer, *streams.producer));
   return std::function<void()>([streams] {
-    // A deleter cannot report; a device that fails fails the next call, too.
+    // A deleter cannot report errors. If the device has failed, the next call
+    // fails too.
     try {
       static_cast<void>(streams.order(*streams.producer, *streams.consumer));
     } catch (const std::bad_alloc&) {
@@ -122,7 +123,7 @@ Result<std::function<void()>> order(const Device& device,
   });
 }
 
-// Describes what `managed` holds, without an owner.
+// Describes the tensor of `managed`, without an owner.
 Result<LocalTensor> described(const dlpack::Tensor& tensor) {
   SP_ASSIGN(const Device device, device_of(tensor.device));
   const auto dtype = from_dlpack(tensor.dtype);
@@ -234,7 +235,8 @@ Result<LocalTensor> import_dlpack(ManagedTensorVersioned* managed,
                                   bool* read_only) {
   if (managed == nullptr) return refused("no DLPack tensor was given");
   if (managed->version.major != dlpack::kMajorVersion) {
-    // Only version and deleter are where we know them to be.
+    // In another major version, only `version` and `deleter` are at known
+    // offsets.
     const dlpack::Owned drop(managed);
     return refused("a DLPack tensor of version " +
                        std::to_string(managed->version.major) + "." +

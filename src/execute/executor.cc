@@ -18,8 +18,8 @@ using execute::MoveStep;
 using execute::PeerCopies;
 using execute::RegionCopy;
 
-// Bytes allocated and not yet freed; outlives the run where an engine holds on
-// to buffers.
+// Counts bytes allocated and not yet freed. It outlives the run if an engine
+// still holds buffers.
 struct Meter {
   std::atomic<std::int64_t> live{0};
   std::int64_t most = 0;
@@ -155,7 +155,7 @@ class Run {
     return communicator_.run(*step.group, std::move(call));
   }
 
-  // A shard that is one box of a tensor, or nothing.
+  // Returns the box of the tensor that a message is, or an empty tensor.
   static LocalTensor box_from(const LocalTensor& tensor,
                               const PeerCopies& peer) {
     return peer.copies.empty()
@@ -191,7 +191,8 @@ class Run {
     return out;
   }
 
-  // A buffer for the chunks of a step, and where each of them is.
+  // Allocates a buffer for the chunks of a step. Returns the chunks as slices
+  // of it.
   Result<std::vector<LocalTensor>> chunks(const MoveStep& step, DType dtype,
                                           LocalTensor& whole) {
     std::int64_t all = 0;
@@ -206,7 +207,8 @@ class Run {
     return out;
   }
 
-  // Row-major, as one run.
+  // Returns the elements in row-major order as one dim, without a copy if the
+  // tensor is contiguous.
   Result<LocalTensor> flat(const LocalTensor& tensor) {
     if (tensor.is_contiguous()) return tensor.reshaped(Dims{tensor.numel()});
     SP_ASSIGN(LocalTensor packed, allocate(tensor.sizes(), tensor.dtype()));
@@ -253,7 +255,7 @@ class Run {
     SP_CHECK(execute::run_copies(memory_, step.local, at, buffer));
     SP_ASSIGN(LocalTensor out, allocate(step.shape, at.dtype()));
     const LocalTensor flat_out = out.reshaped(Dims{out.numel()});
-    // In place where the result is not of the tensor's dtype yet.
+    // If the result must still be cast, it is written to this rank's own chunk.
     const LocalTensor result =
         casts ? call.inputs[index(step.index)] : flat_out;
     call.outputs = {result};
@@ -288,7 +290,7 @@ class Run {
     return finished(out);
   }
 
-  // Messages: among the ranks of a group, or between meshes.
+  // Runs messages among the ranks of a group, or between meshes.
   Result<LocalTensor> exchange(const MoveStep& step, const LocalTensor& at) {
     LocalTensor out;
     if (step.kind != CollectiveKind::kSendRecv || program_.result_shape) {

@@ -8,7 +8,8 @@ struct PartOfDim {
   Interval part;
 };
 
-// The only dim in which the shard is less than `whole`, and where it lies.
+// Returns the only dim in which the shard is smaller than `whole`, and its
+// interval there.
 std::optional<PartOfDim> part_of(const LocalRegion& shard,
                                  const LocalRegion& whole) {
   std::optional<PartOfDim> out;

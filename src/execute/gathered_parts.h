@@ -1,5 +1,5 @@
-// All-gathers whose shards lie one behind the other in one dim of the result:
-// said by an interval a rank, so that large groups take little memory.
+// Describes an all-gather whose shards are consecutive in one dim of the result
+// by one interval per rank, so that large groups need little memory.
 #pragma once
 
 #include "execute/compile.h"
@@ -18,8 +18,8 @@ struct GatheredParts {
   std::vector<Interval> parts;  // by member, of the local result
 };
 
-// Nothing where the shards are pieces, or parts of several dims, or do not make
-// up the result of the rank at `view.at`.
+// Returns nullopt if a shard has several intervals, if shards split several
+// dims, or if the shards do not add up to the result of the rank at `view.at`.
 std::optional<GatheredParts> gathered_parts(
     const RedistributeStep& step, const RankView& view,
     std::span<const Coordinate> members);

@@ -44,13 +44,13 @@ std::int64_t HeldValues::bytes_of(ProgramValueId id) const {
 }
 
 ProgramValueId HeldValues::storage_of(ProgramValueId id) const {
-  const ProgramValueId storage = program_.value(id).storage;
-  return storage.valid() ? storage : id;
+  const ProgramValueId buffer = program_.value(id).buffer;
+  return buffer.valid() ? buffer : id;
 }
 
 void HeldValues::hold(ProgramValueId id, LocalTensor tensor) {
-  const ProgramValueId storage = storage_of(id);
-  if (viewers_[storage.index()]++ == 0) live_bytes_ += bytes_of(storage);
+  const ProgramValueId buffer = storage_of(id);
+  if (viewers_[buffer.index()]++ == 0) live_bytes_ += bytes_of(buffer);
   peak_bytes_ = std::max(peak_bytes_, live_bytes_);
   values_[id.index()] = std::move(tensor);
 }
@@ -67,8 +67,8 @@ Result<void> HeldValues::free(const ProgramFree& free) {
   for (const ProgramValueId id : free.values) {
     SP_CHECK(value(id));
     values_[id.index()].reset();
-    const ProgramValueId storage = storage_of(id);
-    if (--viewers_[storage.index()] == 0) live_bytes_ -= bytes_of(storage);
+    const ProgramValueId buffer = storage_of(id);
+    if (--viewers_[buffer.index()] == 0) live_bytes_ -= bytes_of(buffer);
   }
   return {};
 }

@@ -1,5 +1,5 @@
-// HeldValues: what a rank holds of a program while it runs it, and the most
-// bytes that it held at once.
+// `HeldValues` is the set of values that a rank holds while it runs a program.
+// It counts the peak bytes.
 #pragma once
 
 #include <shardprop/base/result.h>
@@ -16,17 +16,19 @@ class HeldValues {
  public:
   // Must outlive it.
   explicit HeldValues(const SpmdProgram& program);
-  // To be called first.
+  // Must be called first.
   void stand_at(Coordinate at) { at_ = std::move(at); }
 
-  // An operator runs on what is held at the same time as it makes its results.
+  // Adds a value. The operands of an operator are still held when its results
+  // are added.
   void hold(ProgramValueId id, LocalTensor tensor);
-  // Error: kProgramValue, where it is not held.
+  // Error: kProgramValue if the value is not held.
   Result<LocalTensor> value(ProgramValueId id) const;
   Result<void> free(const ProgramFree& free);
 
-  // Of what plans count: the graph's inputs, results of nodes, copies, and
-  // optimizer state; not what is made inside a node or to draw numbers.
+  // Counts the values that plans count: the graph's inputs, results of nodes,
+  // copies, and optimizer state. Temporaries of a node and random words are not
+  // counted.
   std::int64_t peak_bytes() const { return peak_bytes_; }
 
  private:

@@ -58,7 +58,7 @@ Result<void> scale_in_place(MemoryOps& memory, const LocalTensor& tensor,
 
 namespace {
 
-// The bits of 1, little end first.
+// The bits of 1 in little-endian order.
 std::array<std::byte, 16> one(DType dtype) {
   std::array<std::byte, 16> bits{};
   const auto put = [&](auto value) {

@@ -1,5 +1,5 @@
-// What a rank does to its own memory between collectives, where that is.
-// Errors: those of MemoryOps.
+// Operations of a rank on its own memory between collectives. Errors: the
+// errors of MemoryOps.
 #pragma once
 
 #include "execute/region_copy.h"
@@ -11,12 +11,13 @@
 
 namespace shardprop::execute {
 
-// The elements of one side of a copy, as a tensor with a dim an axis.
+// Returns the elements of one side of a copy, as a tensor with one dim per
+// axis.
 LocalTensor from_view(const LocalTensor& tensor, const RegionCopy& copy);
 LocalTensor to_view(const LocalTensor& tensor, const RegionCopy& copy);
 
-// Runs copies, casting to the dtype of `to` and multiplying by `scale`.
-// Preconditions: is_cast() where dtypes differ, is_scalable() where it is
+// Runs copies, casts to the dtype of `to` and multiplies by `scale`.
+// Preconditions: is_cast() if the dtypes differ, is_scalable() if `scale` is
 // not 1.
 Result<void> run_copies(MemoryOps& memory, const RegionCopies& copies,
                         const LocalTensor& from, const LocalTensor& to,
@@ -24,8 +25,8 @@ Result<void> run_copies(MemoryOps& memory, const RegionCopies& copies,
 // Multiplies every element. Precondition: is_scalable().
 Result<void> scale_in_place(MemoryOps& memory, const LocalTensor& tensor,
                             double scale);
-// Fills with what leaves the other operand of `op` as it is: 1 for a product,
-// 0 for sum and bxor.
+// Fills the tensor with the neutral element of `op`: 1 for a product, 0 for sum
+// and bxor.
 Result<void> fill_neutral(MemoryOps& memory, const LocalTensor& tensor,
                           ReduceOp op);
 

@@ -1,4 +1,4 @@
-// The inside of a RedistributeProgram: a list of steps.
+// The content of a RedistributeProgram: a list of steps.
 #pragma once
 
 #include "execute/region_copy.h"
@@ -37,30 +37,32 @@ struct MoveStep {
   // Of reductions.
   ReduceOp op = ReduceOp::kSum;
   DType reduce_dtype = DType::kF32;
-  // Terms (of a slice) or results are multiplied by it.
+  // The factor of terms (in a slice) or results.
   double scale = 1;
-  // A rank that holds the op's neutral element, not values.
+  // True if this rank holds the neutral element of the op instead of values.
   bool neutral = false;
 
-  // Messages, of exchanges and sends. all_gather: sends[0] is what goes to
-  // everyone. reduce_scatter: sends[r] is my term of what r gets.
+  // The messages of exchanges and sends. all_gather: sends[0] goes to every
+  // rank. reduce_scatter: sends[r] is this rank's term of the result of rank r.
   std::vector<PeerCopies> sends;
   std::vector<PeerCopies> receives;
 
-  // Of an all_gather whose shards are parts of one dim of the result: that dim,
-  // and the part of each rank of the group; what is sent is all a rank holds.
+  // Set if the shards of an all_gather are parts of one dim of the result: the
+  // dim, and the part of each rank of the group. A rank then sends its entire
+  // local tensor.
   std::optional<int> along;
   std::vector<Interval> parts;
 
-  // Shards that are no single box of the tensor, and terms that are cast, go
-  // through a buffer: chunks[r] elements for rank r of the group, one behind
-  // the other. `local` packs (reduce_scatter) or unpacks (all_gather) it.
+  // True if the step uses a buffer, because a shard is not a single box of the
+  // tensor or because terms are cast. The buffer has chunks[r] elements for
+  // rank r of the group, concatenated. `local` packs (reduce_scatter) or
+  // unpacks (all_gather) it.
   bool staged = false;
   std::vector<std::int64_t> chunks;
 
-  // What stays with the rank: of a slice, of sends between meshes.
+  // Copies within the rank: of a slice, or of sends between meshes.
   RegionCopies local;
-  // Where a slice is one box of the tensor before: its first element.
+  // The first element of a slice that is one box of the tensor before the step.
   std::optional<Dims> slice_start;
 
   std::string where;

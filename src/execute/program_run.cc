@@ -27,7 +27,8 @@ DType widened(DType dtype) {
   return is_floating(dtype) ? DType::kF64 : dtype;
 }
 
-// A TensorMeta of an evaluator's operand; strides play no part in values.
+// Returns the meta of an evaluator's operand. Values do not depend on strides,
+// so the meta is contiguous.
 Result<TensorMeta> meta_of(const LocalTensor& tensor) {
   return TensorMeta::contiguous(tensor.sizes(), tensor.dtype());
 }
@@ -186,8 +187,8 @@ class RankRun {
     return {};
   }
 
-  // make_op_schema() counts operands in the order in which arguments are
-  // declared; `call` in the order in which they are given.
+  // Reorders operands: make_op_schema() counts them in the order of the
+  // declaration, and `call` counts them in the order in which they are given.
   static std::vector<LocalTensor> in_declared_order(
       const OpSchema& schema, const RankOp& call,
       const std::vector<LocalTensor>& given) {
@@ -210,7 +211,7 @@ class RankRun {
     return out;
   }
 
-  // Whether the program says how large all of them are.
+  // True if the program says how large all of them are.
   bool states_all(const std::vector<ProgramValueId>& outputs) const {
     return std::all_of(outputs.begin(), outputs.end(), [&](ProgramValueId id) {
       return !id.valid() || !program_.value(id).is_local();
@@ -341,7 +342,7 @@ class RankRun {
     return run(moves, communicator_, source);
   }
 
-  // Inside a local program.
+  // Runs a collective inside a local program.
   Result<LocalTensor> combined(const ProgramCollective& collective,
                                const LocalTensor& source) {
     const CollectiveStep& step = collective.step;

@@ -26,7 +26,7 @@ std::string where_of(std::size_t step, std::size_t steps,
          to_string(dst);
 }
 
-// The steps of a plan on one mesh; where the rank is on it.
+// Appends the steps of a plan on one mesh, if the rank is on that mesh.
 Result<void> append_steps(const RedistributePlan& plan, const TensorSpec& src,
                           const Layout& target,
                           const std::optional<Coordinate>& at,

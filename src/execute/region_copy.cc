@@ -8,7 +8,7 @@
 namespace shardprop::execute {
 namespace {
 
-// Elements of one dim: `count` runs of `size`, at equal distances.
+// Elements of one dim: `count` equally spaced runs of `size` elements.
 struct Runs {
   std::int64_t from = 0;
   std::int64_t to = 0;
@@ -18,7 +18,8 @@ struct Runs {
   std::int64_t to_step = 0;
 };
 
-// What two lists of intervals share, in the order of `to`.
+// Returns the elements that both lists of intervals share, in the order of
+// `to`.
 std::vector<Runs> common_runs(const Intervals& from, const Intervals& to) {
   std::vector<Runs> out;
   std::int64_t to_at = 0;
@@ -85,13 +86,13 @@ Dims times(Dims step, std::int64_t factor) {
   return step;
 }
 
-// Replaces a side by its places in a row-major buffer.
+// Replaces the indices of one side by offsets in a row-major buffer.
 void flatten(Dims& start, const Dims& strides, std::int64_t offset) {
   start = Dims{dot(start, strides) + offset};
 }
 
-// An axis and the one inside it are one where the inner one leads on to the
-// next step of the outer one.
+// Merges an axis with the next inner one if the inner axis ends at the next
+// step of the outer one.
 std::vector<CopyAxis> joined(const std::vector<CopyAxis>& axes) {
   std::vector<CopyAxis> out;
   for (const CopyAxis& axis : axes) {
@@ -108,7 +109,7 @@ std::vector<CopyAxis> joined(const std::vector<CopyAxis>& axes) {
   return out;
 }
 
-// One pass: runs of neighbours with equal axes and distances.
+// Merges runs of neighbours with equal axes and distances, in one pass.
 RegionCopies merged_once(const RegionCopies& copies) {
   RegionCopies out;
   std::size_t first = 0;
@@ -202,7 +203,7 @@ RegionCopies to_buffer(RegionCopies copies, std::span<const std::int64_t> shape,
 RegionCopies merged(RegionCopies copies) {
   std::erase_if(copies,
                 [](const RegionCopy& copy) { return copy.numel() == 0; });
-  // Groups over several mesh dims follow one another in several dims.
+  // Groups over several mesh dims need one pass per dim.
   for (;;) {
     RegionCopies fewer = merged_once(copies);
     if (fewer.size() == copies.size()) break;

@@ -1,4 +1,4 @@
-// Which elements of a tensor a rank holds, one by one.
+// Lists the elements of a tensor that a rank holds.
 #pragma once
 
 #include <shardprop/placement/local_region.h>
@@ -8,8 +8,8 @@
 
 namespace shardprop::execute {
 
-// Row-major indices in the whole tensor, in the order in which the rank holds
-// them.
+// Returns row-major indices in the full tensor, in the order in which the rank
+// holds them.
 inline std::vector<std::int64_t> elements_of(const LocalRegion& region,
                                              const Dims& whole) {
   if (region.empty()) return {};

@@ -17,7 +17,7 @@ std::vector<bool> DataFlow::ancestors(std::span<const std::size_t> of) const {
       colors.begin(), boost::get(boost::vertex_index, upwards));
   for (const std::size_t node : of) {
     if (colors[node] == boost::default_color_type::white_color) {
-      // BGL's visit keeps its own stack, so that a long chain is no recursion.
+      // BGL's visit has its own stack, so a long chain causes no recursion.
       boost::depth_first_visit(upwards, node, boost::default_dfs_visitor(),
                                color_map);
     }

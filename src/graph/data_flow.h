@@ -1,4 +1,4 @@
-// Which node feeds which: the part of a graph that Boost.Graph keeps.
+// DataFlow stores the edges from producer to consumer as a Boost.Graph graph.
 #pragma once
 
 #include <boost/graph/adjacency_list.hpp>
@@ -15,7 +15,7 @@ class DataFlow {
   explicit DataFlow(std::size_t nodes) : graph_(nodes) {}
 
   void add_edge(std::size_t producer, std::size_t consumer);
-  // One flag a node: whether any of `of` depends on it, or is it.
+  // Returns one flag per node: whether a node of `of` depends on it or is it.
   std::vector<bool> ancestors(std::span<const std::size_t> of) const;
 
  private:

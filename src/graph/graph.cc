@@ -16,14 +16,14 @@ const std::string& Graph::name() const { return body_->name; }
 const std::string& Graph::device() const { return body_->device; }
 std::span<const Node> Graph::nodes() const { return body_->nodes; }
 std::span<const Value> Graph::values() const { return body_->values; }
-std::span<const Storage> Graph::storages() const { return body_->storages; }
+std::span<const Buffer> Graph::buffers() const { return body_->buffers; }
 
 const Node& Graph::node(NodeId id) const { return body_->nodes[id.index()]; }
 const Value& Graph::value(ValueId id) const {
   return body_->values[id.index()];
 }
-const Storage& Graph::storage(StorageId id) const {
-  return body_->storages[id.index()];
+const Buffer& Graph::buffer(BufferId id) const {
+  return body_->buffers[id.index()];
 }
 
 std::span<const GraphInput> Graph::inputs() const { return body_->inputs; }

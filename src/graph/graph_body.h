@@ -1,4 +1,4 @@
-// What a Graph holds.
+// Graph::Body stores the content of a Graph.
 #pragma once
 
 #include <shardprop/graph/graph.h>
@@ -16,19 +16,19 @@ struct Graph::Body {
   std::string device = "cpu";
   std::vector<Node> nodes;
   std::vector<Value> values;
-  std::vector<Storage> storages;
+  std::vector<Buffer> buffers;
   std::vector<GraphInput> inputs;
   std::vector<GraphOutput> outputs;
   std::vector<Symbol> symbols;
   std::vector<Guard> guards;
   std::vector<std::string> notes;
 
-  // Made once, when all of the above stands.
+  // The fields below are computed once, after all fields above are complete.
   DataFlow data_flow;
   std::unordered_map<std::string, NodeId> node_names;
   std::unordered_map<std::string, ValueId> value_names;
   std::unordered_map<std::string, ValueId> qualified_names;
-  // The gradient and the update of an input, by the input.
+  // These maps give the gradient and the update of an input.
   std::unordered_map<ValueId, ValueId> gradients;
   std::unordered_map<ValueId, ValueId> updates;
   std::uint64_t hash = 0;

@@ -71,7 +71,8 @@ Result<std::vector<ValueId>> GraphBuilder::add_node(NewNode node) {
   if (node.op.function->is_mutating()) {
     return impl_->mutations.append_mutating(node);
   }
-  // By the metas that the program has, whose strides tell views from copies.
+  // The metas of the source program decide, because their strides distinguish
+  // views from copies.
   const ViewedOperands viewed = viewed_operands(node.op, impl_->library);
   const std::vector<ValueId> handles = node.inputs;
   for (std::size_t i = 0; i < handles.size(); ++i) {
@@ -154,8 +155,8 @@ Result<Graph> GraphBuilder::build() && {
     outputs.push_back({value, output.kind, output.target});
     if (output.kind == OutputKind::kUpdate) updated.insert(output.target);
   }
-  // Inputs that were written in place become outputs, as a functional program
-  // has them.
+  // An input that was written in place becomes an output, as in a functional
+  // program.
   const std::vector<GraphInput> inputs = impl_->nodes.body().inputs;
   for (const GraphInput& input : inputs) {
     SP_ASSIGN(const ValueId now, impl_->mutations.current(input.value));

@@ -9,8 +9,8 @@
 namespace shardprop {
 namespace {
 
-// Everything is reduced to 64-bit words of fixed meaning: std::hash is not the
-// same everywhere.
+// Hasher reduces all content to 64-bit words of fixed meaning, because
+// std::hash differs between platforms.
 class Hasher {
  public:
   void add(std::uint64_t word) { state_ = hash_mix(state_, word); }
@@ -82,7 +82,7 @@ std::uint64_t hash_graph(const Graph::Body& body) {
     hash.add(static_cast<std::uint64_t>(input.kind));
     hash.add(std::string_view(value.display_name()));
     hash.add(value.meta);
-    hash.add(value.storage.index());
+    hash.add(value.buffer.index());
   }
   for (const Node& node : body.nodes) {
     hash.add(std::string_view(node.name));
@@ -93,7 +93,7 @@ std::uint64_t hash_graph(const Graph::Body& body) {
       const Value& value = body.values[output.index()];
       hash.add(std::string_view(value.name));
       hash.add(value.meta);
-      hash.add(value.storage.index());
+      hash.add(value.buffer.index());
     }
   }
   for (const GraphOutput& output : body.outputs) {

@@ -7,7 +7,7 @@
 namespace shardprop {
 namespace {
 
-// In the order of the enum.
+// The names are in the order of the enum.
 constexpr std::string_view kNames[] = {
     "parameter",       "buffer",         "constant",      "user_input",
     "optimizer_state", "optimizer_step", "learning_rate", "seed"};

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kFused = "_fused_";
 
-// How many elements the lists of tensors have; nullopt where they differ.
+// Returns the common length of the tensor lists; nullopt if the lengths differ.
 std::optional<std::size_t> length_of_lists(const OpSchema& op) {
   std::optional<std::size_t> length;
   for (const Argument& argument : op.args) {
@@ -24,7 +24,7 @@ std::optional<std::size_t> length_of_lists(const OpSchema& op) {
   return length;
 }
 
-// The same operator on lists of one element.
+// Returns the same operator on lists of one element.
 std::optional<ElementCall> fused_element(const OpSchema& op,
                                          std::size_t place) {
   ElementCall out;
@@ -53,7 +53,8 @@ std::optional<ElementCall> fused_element(const OpSchema& op,
   return out;
 }
 
-// One for each place; empty where the operator is not such a one.
+// Returns one call per place; empty if the operator does not work on lists
+// element by element.
 std::vector<ElementCall> calls_by_place(const OpSchema& op,
                                         const OpLibrary& library) {
   std::vector<ElementCall> calls;
@@ -73,8 +74,8 @@ std::vector<ElementCall> calls_by_place(const OpSchema& op,
   return found ? *std::move(found) : std::vector<ElementCall>();
 }
 
-// The outputs of the whole operator at `place` of each of its result lists;
-// nullopt where the results are no such lists.
+// Returns the outputs of the full operator at `place` of each of its result
+// lists. Returns nullopt if the results are not lists of this length.
 std::optional<std::vector<std::size_t>> outputs_at(const OpSchema& op,
                                                    std::size_t place,
                                                    std::size_t length) {
@@ -101,7 +102,7 @@ NewNode node_of(const NewNode& whole, ElementCall call, std::size_t place,
       made.output_names.push_back(whole.output_names[output]);
     }
   }
-  // An operator in place returns what it wrote.
+  // An in-place operator returns the tensor that it wrote.
   if (made.op.function->is_mutating() && results.empty() &&
       !made.op.function->returns().empty()) {
     results.emplace_back(made.op.inputs.front());

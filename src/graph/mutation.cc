@@ -10,8 +10,9 @@
 namespace shardprop {
 namespace {
 
-// Deeper than views of views are in any program. Carrying writes through them
-// costs nodes that the file does not hold, so that it has to end somewhere.
+// This depth exceeds the views of views of any real program. Carrying writes
+// through views generates nodes that the file does not contain, so their number
+// needs a limit.
 constexpr int kMostViews = 64;
 constexpr std::size_t kLeastGenerated = 1000;
 
@@ -23,15 +24,15 @@ const char* const kHelp =
     "make the graph functional first: run_decompositions() of an exported "
     "program does";
 
-// The tensor operands of one argument.
+// Returns the tensor operands of one argument.
 std::vector<std::size_t> operands_of(const OpSchema& op, std::size_t argument) {
   const std::string& name = op.function->arguments()[argument].name;
   if (const auto operand = op.tensor_arg(name)) return {*operand};
   return op.tensor_list_arg(name);
 }
 
-// The outputs of each declared result. A list takes as many as `list_length`;
-// no mutating operator returns two lists of different lengths.
+// Returns the outputs of each declared result. A list has `list_length`
+// outputs; no mutating operator returns two lists of different lengths.
 std::vector<std::vector<ValueId>> by_result(const OpSchema& op,
                                             const std::vector<ValueId>& outputs,
                                             std::size_t list_length) {
@@ -54,8 +55,8 @@ std::vector<std::vector<ValueId>> by_result(const OpSchema& op,
   return results;
 }
 
-// The results of the functional form where inference does not know it: what is
-// written keeps its meta, the others are as recorded.
+// Returns the results of the functional form if inference does not know them.
+// Written tensors keep their metas; the other results have the recorded metas.
 std::optional<std::vector<std::optional<TensorMeta>>> recorded_results(
     const OpSchema& mutating, const OverloadForm& form) {
   std::vector<std::optional<TensorMeta>> results(
@@ -160,7 +161,7 @@ Result<std::vector<ValueId>> Mutations::append_generated(
 Result<void> Mutations::regenerate(ValueId handle, ValueId base_now) {
   const Value& stale = nodes_.body().value(handle);
   if (!stale.producer.valid()) {
-    // An input that is another name of its base.
+    // The handle is an input that is another name of its base.
     Cell& same = cells_.at(handle);
     same.now = base_now;
     same.base_seen = base_now;
@@ -185,7 +186,7 @@ Result<void> Mutations::regenerate(ValueId handle, ValueId base_now) {
   again.module_class = view.module_class;
   again.source = view.source;
   const std::vector<ValueId> stale_outputs = view.outputs;
-  // What was a view is one again, wherever its base lies now.
+  // The regenerated outputs are views of the current base value.
   const auto operand =
       index(std::find(view.inputs.begin(), view.inputs.end(), seen) -
             view.inputs.begin());
@@ -195,7 +196,8 @@ Result<void> Mutations::regenerate(ValueId handle, ValueId base_now) {
   }
   SP_ASSIGN(const std::vector<ValueId> outputs,
             append_generated(std::move(again), viewed));
-  // All pieces of a split come back together.
+  // All outputs of the view operator (the pieces of a split) are renewed
+  // together.
   for (std::size_t i = 0; i < stale_outputs.size(); ++i) {
     if (!viewed[i]) continue;
     Cell& renewed = cells_.at(stale_outputs[i]);
@@ -221,8 +223,8 @@ Result<ValueId> Mutations::carry_back(ValueId handle, ValueId base_now,
   return outputs.front();
 }
 
-// A write that no operator carries back to what the view sees stays one of its
-// own: the base, with its part as it was written.
+// If no operator carries a write back to the viewed tensor, the write becomes
+// an operator of its own. It takes the base and the written part.
 Result<ValueId> Mutations::keep_write(const Node& view, ValueId base_now,
                                       ValueId written) {
   nodes_.body().notes.push_back(

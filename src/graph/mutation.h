@@ -1,10 +1,10 @@
-// Makes programs that write in place functional.
+// Mutations makes programs that write in place functional.
 //
-// The ids that users hold are handles: a handle stands for one tensor of the
-// source program, and resolves to the value that this tensor has now. A handle
-// that is a view knows the handle that it views, so that a write to either is
-// seen through the other. Handles that share storage are a family; a family
-// counts its writes, so that a handle knows at once whether it may be stale.
+// Users hold ids that are handles. A handle represents one tensor of the source
+// program and resolves to the value that this tensor has now. A handle of a
+// view knows the handle that it views, so both see a write to either. Handles
+// that share a buffer are a family. A family counts its writes, so that a
+// handle can tell at once whether it may be stale.
 #pragma once
 
 #include <shardprop/ops/overload_form.h>
@@ -21,18 +21,22 @@ class Mutations {
   Mutations(NodeList& nodes, const OpLibrary& library)
       : nodes_(nodes), library_(library) {}
 
-  // The value that the tensor `handle` has now; may append nodes that view
-  // what was written since. Error: kNotFunctional.
+  // Returns the value that the tensor `handle` has now. May append nodes that
+  // view values written since. Error: kNotFunctional.
   Result<ValueId> current(ValueId handle);
-  // Appends the functional form of `node`, whose inputs are handles. Returns a
-  // handle per output: for a written argument, the handle that was written.
+  // Appends the functional form of `node`, whose inputs are handles. Returns
+  // one handle per output; the handle of a written argument is the handle that
+  // was written.
   Result<std::vector<ValueId>> append_mutating(const NewNode& node);
-  // Makes `value` what the tensor `handle` is, in its views and what it views.
+  // Makes `value` the new value of the tensor `handle`, of its views and of the
+  // tensors that it views.
   Result<void> write(ValueId handle, ValueId value);
   // Turns an operator that changes the shape of its tensor in place (detach_,
-  // unsqueeze_) into the view that it is, of which its result is the name.
+  // unsqueeze_) into an equivalent view. Its result is then the name of the
+  // tensor.
   Result<void> make_view(NewNode& node) const;
-  // Remembers that `view` was made from the value `seen` of the handle `base`.
+  // Records that `view` was produced from the value `seen` of the handle
+  // `base`.
   void note_view(ValueId view, ValueId base, ValueId seen);
 
  private:
@@ -57,7 +61,7 @@ class Mutations {
 
   NodeList& nodes_;
   const OpLibrary& library_;
-  // Only handles that are views, or were written, have a cell.
+  // Only handles that are views or were written have a cell.
   std::unordered_map<ValueId, Cell> cells_;
   std::unordered_map<ValueId, std::uint64_t> versions_;  // by root
   std::size_t generated_ = 0;

@@ -19,8 +19,8 @@ tl::unexpected<Error> doubled(const std::string& name, const char* what) {
               std::string("two ") + what + " are named `" + name + "`");
 }
 
-// Room is for a half, a quarter, ... of what is expected, so that it doubles
-// for the last time long before the end, and ends as large as needed.
+// Reserves a half, a quarter, ... of the expected size. The list then doubles
+// for the last time long before the end and ends as large as needed.
 template <class Element>
 void append_to(std::vector<Element>& list, Element added,
                std::size_t expected) {
@@ -39,12 +39,12 @@ ValueId NodeList::add_value(Value value, ValueId view_of) {
   value.id = id;
   value.view_of = view_of;
   if (view_of.valid()) {
-    value.storage = body_->value(view_of).storage;
+    value.buffer = body_->value(view_of).buffer;
   } else {
-    value.storage = StorageId(body_->storages.size());
-    body_->storages.push_back({value.storage, {}});
+    value.buffer = BufferId(body_->buffers.size());
+    body_->buffers.push_back({value.buffer, {}});
   }
-  body_->storages[value.storage.index()].values.push_back(id);
+  body_->buffers[value.buffer.index()].values.push_back(id);
   value_names_.emplace(value.name, id);
   append_to(body_->values, std::move(value), expected_values_);
   return id;
@@ -81,7 +81,7 @@ Result<void> NodeList::check_names(const NewNode& node) const {
   return {};
 }
 
-// What the source program does not hold gives way to what it does.
+// A generated node is renamed if the source program uses its name.
 void NodeList::make_way(const std::string& name) {
   NodeId id;
   if (const auto node = node_names_.find(name); node != node_names_.end()) {
@@ -109,7 +109,8 @@ void NodeList::make_way(const std::string& name) {
 std::string NodeList::unique_node_name(std::string_view wanted) {
   std::string name(wanted);
   if (!is_taken(name)) return name;
-  // Counted on, not from 1 again: a program may want one name very often.
+  // The suffix continues from the last one, because a program may request one
+  // name very often.
   int& suffix = last_suffix_[name];
   do {
     name = std::string(wanted) + '_' + std::to_string(++suffix);
@@ -122,8 +123,9 @@ bool NodeList::is_taken(const std::string& name) const {
          shown_names_.contains(name);
 }
 
-// A parameter may be called `t`, as a transposition is: that one is then
-// `t.node`, which no program calls a later one.
+// A parameter may have the same name as a node, such as `t` for a
+// transposition. The node is then called `t.node`, which no program uses as the
+// name of a later node.
 void NodeList::rename_as_no_input(NewNode& node) {
   const std::string own = node.name;
   if (shown_names_.contains(own)) {
@@ -229,10 +231,10 @@ void NodeList::drop_unused_generated() {
 
   std::vector<NodeId> new_node(body_->nodes.size());
   std::vector<ValueId> new_value(body_->values.size());
-  std::vector<StorageId> new_storage(body_->storages.size());
+  std::vector<BufferId> new_storage(body_->buffers.size());
   std::vector<Node> nodes;
   std::vector<Value> values;
-  std::vector<Storage> storages;
+  std::vector<Buffer> buffers;
   for (std::size_t i = 0; i < keep.size(); ++i) {
     if (!keep[i]) continue;
     new_node[i] = NodeId(nodes.size());
@@ -241,18 +243,19 @@ void NodeList::drop_unused_generated() {
   }
   for (Value& value : body_->values) {
     if (value.producer.valid() && !keep[value.producer.index()]) continue;
-    const std::size_t old_storage = value.storage.index();
+    const std::size_t old_storage = value.buffer.index();
     new_value[value.id.index()] = ValueId(values.size());
     value.id = ValueId(values.size());
     value.producer = moved(value.producer, new_node);
-    // What was viewed came first, and stays: this view uses its maker's input.
+    // The viewed value comes earlier and stays, because this view reads its
+    // producer's input.
     value.view_of = moved(value.view_of, new_value);
     if (!new_storage[old_storage].valid()) {
-      new_storage[old_storage] = StorageId(storages.size());
-      storages.push_back({StorageId(storages.size()), {}});
+      new_storage[old_storage] = BufferId(buffers.size());
+      buffers.push_back({BufferId(buffers.size()), {}});
     }
-    value.storage = new_storage[old_storage];
-    storages[value.storage.index()].values.push_back(value.id);
+    value.buffer = new_storage[old_storage];
+    buffers[value.buffer.index()].values.push_back(value.id);
     values.push_back(std::move(value));
   }
   for (Node& node : nodes) {
@@ -269,7 +272,7 @@ void NodeList::drop_unused_generated() {
   }
   body_->nodes = std::move(nodes);
   body_->values = std::move(values);
-  body_->storages = std::move(storages);
+  body_->buffers = std::move(buffers);
   node_names_.clear();
   value_names_.clear();
   for (const Node& node : body_->nodes) node_names_.emplace(node.name, node.id);
@@ -317,7 +320,8 @@ void NodeList::mark_phases() {
     const std::size_t i = node.id.index();
     bool is_backward = !forward[i] && backward[i];
     if (!forward[i] && !backward[i]) {
-      // Leads to no output: of the phase of what it uses.
+      // The node leads to no output: it has the phase of the nodes that produce
+      // its inputs.
       is_backward =
           std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
             const NodeId producer = body_->value(id).producer;

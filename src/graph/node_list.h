@@ -1,5 +1,5 @@
-// The graph under construction: nodes and values appended one by one, all of
-// them functional.
+// NodeList is the graph under construction. It appends nodes and values one by
+// one; all of them are functional.
 #pragma once
 
 #include <shardprop/graph/graph_builder.h>
@@ -28,12 +28,12 @@ class NodeList {
   }
 
   Result<ValueId> add_input(NewInput input);
-  // Appends a node that writes nothing in place; `viewed` has an entry per
-  // output, or none where no output is a view. Error: kDuplicateName.
+  // Appends a node that writes nothing in place. `viewed` has one entry per
+  // output, or is empty if no output is a view. Error: kDuplicateName.
   Result<std::vector<ValueId>> append(NewNode node,
                                       const ViewedOperands& viewed);
-  // The same for a node that the source program does not hold: its names are
-  // made unique, and it goes away again if nothing uses it.
+  // Does the same for a node that the source program does not contain. Its
+  // names are made unique, and finish() removes it if no node uses it.
   std::vector<ValueId> append_generated(NewNode node,
                                         const ViewedOperands& viewed);
 
@@ -41,13 +41,14 @@ class NodeList {
   Graph::Body& body() { return *body_; }
   const Graph::Body& body() const { return *body_; }
 
-  // Drops unused generated nodes, links consumers, gradients, updates and phases.
+  // Drops unused generated nodes and sets consumers, gradients, updates and
+  // phases.
   std::unique_ptr<Graph::Body> finish();
 
  private:
   bool is_taken(const std::string& name) const;
   void make_way(const std::string& name);
-  // Names by which inputs are shown stand for them alone.
+  // Ensures that the printed name of an input is the name of that input only.
   void rename_as_no_input(NewNode& node);
   Result<void> check_names(const NewNode& node) const;
   ValueId add_value(Value value, ValueId view_of);

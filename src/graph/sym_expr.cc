@@ -25,7 +25,7 @@ MaybeInt multiply(std::int64_t a, std::int64_t b) {
   return __builtin_mul_overflow(a, b, &out) ? std::nullopt : MaybeInt(out);
 }
 
-// Python's: rounds towards minus infinity; the remainder has b's sign.
+// As in Python, this rounds towards minus infinity; the remainder has b's sign.
 MaybeInt floor_divide(std::int64_t a, std::int64_t b) {
   if (b == 0 || (b == -1 && a == std::numeric_limits<std::int64_t>::min())) {
     return std::nullopt;
@@ -36,13 +36,13 @@ MaybeInt floor_divide(std::int64_t a, std::int64_t b) {
 MaybeInt modulo(std::int64_t a, std::int64_t b) {
   const MaybeInt quotient = floor_divide(a, b);
   if (!quotient) return std::nullopt;
-  // The product may leave 64 bits; the remainder, between 0 and b, does not.
+  // The product may overflow 64 bits; the remainder, between 0 and b, does not.
   return saturated(a - WideInt{*quotient} * b);
 }
 
 MaybeInt power(std::int64_t base, std::int64_t exponent) {
   if (exponent < 0) return std::nullopt;
-  // Any other base overflows, or is 0, long before.
+  // For a larger exponent, any other base overflows.
   constexpr std::int64_t kMostUseful = 64;
   if (base == 0 || base == 1) return exponent == 0 ? 1 : base;
   if (base == -1) return exponent % 2 == 0 ? 1 : -1;
@@ -167,7 +167,7 @@ std::string print(const SymExpr::Node& node) {
     const SymExpr::Node& operand = *node.operands[i];
     const int inner = precedence(operand.op);
     const int outer = precedence(node.op);
-    // Sums in sums and products in products read the same without brackets.
+    // Sums in sums and products in products need no brackets.
     const bool associates =
         operand.op == node.op &&
         (node.op == SymOp::kAdd || node.op == SymOp::kMultiply);

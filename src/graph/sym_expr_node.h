@@ -1,4 +1,4 @@
-// The tree behind a SymExpr.
+// SymExpr::Node is a node of the expression tree of a SymExpr.
 #pragma once
 
 #include <shardprop/graph/sym_expr.h>

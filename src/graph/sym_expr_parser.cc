@@ -8,7 +8,7 @@
 namespace shardprop {
 namespace {
 
-// Deeper than any size of a program, and far from any limit of the stack.
+// This depth exceeds any size in a program and is far below any stack limit.
 constexpr int kMaxDepth = 64;
 constexpr std::size_t kMaxLength = 4096;
 
@@ -121,7 +121,8 @@ class Parser {
                 std::move(operands));
   }
 
-  // '1.5', as Float('1.5', precision=53) has it, which stays opaque.
+  // Skips a quoted text such as '1.5' in Float('1.5', precision=53), which
+  // remains opaque.
   bool take_text() {
     skip_blanks();
     if (at_ >= text_.size() || (text_[at_] != '\'' && text_[at_] != '"')) {
@@ -133,7 +134,7 @@ class Parser {
     return true;
   }
 
-  // 's77', positive=True, integer=True)
+  // Reads the rest of a symbol: 's77', positive=True, integer=True)
   Result<SymNode> symbol() {
     skip_blanks();
     if (at_ >= text_.size() || (text_[at_] != '\'' && text_[at_] != '"')) {

@@ -1,5 +1,6 @@
-// CheckedCalls: the latest calls of each operator that were found to fit, so that
-// what the layers of a model repeat is checked once.
+// `CheckedCalls` is the set of the latest calls of each operator that fitted
+// their declaration. A call that the layers of a model repeat is thus checked
+// once.
 #pragma once
 
 #include <shardprop/ops/op_schema.h>
@@ -34,13 +35,14 @@ class CheckedCalls {
   }
 
  private:
-  // Of each operator: more than a layer has of most, and few to look through.
+  // Calls kept per operator: more than one layer has of most operators, and few
+  // enough for a linear search.
   static constexpr std::size_t kKept = 16;
   struct Latest {
     std::vector<OpSchema> calls;
     std::size_t oldest = 0;
   };
-  // A call keeps the function at whose address it stands.
+  // A kept call owns its function, so the address that is the key stays valid.
   std::unordered_map<const FunctionSchema*, Latest> latest_;
 };
 

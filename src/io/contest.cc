@@ -28,7 +28,7 @@ using solver::TableId;
 using solver::Usage;
 using solver::VariableId;
 
-// A list of lists of integers, flattened: the format's only data type.
+// A list of lists of integers, flattened. The format has no other data type.
 struct Rows {
   std::vector<std::size_t> begin{0};
   std::vector<std::int64_t> values;
@@ -59,15 +59,15 @@ struct Parts {
   std::optional<std::int64_t> limit;
 };
 
-// A member that an object may have: how it is read, and whether it must be
-// there.
+// A member of an object: the function that reads it, and whether it is
+// required.
 struct Member {
   std::string_view key;
   std::function<bool()> read;
   bool needed = true;
 };
 
-// An object of these members, each once, in any order.
+// Reads an object that has each of these members once, in any order.
 bool read_members(JsonNumberReader& json, std::span<const Member> members) {
   if (!json.open_object()) return false;
   std::vector<bool> seen(members.size());

@@ -50,9 +50,10 @@ tl::unexpected<Error> damaged(const char* why) {
               "copy or download the file again");
 }
 
-// How much room to make at once, so that what was read is not copied again and
-// again: the size that the end of the stream tells (of its last member, in 32
-// bits), as far as programs are packed.
+// Returns the bytes to reserve at once, so that the output is not copied as it
+// grows. The last 4 bytes of the stream have the size of its last member,
+// modulo 2^32. The bound is `kMostPacked`, the highest compression ratio of
+// programs.
 std::size_t room_for(std::string_view bytes, std::int64_t limit) {
   constexpr std::size_t kTold = 4;
   constexpr std::size_t kMostPacked = 64;
@@ -80,7 +81,7 @@ Result<std::string> inflate_gzip(std::string_view bytes, std::int64_t limit) {
   bool ended = false;
   while (!ended || at < bytes.size()) {
     if (ended) {
-      // Zeroes after the end are padding; anything else is a further member.
+      // Zeroes after the end are padding; other bytes must be another member.
       if (!is_gzip(bytes.substr(at))) {
         const std::string_view rest = bytes.substr(at);
         if (rest.find_first_not_of('\0') == std::string_view::npos) break;
@@ -91,7 +92,8 @@ Result<std::string> inflate_gzip(std::string_view bytes, std::int64_t limit) {
     }
     const std::size_t fed = std::min<std::size_t>(
         bytes.size() - at, std::numeric_limits<uInt>::max());
-    // zlib does not write through next_in; its type is older than const.
+    // zlib does not write through next_in; its type lacks const for historical
+    // reasons.
     stream.next_in =
         reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data() + at));
     stream.avail_in = static_cast<uInt>(fed);

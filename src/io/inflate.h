@@ -1,4 +1,4 @@
-// Gzip with a bound on what comes out.
+// Inflates gzip with a limit on the output size.
 #pragma once
 
 #include <shardprop/base/result.h>
@@ -11,10 +11,10 @@ namespace shardprop {
 
 bool is_gzip(std::string_view bytes);
 
-// The message for what is too large, wherever it is found.
+// Returns the error for input that exceeds the limit.
 Error too_large(std::int64_t limit);
 
-// All members of the stream, one after the other. Errors: kArchiveDamaged,
+// Inflates all members of the stream, concatenated. Errors: kArchiveDamaged,
 // kInputTooLarge.
 Result<std::string> inflate_gzip(std::string_view bytes, std::int64_t limit);
 

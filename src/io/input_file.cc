@@ -43,7 +43,8 @@ tl::unexpected<Error> failed(const std::string& path, int number) {
   return unreadable(path, std::generic_category().message(number));
 }
 
-// What is no stream of bytes with an end.
+// Names the kind of a path that is not a finite stream of bytes; null for a
+// stream.
 const char* what_else(mode_t mode) {
   if (S_ISDIR(mode)) return "it is a directory";
   if (S_ISCHR(mode) || S_ISBLK(mode)) return "it is a device";
@@ -54,7 +55,8 @@ const char* what_else(mode_t mode) {
 }  // namespace
 
 Result<InputFile> InputFile::open(const std::string& path, Deadline deadline) {
-  // Before it is opened too: opening is what some devices act on.
+  // The kind is also checked before the open, because opening a device may act
+  // on it.
   struct stat status = {};
   if (::stat(path.c_str(), &status) != 0) return failed(path, errno);
   const auto refused = [&]() -> const char* {
@@ -63,7 +65,7 @@ Result<InputFile> InputFile::open(const std::string& path, Deadline deadline) {
   if (const char* what = refused()) {
     return unreadable(path, what, "give a file or a pipe");
   }
-  // A fifo that nobody writes to yet would be waited for without end.
+  // Opening a fifo without a writer would block without end.
   const int waits = deadline ? O_NONBLOCK : 0;
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | waits);
   if (descriptor < 0) return failed(path, errno);

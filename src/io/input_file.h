@@ -1,6 +1,6 @@
-// InputFile: a file that is read once, from front to back: a plain file, a pipe
-// or a fifo. Directories, devices and sockets are refused, with what they are.
-// A pipe may say nothing for long: it is waited for until the deadline, if there
+// `InputFile` is a file that is read once, from front to back: a plain file, a
+// pipe or a fifo. Directories, devices and sockets are refused, and the error
+// names their kind. Reads wait for a silent pipe until the deadline, if there
 // is one.
 //
 //   SP_ASSIGN(InputFile file, InputFile::open(path));
@@ -22,7 +22,7 @@ using Deadline = std::optional<std::chrono::steady_clock::time_point>;
 
 class InputFile {
  public:
-  // Errors: kFileUnreadable, at the path.
+  // Errors: kFileUnreadable, located at the path.
   static Result<InputFile> open(const std::string& path,
                                 Deadline deadline = std::nullopt);
 
@@ -30,21 +30,22 @@ class InputFile {
   InputFile& operator=(InputFile&& other) noexcept;
   ~InputFile();
 
-  // Not a pipe or fifo: may be opened again, to be read from the start.
+  // True if the file is not a pipe or fifo, so that it can be opened and read
+  // again.
   bool is_plain() const { return plain_; }
 
-  // Up to `size` bytes, as soon as there are any; 0 at the end. Errors:
-  // kFileUnreadable, kStopped (the deadline came first).
+  // Reads up to `size` bytes, as soon as some are available. Returns 0 at the
+  // end. Errors: kFileUnreadable, kStopped (the deadline has passed).
   Result<std::size_t> read(char* into, std::size_t size);
 
-  // What was not read yet. Errors: besides, kInputTooLarge.
+  // Returns the rest of the file. Errors: as `read`, and kInputTooLarge.
   Result<std::string> read_all(std::int64_t limit);
 
  private:
   InputFile(std::string path, int descriptor, Deadline deadline)
       : path_(std::move(path)), descriptor_(descriptor), deadline_(deadline) {}
 
-  // Until there is something to read, or the end.
+  // Waits until bytes are available, or until the end.
   Result<void> wait() const;
 
   std::string path_;
@@ -53,8 +54,8 @@ class InputFile {
   Deadline deadline_;
 };
 
-// All that the file holds. Errors: kFileUnreadable, kInputTooLarge and kStopped,
-// at the path.
+// Returns the contents of the file. Errors, located at the path:
+// kFileUnreadable, kInputTooLarge, kStopped.
 Result<std::string> read_file(const std::string& path, std::int64_t limit,
                               Deadline deadline = std::nullopt);
 

@@ -24,8 +24,8 @@ bool JsonNumberReader::fail_at(const char* what) {
 }
 
 Error JsonNumberReader::error() const {
-  // The other reader knows where it is: let it come to the end of what was
-  // read.
+  // JsonReader tracks the path of its position, so it skips the same text to
+  // find the path.
   const std::string_view read(begin_, static_cast<std::size_t>(at_ - begin_));
   StringArena arena;
   JsonReader reader(read, arena);
@@ -82,7 +82,7 @@ bool JsonNumberReader::read_integer(std::int64_t& value) {
   if (!plain || count == 0 || (count > 1 && *digits == '0')) {
     return read_rare(start, value);
   }
-  // 10^18, which forbids, has a digit more than always fits.
+  // 10^18 has 19 digits; every number of at most 18 digits fits in 64 bits.
   if (count > 18) {
     const auto read = std::from_chars(start, at_, value);
     return read.ec == std::errc() || read_rare(start, value);
@@ -91,7 +91,7 @@ bool JsonNumberReader::read_integer(std::int64_t& value) {
   return true;
 }
 
-// The rare spellings, 1e18 and 3.0; and what is wrong.
+// Reads the rare spellings, 1e18 and 3.0, and reports errors.
 bool JsonNumberReader::read_rare(const char* start, std::int64_t& value) {
   at_ = start;
   const std::string_view rest(start, static_cast<std::size_t>(end_ - start));

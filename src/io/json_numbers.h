@@ -1,7 +1,8 @@
-// A pull reader for JSON files that are almost nothing but integers.
+// `JsonNumberReader` is a pull reader for JSON files that contain almost only
+// integers.
 //
-// The contest's files hold tens of millions of small integers; a general parser
-// spends most of its time on values that are then thrown away.
+// The contest's files contain tens of millions of small integers. A general
+// parser spends most of its time on values that are discarded later.
 #pragma once
 
 #include <shardprop/base/result.h>
@@ -13,8 +14,8 @@
 
 namespace shardprop::io {
 
-// Reads one value after the other. After the first failure every call fails;
-// error() then says what was expected where.
+// Reads one value after another. After the first failure every call fails;
+// error() reports the path and the expected value.
 class JsonNumberReader {
  public:
   explicit JsonNumberReader(std::string_view text)
@@ -22,22 +23,23 @@ class JsonNumberReader {
 
   bool open_object() { return expect('{', "an object"); }
   bool open_array() { return expect('[', "a list"); }
-  // True while there is another member (the key is then in `key`), false after
-  // the closing brace or a failure. `first` is kept by the caller's loop.
+  // Returns true if there is another member, whose key is then in `key`.
+  // Returns false after the closing brace or a failure. The caller's loop keeps
+  // `first`.
   bool next_member(bool& first, std::string& key);
-  // The same for elements of a list.
+  // The same function for elements of a list.
   bool next_element(bool& first);
-  // Integers of any spelling that JSON has, as 12, 3.0 or 1e18, of at most 64
-  // bits.
+  // Reads an integer in any spelling of JSON, such as 12, 3.0 or 1e18, of at
+  // most 64 bits.
   bool read_integer(std::int64_t& value);
   bool read_string(std::string& value);
-  // Nothing but white space is left.
+  // True if only white space remains.
   bool at_end();
 
-  // What was read last is wrong. Returns false.
+  // Reports that the last value read is wrong. Returns false.
   bool fail(std::string message, std::string help = {});
   bool failed() const { return failed_; }
-  // With the path of the place, as $.problem.nodes.costs[3][0].
+  // The error has the path of the value, such as $.problem.nodes.costs[3][0].
   Error error() const;
 
  private:

@@ -13,7 +13,7 @@
 namespace shardprop {
 namespace {
 
-// Far deeper than any program and far from any limit of the stack.
+// Far deeper than any program, and far below the limit of the stack.
 constexpr int kMaxDepth = 200;
 constexpr std::size_t kArenaChunk = std::size_t{64} * 1024;
 
@@ -40,7 +40,7 @@ void append_utf8(std::string& out, std::uint32_t c) {
   }
 }
 
-// Whether a key can stand behind a dot in a path.
+// True if a path can show the key after a dot.
 bool is_plain(std::string_view key) {
   return !key.empty() && std::all_of(key.begin(), key.end(), [](char c) {
     return is_digit(c) || c == '_' || (c >= 'a' && c <= 'z') ||
@@ -245,7 +245,8 @@ double JsonReader::number() {
          "`" + std::string(token.substr(0, 40)) + "` is not a number");
     return 0;
   }
-  // Beyond what a double holds: what every reader makes of it.
+  // Numbers beyond the range of a double become 0 or infinity, as in other JSON
+  // readers.
   if (code == std::errc::result_out_of_range) {
     const bool tiny = token.find("e-") != std::string_view::npos ||
                       token.find("E-") != std::string_view::npos;
@@ -263,13 +264,13 @@ std::string_view JsonReader::string() {
   return quoted();
 }
 
-// The first place from `at` on whose byte does not stand for itself alone: a
-// quote, a backslash, a control character, or part of a longer one.
+// Returns the first position from `at` whose byte is not a plain character: a
+// quote, a backslash, a control character, or part of a multi-byte character.
 std::size_t JsonReader::end_of_plain(std::size_t at) const {
   constexpr std::uint64_t kOnes = 0x0101010101010101;
   constexpr std::uint64_t kHighs = 0x8080808080808080;
-  // Eight at a time. A byte that borrows from the next one is itself such a
-  // byte, so that the lowest mark is true.
+  // Tests eight bytes at a time. A byte that borrows from the next one is
+  // itself marked, so the lowest mark is correct.
   while (std::endian::native == std::endian::little && at + 8 <= text_.size()) {
     std::uint64_t word = 0;
     std::memcpy(&word, text_.data() + at, 8);
@@ -450,8 +451,8 @@ std::string_view JsonReader::take_key() {
   const std::string_view key = quoted();
   skip_blanks();
   if (!literal(':')) syntax("a colon is missing");
-  // Not null even where it is empty: that is how a path tells keys from
-  // indices.
+  // Not null even if the key is empty, because a path tells keys from indices
+  // by the null pointer.
   return key.data() == nullptr ? std::string_view("") : key;
 }
 
@@ -461,7 +462,8 @@ bool JsonReader::first_time(std::size_t first, std::string_view key) {
     fail(ErrorCode::kRepeatedKey, "a key appears twice in one object");
     return false;
   }
-  // An object with more fields than any we know has a table's shape.
+  // Only the first keys are remembered. No known object has more fields, and
+  // larger objects are tables.
   constexpr std::size_t kMostFields = 64;
   if (keys_.size() - first < kMostFields) keys_.push_back(key);
   return true;

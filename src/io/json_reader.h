@@ -1,10 +1,10 @@
-// JsonReader: reads a JSON text from front to back, value by value, without
-// building a tree: a tree of small values takes ten to twenty times the memory
-// of its text.
+// `JsonReader` reads a JSON text from front to back, value by value, without a
+// tree. A tree of small values takes ten to twenty times the memory of its
+// text.
 //
-// Failure sticks: after the first error every read gives a neutral value and
-// every loop ends, so that decoders read as the shape of what they decode. The
-// caller looks at error() once, at the end.
+// Errors are sticky: after the first error every read returns a neutral value
+// and every loop ends. A decoder therefore has the structure of its data. The
+// caller checks error() once, at the end.
 //
 //   JsonReader json(R"({"sizes": [8, 16]})");
 //   json.object([&](std::string_view key) {
@@ -30,7 +30,7 @@
 
 namespace shardprop {
 
-// Holds strings that had escapes in them; views of them stay valid as long.
+// Owns strings that had escapes; views of them stay valid as long as the arena.
 class StringArena {
  public:
   std::string_view store(std::string_view text);
@@ -53,7 +53,7 @@ class JsonReader {
     kNothing,  // the end, an error, or no JSON
   };
 
-  // Both must outlive what is read.
+  // The text and the arena must outlive the strings that are read.
   JsonReader(std::string_view text, StringArena& arena)
       : text_(text), arena_(arena) {}
 
@@ -61,15 +61,15 @@ class JsonReader {
   bool null();  // takes a null if there is one
   bool boolean();
   std::int64_t integer();
-  // An integer where it is written as one.
+  // Reads a number; it is an integer if it is written as one.
   std::variant<std::int64_t, double> integer_or_number();
   double number();  // also takes "Infinity", "-Infinity" and "NaN" as strings
   std::string_view string();
   void skip();
   void end();  // nothing may follow
 
-  // Calls on_key(key) before each value, which it must read or skip. A key that
-  // comes twice is an error.
+  // Calls on_key(key) before each value, which on_key must read or skip. A
+  // repeated key is an error.
   template <class OnKey>
   void object(OnKey on_key) {
     const std::size_t first = keys_.size();
@@ -79,8 +79,8 @@ class JsonReader {
     });
     keys_.resize(first);
   }
-  // The same for objects with a key per entry of a table; the caller looks for
-  // doubled ones.
+  // Reads an object with a key per entry of a table. The caller checks for
+  // repeated keys.
   template <class OnKey>
   void members(OnKey on_key) {
     if (!open('{')) return;
@@ -91,7 +91,7 @@ class JsonReader {
     }
     close();
   }
-  // Calls on_element() before each value, which it must read or skip.
+  // Calls on_element() before each value, which on_element must read or skip.
   template <class OnElement>
   void array(OnElement on_element) {
     if (!open('[')) return;
@@ -105,7 +105,7 @@ class JsonReader {
   }
   bool ok() const { return !error_; }
   const std::optional<Error>& error() const { return error_; }
-  // Fails at the present place; the first failure counts.
+  // Fails at the current place; only the first failure counts.
   void fail(ErrorCode code, std::string message, std::string help = {});
   void expected(std::string_view what);
   // "$.graph_module.graph.nodes[12]"
@@ -122,7 +122,7 @@ class JsonReader {
   void close() { --depth_; }
   bool next_element(char closing, bool first);
   std::string_view take_key();
-  // Whether the key is none of those from `first` on.
+  // True if the key differs from all keys from `first` on.
   bool first_time(std::size_t first, std::string_view key);
   bool literal(std::string_view word);
   bool literal(char c);
@@ -139,7 +139,7 @@ class JsonReader {
   std::size_t at_ = 0;
   int depth_ = 0;
   std::vector<Segment> path_;
-  // So far, of all objects that are open, the outermost first.
+  // The keys so far of all open objects, the outermost first.
   std::vector<std::string_view> keys_;
   std::string unescaped_;
   std::optional<Error> error_;

@@ -41,7 +41,7 @@ JsonText& JsonText::text(std::string_view value) {
 }
 
 JsonText& JsonText::real(double value) {
-  // As torch's own writer has them.
+  // The spellings are those of torch's own writer.
   if (std::isnan(value)) return text("NaN");
   if (std::isinf(value)) return text(value > 0 ? "Infinity" : "-Infinity");
   std::string digits = fmt::format("{}", value);

@@ -1,6 +1,5 @@
-// JsonText: JSON written as it comes, without a tree. It takes the memory of
-// its text, and where that is not to be had it throws std::bad_alloc and needs
-// none to be taken apart.
+// `JsonText` writes JSON directly to a text, without a tree. If its text cannot
+// grow, it throws std::bad_alloc; its destructor allocates no memory.
 //
 //   JsonText json;
 //   json.open('{').member("name", mesh.name).member("sizes", mesh.sizes);
@@ -33,8 +32,8 @@ class JsonText {
   // Bytes that are not UTF-8 become U+FFFD.
   JsonText& text(std::string_view value);
   JsonText& number(std::int64_t value) { return raw(std::to_string(value)); }
-  // The shortest text that reads back as the same number, with a fraction or
-  // an exponent; "Infinity", "-Infinity" and "NaN" as text.
+  // Writes the shortest text that reads back as the same number, with a
+  // fraction or an exponent. Writes "Infinity", "-Infinity" and "NaN" as text.
   JsonText& real(double value);
   JsonText& boolean(bool value) { return raw(value ? "true" : "false"); }
   JsonText& null() { return raw("null"); }
@@ -45,8 +44,8 @@ class JsonText {
     return *this;
   }
 
-  // A number, a text, a bool, nullptr, an optional of these (null where there
-  // is none), a list of them, or whatever the function given writes.
+  // `value` may be a number, a text, a bool, nullptr, an optional of these
+  // (null if empty), a list of these, or a function that writes the value.
   template <class T>
   JsonText& value(const T& value);
 

@@ -12,7 +12,8 @@ namespace {
 
 using Json = LinearJson;
 
-// Takes a tree or its children apart, unless they have moved on.
+// Calls JsonTree::take_apart() on a tree or its children at the end of the
+// scope, unless they have been moved.
 template <class Tree>
 class Safely {
  public:
@@ -33,7 +34,7 @@ class Safely {
   Tree& tree_;
 };
 
-// Recursion is as deep as JsonReader lets a text be.
+// JsonReader bounds the depth of a text and thus of the recursion.
 Json value(JsonReader& json);  // NOLINT(misc-no-recursion)
 
 Json list(JsonReader& json) {  // NOLINT(misc-no-recursion)

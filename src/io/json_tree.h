@@ -1,5 +1,5 @@
-// A whole JSON text as a tree, for readers that jump about in it. JsonReader
-// reads it: as strictly, no deeper, and with its errors.
+// Parses a JSON text to a tree, for readers that need random access. JsonReader
+// reads it, so the grammar, the depth limit and the errors are the same.
 #pragma once
 
 #include "io/linear_json.h"
@@ -11,8 +11,9 @@
 
 namespace shardprop {
 
-// A tree that is taken apart from its leaves on. The destructor of nlohmann's
-// would allocate a list of all nodes, and end the process where memory is out.
+// `JsonTree` destroys its tree from the leaves up. The destructor of nlohmann's
+// json allocates a list of all nodes and would terminate the process if memory
+// is exhausted.
 class JsonTree {
  public:
   explicit JsonTree(LinearJson root) : root_(std::move(root)) {}
@@ -23,16 +24,16 @@ class JsonTree {
   const LinearJson& operator*() const { return root_; }
   const LinearJson* operator->() const { return &root_; }
 
-  // Leaves it without children. Recursion is as deep as the tree.
+  // Removes all children of the value. The recursion is as deep as the tree.
   static void take_apart(LinearJson& tree) noexcept;
 
  private:
   LinearJson root_;
 };
 
-// Time is linear in the text, however many keys an object has. Errors:
-// kJsonSyntax, kTooDeep, kRepeatedKey, and kFieldType for integers beyond 64
-// bits, each at its path.
+// Takes time linear in the text, for any number of keys in an object. Errors,
+// each at its path: kJsonSyntax, kTooDeep, kRepeatedKey, and kFieldType for
+// integers beyond 64 bits.
 Result<JsonTree> parse_json_tree(std::string_view text);
 
 }  // namespace shardprop

@@ -1,9 +1,9 @@
-// LinearJson: JSON whose objects keep their members in the order in which they
-// came. An object of n members takes n steps to read, fill and write, where
+// `LinearJson` is JSON whose objects keep their members in the order of
+// insertion. Reading, filling and writing an object of n members takes n steps;
 // nlohmann's ordered_json takes n^2.
 //
-// Filling never looks for a key that is there already: one that comes twice
-// stands twice, and find() meets the first.
+// Insertion never searches for an existing key. A key that is inserted twice is
+// stored twice, and find() returns the first.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -26,8 +26,8 @@ struct AppendedMap : nlohmann::ordered_map<Key, T, IgnoredLess, Allocator> {
   template <class Name, class Value>
   std::pair<iterator, bool> emplace(Name&& key, Value&& value) {
     if (this->size() == this->capacity()) grow();
-    // Made in place: a value that is still on its way would have to be taken
-    // apart if there were no memory for it.
+    // The value is constructed in place: a temporary value would need a
+    // destructor that allocates if memory is exhausted.
     Container::emplace_back(std::forward<Name>(key),
                             std::forward<Value>(value));
     return {std::prev(this->end()), true};
@@ -38,8 +38,8 @@ struct AppendedMap : nlohmann::ordered_map<Key, T, IgnoredLess, Allocator> {
   }
 
  private:
-  // Left to itself, a vector of pairs with a constant key would copy the values
-  // and all that is below them. Nothing has moved while anything can fail.
+  // The default growth of a vector of pairs with a constant key would copy all
+  // values recursively. Values move only after all allocations have succeeded.
   void grow() {
     Container larger;
     larger.reserve(2 * this->size() + 4);

@@ -68,8 +68,8 @@ Result<Graph> load(const std::string& path, const OpLibrary& library,
                    const LoadOptions& options) {
   SP_ASSIGN(InputFile file, InputFile::open(path, options.deadline));
   const std::string name = graph_name(path);
-  // Of an archive only the program is read, for which it is opened anew;
-  // unless it comes through a pipe.
+  // If the file is a zip archive, only its program is read, so the archive is
+  // opened again by path. A pipe cannot be opened again.
   if (file.is_plain()) {
     std::string start(2, '\0');
     SP_ASSIGN(const std::size_t got, file.read(start.data(), start.size()));
@@ -81,7 +81,7 @@ Result<Graph> load(const std::string& path, const OpLibrary& library,
     }
     SP_ASSIGN(file, InputFile::open(path));
   }
-  // Neither JSON nor its gzip is ever larger than the limit on the JSON.
+  // JSON and gzipped JSON are never larger than the limit on the JSON.
   SP_ASSIGN(const std::string bytes, file.read_all(options.max_input_bytes));
   return read(bytes, name, library, options);
 }
@@ -98,7 +98,7 @@ Result<Graph> load_graph(const std::string& path, const OpLibrary& library,
                          const LoadOptions& options) {
   auto graph = guarded([&] { return load(path, library, options); });
   if (graph) return graph;
-  // What stopped the reading has its place already.
+  // An error of the reader has a location already.
   Error error = std::move(graph).error();
   if (error.help.empty()) {
     error.help = "write it again: torch.export.save, or tools/export_model.py";

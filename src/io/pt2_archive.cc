@@ -35,8 +35,8 @@ tl::unexpected<Error> damaged(const std::string& why) {
               "copy or download the file again");
 }
 
-// Of what libzip says: whether the file is damaged or written in a way that
-// cannot be read.
+// Converts an error of libzip: the file is damaged, or written in a way that
+// this reader does not support.
 tl::unexpected<Error> unreadable_record(const std::string& name,
                                         zip_error_t* error) {
   const int code = zip_error_code_zip(error);
@@ -66,7 +66,7 @@ Result<std::string> read_record(zip_t* archive, const std::string& name,
   if (file == nullptr) {
     return unreadable_record(name, zip_get_error(archive));
   }
-  // What a record claims to be long is not believed.
+  // The length that the record declares is not trusted.
   std::string out;
   std::array<char, 1 << 16> block;
   while (true) {
@@ -93,7 +93,7 @@ std::vector<std::string> record_names(zip_t* archive) {
   return names;
 }
 
-// Readers differ in which of two records of one name they take.
+// Readers differ in the record that they choose if two records have one name.
 Result<void> check_once(std::vector<std::string> names) {
   std::sort(names.begin(), names.end());
   const auto twice = std::adjacent_find(names.begin(), names.end());
@@ -103,7 +103,7 @@ Result<void> check_once(std::vector<std::string> names) {
               "write it with torch.export.save(program, path)");
 }
 
-// All records lie below one folder, named after the file when it was written.
+// Returns the folder that contains all records; torch names it after the file.
 std::string common_root(const std::vector<std::string>& names) {
   if (names.empty()) return {};
   const std::size_t slash = names.front().find('/');
@@ -128,8 +128,8 @@ tl::unexpected<Error> no_program(const std::vector<std::string>& names) {
   if (compiled) {
     error.notes.emplace_back("it is a compiled AOTInductor package");
   }
-  // torch.export.save writes the weights first, and leaves them behind where
-  // it cannot write the program (flat_apply, flex_attention).
+  // torch.export.save writes the weights first. They remain in the file if it
+  // cannot write the program (flat_apply, flex_attention).
   const bool half_saved =
       std::any_of(names.begin(), names.end(), [](const std::string& name) {
         return name.find("data/weights/") != std::string::npos;
@@ -147,7 +147,7 @@ tl::unexpected<Error> no_program(const std::vector<std::string>& names) {
   return fail(std::move(error));
 }
 
-// The record of the program that is wanted.
+// Returns the record of the requested program.
 Result<std::string> find_program(const std::vector<std::string>& names,
                                  const std::string& root,
                                  const std::string& wanted) {
@@ -209,7 +209,8 @@ Result<StoredTensors> read_stored(const std::string& text) {
   return stored;
 }
 
-// Where the archive lists what is stored for the program.
+// Returns the record of the archive that lists the stored tensors of the
+// program.
 std::optional<std::string> stored_record(const std::vector<std::string>& names,
                                          const std::string& root,
                                          const std::string& program) {

@@ -1,8 +1,8 @@
-// The zip around an exported program.
+// Reads the zip archive that contains an exported program.
 //
-// Two layouts: PyTorch 2.8 and later put models/<name>.json and
-// data/weights/<name>_weights_config.json below one root folder; before, the
-// program lay flat as serialized_exported_program.json.
+// There are two layouts. PyTorch 2.8 and later write models/<name>.json and
+// data/weights/<name>_weights_config.json below one root folder. Earlier
+// releases write serialized_exported_program.json at the top level.
 #pragma once
 
 #include <shardprop/base/result.h>
@@ -23,7 +23,7 @@ struct ArchivedProgram {
 bool is_zip(std::string_view bytes);
 
 // Errors: kArchiveDamaged, kNoProgram, kSeveralPrograms, kInputTooLarge, and
-// those of the JSON of the weights' list.
+// the JSON errors of the list of weights.
 Result<ArchivedProgram> read_archive_file(const std::string& path,
                                           const std::string& program,
                                           std::int64_t limit);

@@ -38,7 +38,8 @@ std::string_view layout_name(std::int64_t number) {
 
 class Reader {
  public:
-  // `carries_anything`: the operator is not interpreted, whatever it takes.
+  // `carries_anything`: the operator is not interpreted, so arguments of any
+  // type are read.
   Reader(const Values& values, const Scope& scope, const GraphBuilder& builder,
          bool carries_anything)
       : values_(values),
@@ -46,7 +47,7 @@ class Reader {
         builder_(builder),
         carries_anything_(carries_anything) {}
 
-  // Symbolic elements are noted under `argument`.
+  // Symbolic elements are recorded under `argument`.
   Result<shardprop::Argument> read(const Argument& value,
                                    std::size_t argument) {
     argument_ = argument;
@@ -172,8 +173,8 @@ class Reader {
   std::size_t argument_ = 0;
 };
 
-// Where each argument of the node stands in the declaration; unknown names
-// come last, for make_op_schema to report.
+// Returns the position in the declaration of each argument of the node. Unknown
+// names come last, so that make_op_schema reports them.
 std::vector<std::size_t> declared_order(const Node& node,
                                         const FunctionSchema& function) {
   std::vector<std::size_t> place(node.inputs.size());
@@ -196,7 +197,7 @@ std::vector<std::size_t> declared_order(const Node& node,
 Result<ReadArguments> read_arguments(
     const Node& node, std::shared_ptr<const FunctionSchema> function,
     const Values& values, const Scope& scope, const GraphBuilder& builder) {
-  // In declared order, so that operands are numbered as OpSchema numbers them.
+  // In the order of the declaration, in which OpSchema numbers operands.
   Reader reader(values, scope, builder, function->has_tag("undeclared"));
   std::vector<GivenArgument> given;
   given.reserve(node.inputs.size());

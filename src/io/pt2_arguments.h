@@ -1,4 +1,4 @@
-// Arguments of a node as the declaration of its operator wants them.
+// Reads the arguments of a node with the types of its operator's declaration.
 #pragma once
 
 #include <shardprop/graph/graph_builder.h>
@@ -11,7 +11,7 @@
 
 namespace shardprop::pt2 {
 
-// Names of tensors made so far.
+// Names of the tensors that are produced so far.
 using Scope = std::unordered_map<std::string_view, ValueId>;
 
 struct ReadArguments {
@@ -21,7 +21,7 @@ struct ReadArguments {
 };
 
 // Errors: kDanglingName, kUsedBeforeMade, kHigherOrderOp, kUnknownVariant and
-// those of make_op_schema.
+// the errors of make_op_schema.
 Result<ReadArguments> read_arguments(
     const Node& node, std::shared_ptr<const FunctionSchema> function,
     const Values& values, const Scope& scope, const GraphBuilder& builder);

@@ -10,7 +10,8 @@ namespace shardprop::pt2 {
 namespace {
 
 constexpr std::int64_t kSchemaMajor = 8;
-// No operator declares a hundred.
+// A bound on hostile input; every operator declares fewer than a hundred
+// arguments.
 constexpr std::size_t kMostArguments = 1024;
 
 void missing(JsonReader& json, std::string_view field) {
@@ -18,7 +19,7 @@ void missing(JsonReader& json, std::string_view field) {
             "the field `" + std::string(field) + "` is missing");
 }
 
-// Metadata values are strings; whatever else a writer puts there is skipped.
+// Metadata values are strings; a value of another type is skipped.
 std::string_view read_metadata_text(JsonReader& json) {
   if (json.peek() == JsonReader::Kind::kString) return json.string();
   json.skip();
@@ -95,7 +96,8 @@ std::vector<SymValue> read_sizes(JsonReader& json) {
   return sizes;
 }
 
-// `device`: of the tensors before it, or of this one.
+// `device` is the device of the earlier tensors; if it is empty, it becomes the
+// device of this one.
 void note_device(const Device& of, std::string_view& device) {
   if (device.empty() && of.type != "cpu" && of.type != "meta") device = of.type;
 }
@@ -194,8 +196,8 @@ constexpr OutputVariant kOutputVariants[] = {
     {"token", OutputRole::kNoTensor, ""},
 };
 
-// The value of a spec: a whole argument where it may be no tensor, else the
-// bare {"name": ...} of one.
+// Reads the value of a spec: a full argument if it may be no tensor, else the
+// bare {"name": ...} of a tensor.
 std::string_view read_spec_value(JsonReader& json, bool whole_argument) {
   if (!whole_argument) return read_name(json);
   const Argument argument = read_argument(json);

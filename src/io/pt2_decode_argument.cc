@@ -6,8 +6,8 @@
 namespace shardprop::pt2 {
 namespace {
 
-// No operator takes lists nearly as long; it bounds what a list costs while it
-// grows.
+// Lists of operators are far shorter. The limit bounds the memory of a list
+// while it is read.
 constexpr std::size_t kMostElements = 65536;
 
 template <class List, class ReadElement>
@@ -31,7 +31,7 @@ std::optional<std::int64_t> read_optional_integer(JsonReader& json) {
   return json.integer();
 }
 
-// {"as_name": "s"} or {"as_int": 3} (as_bool, as_float alike).
+// Reads {"as_name": "s"} or {"as_int": 3} (also as_bool and as_float).
 SymName read_sym_name(JsonReader& json) {
   SymName out;
   read_union(json, [&](std::string_view tag) {
@@ -141,7 +141,7 @@ Argument read_nested_tensors(JsonReader& json) {
   return out;
 }
 
-// A dict; its tensors are what a graph has a use for.
+// Reads a dict. Only its tensors are kept, because the graph needs only them.
 Argument read_dict(JsonReader& json) {
   Foreign out{"as_string_to_argument", {}, {}};
   json.members([&](std::string_view) {

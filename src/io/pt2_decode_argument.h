@@ -1,4 +1,4 @@
-// Argument, the largest union of the schema, from JSON.
+// Reads `Argument`, the largest union of the schema, from JSON.
 #pragma once
 
 #include "io/pt2_program.h"
@@ -28,7 +28,7 @@ std::string_view read_name(JsonReader& json);
 SymValue read_sym_value(JsonReader& json);
 Device read_device(JsonReader& json);
 Argument read_argument(JsonReader& json);
-// The graph of a program or of a subgraph (pt2_decode.cc).
+// Reads the graph of a program or of a subgraph (pt2_decode.cc).
 void read_graph(JsonReader& json, GraphBody& graph);
 
 }  // namespace shardprop::pt2

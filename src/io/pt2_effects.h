@@ -1,11 +1,11 @@
-// Operators with effects, which torch.export keeps in order by a token that
-// each takes and hands on:
+// Reads operators with effects. torch.export keeps their order by a token that
+// each operator takes and returns:
 //
 //   with_effects(token, aten._linalg_check_errors.default, info, "solve")
 //     -> (token_1, None)
 //
-// The order of the nodes is that order already, so the operator stands for
-// itself and the token, which holds nothing, is left out.
+// The nodes of the graph are in that order already. The operator therefore
+// replaces its wrapper, and the token, which has no data, is dropped.
 #pragma once
 
 #include <shardprop/base/result.h>
@@ -18,8 +18,9 @@ namespace shardprop::pt2 {
 
 bool is_with_effects(std::string_view target);
 
-// The call of the operator within, without results where it makes none.
-// Error: kHigherOrderOp where no token, operator or results stand in it.
+// Returns the call of the wrapped operator, without results if it produces
+// none. Error: kHigherOrderOp if the node has no token, no operator or no
+// results.
 Result<Node> without_token(const Node& node);
 
 }  // namespace shardprop::pt2

@@ -16,7 +16,7 @@ constexpr std::string_view kSecondVersion =
     "torch.ops.higher_order.auto_functionalized_v2";
 constexpr std::string_view kBases = "_all_bases";
 constexpr std::string_view kBaseIndex = "_base_index";
-// PyTorch writes it for an argument that is all of its base.
+// PyTorch writes it for an argument that is its entire base.
 constexpr std::string_view kAlias = "_alias";
 
 tl::unexpected<Error> wrapper_is_changed(const std::string& why) {
@@ -31,7 +31,8 @@ const NamedArgument* argument_named(const Node& node, std::string_view name) {
   return found == node.inputs.end() ? nullptr : &*found;
 }
 
-// The results of the operator itself, without the None of one that has none.
+// Returns the results of the operator itself. An operator without results has a
+// None, which is dropped.
 std::vector<Argument> results_before_bases(const Node& node, std::size_t written) {
   std::vector<Argument> own(
       node.outputs.begin(),
@@ -90,7 +91,8 @@ Result<std::optional<FunctionalizedCall>> wrapped_call(const Node& node) {
     if (base == nullptr || *base < 0 || index(*base) >= bases->size()) {
       return wrapper_is_changed("writes what it does not list");
     }
-    // Two arguments of one tensor are more than one result can hold.
+    // If two arguments share a base, one result cannot represent both new
+    // values.
     if (!written_as.emplace(*base, name).second) return std::nullopt;
     call.node.inputs.push_back({name, TensorName{(*bases)[index(*base)]}});
     call.written.push_back(name);

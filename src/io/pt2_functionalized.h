@@ -1,5 +1,5 @@
-// Calls of custom operators that run_decompositions() wraps so that nothing is
-// written in place: `auto_functionalized` and `auto_functionalized_v2`.
+// Reads calls of custom operators that run_decompositions() wraps so that they
+// write nothing in place: `auto_functionalized` and `auto_functionalized_v2`.
 //
 //   auto_functionalized_v2(acme.accum.default, x=x, _y_base_index=0,
 //                          _all_bases=[y]) -> None, y_new
@@ -26,11 +26,12 @@ struct FunctionalizedCall {
   std::vector<std::string_view> written;  // names of these arguments
 };
 
-// nullopt if the operator writes through views of its operands or into lists,
-// which only the wrapper can express. Error: kHigherOrderOp.
+// Returns nullopt if the operator writes through views of its operands or into
+// lists, because only the wrapper can express that. Error: kHigherOrderOp.
 Result<std::optional<FunctionalizedCall>> wrapped_call(const Node& node);
 
-// The operator that a node wraps: "acme.accum.default"; empty if it wraps none.
+// Returns the name of the operator that a node wraps ("acme.accum.default");
+// empty if it wraps none.
 std::string_view wrapped_operator(const Node& node);
 
 }  // namespace shardprop::pt2

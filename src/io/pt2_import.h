@@ -1,4 +1,4 @@
-// From an exported program to a graph.
+// Converts an exported program to a graph.
 #pragma once
 
 #include <shardprop/graph/graph.h>
@@ -14,11 +14,11 @@
 
 namespace shardprop::pt2 {
 
-// Which qualified names are the same stored tensor: (name, stored file), as the
-// archive's weights_config lists them.
+// The tensor file of each qualified name, as the archive's weights_config lists
+// them. Names with the same file are the same tensor.
 using StoredTensors = std::vector<std::pair<std::string, std::string>>;
 
-// Errors: those of the graph builder, and kDanglingName, kUsedBeforeMade,
+// Errors: the errors of the graph builder, and kDanglingName, kUsedBeforeMade,
 // kSignatureMismatch, kHigherOrderOp, kNoSizeHint, kResultMismatch,
 // kUnknownOperator, kUnknownVariant.
 Result<Graph> to_graph(Program program, const StoredTensors& stored,

@@ -1,4 +1,4 @@
-// The nodes of a program: operators applied, sizes computed.
+// Imports the nodes of a program: applies operators and computes sizes.
 
 #include "base/try.h"
 #include "io/pt2_declare.h"
@@ -20,13 +20,14 @@ bool starts_with_any(std::string_view text,
                      [&](std::string_view p) { return text.starts_with(p); });
 }
 
-// Python's arithmetic on sizes, and what asks a tensor for its sizes.
+// True for Python's arithmetic on sizes, and for operators that return the
+// sizes of a tensor.
 bool computes_scalars(std::string_view target) {
   return starts_with_any(
       target, {"_operator.", "math.", "torch.sym_", "torch.ops.aten.sym_"});
 }
 
-// Checks at run time; they make nothing.
+// True for checks at run time, which produce nothing.
 bool is_assertion(std::string_view target) {
   return starts_with_any(
       target, {"torch.ops.aten._assert_", "torch.ops.aten.sym_constrain_range",
@@ -125,8 +126,8 @@ Result<void> Importer::add_call(const Node& node,
   return {};
 }
 
-// An operator with effects writes none of its operands: one without results
-// leaves nothing that a plan could place.
+// An operator with effects does not write its operands. If it also has no
+// results, there is no value that a plan could place.
 Result<void> Importer::add_with_effects(const Node& node) {
   SP_ASSIGN(const Node within, without_token(node));
   if (!within.outputs.empty()) return add_node(within);
@@ -137,12 +138,13 @@ Result<void> Importer::add_with_effects(const Node& node) {
   return {};
 }
 
-// Sizes are known; what they were computed from stays as a guard.
+// Sizes are known numbers; the expressions from which they were computed become
+// guards.
 Result<void> Importer::fold_scalars(const Node& node) {
   for (const Argument& output : node.outputs) {
     const auto* name = std::get_if<SymName>(&output);
     if (name == nullptr || !name->is_name()) continue;
-    // What nothing knows is missed where it is used.
+    // An unknown name is reported at its use.
     const auto scalar = frame_.values.scalar(*name);
     if (!scalar || !scalar->expression || is_bounded(*scalar->expression)) {
       continue;
@@ -174,8 +176,8 @@ Result<std::shared_ptr<const FunctionSchema>> Importer::declare(
   return schema;
 }
 
-// Fills in op's results as the file has them; returns the names of those
-// that are produced.
+// Sets the results of `added` to the results in the file. Returns the names of
+// the results that the node produces.
 Result<std::vector<std::string_view>> Importer::add_results(
     const Node& node, const WrittenArguments& written, NewNode& added) {
   const std::vector<ArgumentSchema>& declared = added.op.function->returns();

@@ -1,5 +1,5 @@
-// Regions, whose nodes take their place, and what a file knows better than the
-// library.
+// Inlines regions, whose nodes replace the region, and follows the file if it
+// disagrees with the library.
 
 #include "base/index.h"
 #include "base/try.h"
@@ -12,7 +12,7 @@
 #include <utility>
 
 namespace shardprop::pt2 {
-// The nodes of a region take the place of the node that runs it.
+// Replaces the node that runs a region by the nodes of the region.
 Result<void> Importer::add_region(const Node& node, const Region& region) {
   SP_ASSIGN(Values values, Values::within(*region.body, frame_.values));
   Frame inner{std::move(values), {}, frame_.prefix, frame_.is_autocast,
@@ -50,7 +50,7 @@ Result<void> Importer::add_region(const Node& node, const Region& region) {
   return {};
 }
 
-// In the frame of the region: what it returns, sizes as no value.
+// Returns the results of the region, read in its own frame. A size is no value.
 Result<std::vector<ValueId>> Importer::region_results(const GraphBody& body) {
   for (const Node& inside : body.nodes) {
     if (auto added = add_node(inside); !added) {
@@ -75,7 +75,7 @@ Result<ValueId> Importer::made(std::string_view name) const {
   return found->second;
 }
 
-// Autocast casts the operands to the dtype of the result, which is written.
+// Autocast casts the operands to the dtype of the result, which is in the file.
 Result<void> Importer::cast_operands(NewNode& node) {
   if (node.op.outputs.empty() || library_.check_outputs(node.op)) return {};
   const DType wanted = node.op.outputs.front().dtype();
@@ -100,13 +100,9 @@ Result<void> Importer::cast_operands(NewNode& node) {
   return {};
 }
 
-// What the row of an operator does not take, PyTorch may: it wrote the file. Where a
-// proven row takes the operands and has other results for them, or a view cannot
-// be one, since nobody could say which elements it shows, the file is malformed;
-// elsewhere it knows better than the library. Both are noted.
-// Whether a later node or an output of the program reads the value.
+// True if a later node or an output of the program reads the value.
 bool Importer::is_read(std::string_view name) const {
-  // The nodes of a region are not among the program's.
+  // The nodes of a region are not in the list of the program's nodes.
   if (!frame_.prefix.empty()) return true;
   const auto reads = [&](const Argument& argument) {
     if (const auto* one = std::get_if<TensorName>(&argument)) {
@@ -129,10 +125,11 @@ bool Importer::is_read(std::string_view name) const {
                      });
 }
 
-// Up to PyTorch 2.12 the meta kernel of LSTM gives the last states a dim of size
-// 1 too many, [layers, 1, batch, hidden]. Results that nothing reads get the
-// shapes that the operator makes. True if there were such dims, and nothing else
-// differs.
+// Removes extra dims that PyTorch wrote. Up to PyTorch 2.12, the meta kernel of
+// LSTM gives the last states an extra dim of size 1, [layers, 1, batch,
+// hidden]. A result that no node reads gets the shape that the operator
+// produces. Returns true if the results have extra dims of size 1 and differ in
+// nothing else.
 bool Importer::drop_extra_dims(const Node& node, NewNode& added) {
   auto expected = library_.infer_results(added.op);
   const auto& slots = added.op.output_slots;

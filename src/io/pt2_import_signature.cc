@@ -1,4 +1,4 @@
-// Inputs, outputs and guards of a program.
+// Imports the inputs, outputs and guards of a program.
 
 #include "base/quantities.h"
 #include "base/try.h"
@@ -87,8 +87,8 @@ Result<void> Importer::add_input(std::size_t i) {
   return {};
 }
 
-// Names stored in one file are one tensor: those that are inputs share
-// storage, those that are none are its further names.
+// Names that are stored in one file are one tensor. Inputs with these names
+// share a buffer; the other names are aliases.
 void Importer::alias_input(NewInput& input, const TensorMeta& meta) {
   if (input.kind == InputKind::kUser) return;
   const auto file = file_of_.find(input.qualified_name);
@@ -104,7 +104,7 @@ void Importer::alias_input(NewInput& input, const TensorMeta& meta) {
   }
 }
 
-// Where a symbol is seen: alone, or in what is computed from it.
+// Notes the dim in which a symbol first appears, alone or in an expression.
 void Importer::note_hint(const SymbolicDim& dim, std::string_view of) {
   for (const std::string& symbol : dim.size.symbols()) {
     origins_.try_emplace(
@@ -226,7 +226,7 @@ void Importer::add_guards() {
 void Importer::add_bounds() {
   std::map<std::int64_t, std::vector<std::string>> sizes;
   for (const auto& [name, value] : frame_.values.bounded()) {
-    // Whoever gave it a bound knows.
+    // A user who gave the bound needs no note.
     if (!bounds_.contains(name)) sizes[value].push_back(name);
   }
   for (const auto& [value, names] : sizes) {
@@ -241,7 +241,8 @@ void Importer::add_bounds() {
   }
 }
 
-// Sizes that the program leaves open and that the example's inputs had.
+// Notes the sizes that the program leaves symbolic and that the example inputs
+// determined.
 void Importer::add_open_sizes() {
   for (const auto& [name, symbol] : frame_.values.symbols()) {
     const auto origin = origins_.find(name);

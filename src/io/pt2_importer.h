@@ -1,4 +1,4 @@
-// Importer: makes a graph of a program's nodes and signature.
+// `Importer` builds a graph from a program's nodes and signature.
 #pragma once
 
 #include <shardprop/graph/graph_builder.h>
@@ -22,18 +22,20 @@
 
 namespace shardprop::pt2 {
 
-// A name as errors show it.
+// Returns a name as errors show it.
 std::string quote(std::string_view name);
-// What errors call a node.
+// Returns the name of a node for error messages.
 std::string_view display_name(const Node& node);
 
-// What names stand for while a graph is read: the program's, or a region's.
+// A `Frame` maps names to values while a graph is read: one frame for the
+// program and one per region.
 struct Frame {
   Values values;
   Scope scope;
   std::string prefix;  // of the names of what a region makes
   bool is_autocast = false;
-  // The region of torch.utils.checkpoint that nodes are in; empty: none.
+  // The region of torch.utils.checkpoint that contains the current nodes;
+  // empty: none.
   std::string checkpoint;
 };
 
@@ -49,8 +51,8 @@ class Importer {
         builder_(builder),
         frame_{std::move(values), {}, {}, false, {}} {}
 
-  // Takes the program's nodes away one by one: the graph and the program at
-  // once would be too much memory.
+  // Consumes the program's nodes one by one, because the graph and the program
+  // together would need too much memory.
   Result<void> run();
 
  private:
@@ -79,8 +81,7 @@ class Importer {
   Result<std::vector<std::string_view>> add_results(
       const Node& node, const WrittenArguments& written, NewNode& added);
   bool is_bounded(const SymExpr& expression) const;
-  // Regions, and what is not as the library would have it:
-  // pt2_import_region.cc.
+  // Regions, and calls that disagree with the library: pt2_import_region.cc.
   Result<void> add_region(const Node& node, const Region& region);
   Result<std::vector<ValueId>> region_results(const GraphBody& body);
   Result<ValueId> made(std::string_view name) const;
@@ -98,11 +99,11 @@ class Importer {
   Frame frame_;
   CheckedCalls fitting_;
   int casts_ = 0;
-  // Operators in each region of torch.utils.checkpoint.
+  // The number of operators in each region of torch.utils.checkpoint.
   std::map<std::string, std::int64_t> checkpoints_;
   std::set<std::string_view> left_out_;  // operators, each noted once
-  // Inputs by the names under which outputs refer to them: a buffer and an
-  // argument of forward() may have one name.
+  // Inputs by the names that outputs use for them. A buffer and an argument of
+  // forward() may have the same name.
   Scope targets_;
   Scope user_targets_;
   std::map<std::string, std::string> file_of_;

@@ -1,4 +1,4 @@
-// Where a node comes from, out of the texts of its metadata.
+// Reads the origin of a node from the texts of its metadata.
 #pragma once
 
 #include <shardprop/graph/node.h>
@@ -13,11 +13,12 @@ struct ModulePlace {
   std::string class_name;  // torch.nn.modules.linear.Linear
 };
 
-// The innermost of `key,path,class;key,path,class`; empty where the stack says
-// that there is none.
+// Returns the innermost module of `key,path,class;key,path,class`. Its fields
+// are empty if the stack is empty.
 ModulePlace innermost_module(std::string_view stack);
 
-// The last `File "...", line N, in f` of a traceback and the line after it.
+// Returns the last `File "...", line N, in f` of a traceback and the line that
+// follows it.
 SourceLocation innermost_source(std::string_view trace);
 
 struct CustomMetadata {
@@ -26,8 +27,8 @@ struct CustomMetadata {
   std::string checkpoint;
 };
 
-// What our exporter writes as JSON under `custom`. Other people's JSON is
-// theirs: nothing is read from it, and nothing in it is an error.
+// Reads the JSON that this project's exporter writes under `custom`. JSON of
+// other exporters is ignored and never an error.
 CustomMetadata read_custom(std::string_view json);
 
 }  // namespace shardprop::pt2

@@ -1,8 +1,8 @@
-// What an exported program's JSON says, as plain data.
+// `Program` is the content of an exported program's JSON, as plain data.
 //
-// Mirrors torch/_export/serde/schema.py (schema 8.x), less what a graph of
-// operators has no use for. Texts are views of the JSON text or of `arena`: the
-// JSON text must outlive a Program.
+// It mirrors torch/_export/serde/schema.py (schema 8.x), without the parts that
+// a graph of operators does not need. Texts are views of the JSON text or of
+// `arena`, so the JSON text must outlive a Program.
 #pragma once
 
 #include <shardprop/base/result.h>
@@ -22,8 +22,8 @@
 
 namespace shardprop::pt2 {
 
-// A size or flag: a number, or an expression in SymPy's srepr with the value
-// that it had when the program was traced.
+// A size or flag: a number, or an expression in SymPy's srepr and its value
+// when the program was traced.
 struct SymValue {
   std::string_view expression;  // no data: a constant
   std::optional<std::int64_t> value;
@@ -43,7 +43,7 @@ struct None {};
 struct TensorName {
   std::string_view name;
 };
-// A name without data is an absent tensor.
+// A name without data represents an absent tensor.
 using TensorNames = std::vector<std::string_view>;
 struct Text {
   std::string_view text;
@@ -74,8 +74,9 @@ struct Subgraph {
   std::string_view name;
   std::shared_ptr<const GraphBody> body;
 };
-// Script objects, operators as values, dicts: what no declared operator takes.
-// Their kind ("as_operator"), what names them, and the tensors in them.
+// `Foreign` is an argument that no declared operator takes: a script object, an
+// operator as a value, or a dict. It has its kind ("as_operator"), its name,
+// and the tensors in it.
 struct Foreign {
   std::string_view kind;
   std::string_view name;
@@ -117,7 +118,7 @@ struct Node {
 };
 
 struct InputSpec {
-  // Empty: no tensor, but a script object, a token or a constant.
+  // Empty if the input is a script object, a token or a constant.
   std::optional<InputKind> role = InputKind::kUser;
   std::string_view value;  // its name in the graph; empty where it is no tensor
   std::string_view target;  // parameter_name and the like
@@ -152,9 +153,9 @@ struct Version {
   std::int64_t minor = 0;
 };
 
-// The graph of a program, or of a region of it; names are its own.
+// The graph of a program, or of one of its regions, with its own names.
 struct GraphBody {
-  // A deque's blocks: a vector would hold half of it twice while it grows.
+  // Deques, because a growing vector would hold its elements twice.
   std::deque<Node> nodes;
   std::deque<Tensor> tensors;
   std::vector<NamedSym> scalars;
@@ -173,7 +174,7 @@ struct Program : GraphBody {
   StringArena arena;
 };
 
-// Errors, at a JSON path: kJsonSyntax, kTooDeep, kRepeatedKey, kFieldType,
+// Errors, each at a JSON path: kJsonSyntax, kTooDeep, kRepeatedKey, kFieldType,
 // kFieldMissing, kUnknownVariant, kListTooLong, kSchemaVersion.
 Result<Program> parse_program(std::string_view json);
 

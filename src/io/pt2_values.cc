@@ -76,16 +76,16 @@ std::string scalar_path(std::string_view name) {
          std::string(name.substr(0, 80));
 }
 
-// Beyond that no tensor goes; torch writes such a range where it knows none.
+// No tensor has more elements. torch writes larger bounds if it knows no range.
 constexpr std::int64_t kMostBounded = std::int64_t{1} << 40;
 
-// What an equation says: that these different sizes add up to `total`.
+// An equation which states that these different sizes add up to `total`.
 struct CheckedSum {
   std::vector<std::string> sizes;
   std::int64_t total = 0;
 };
 
-// "Equality(Add(Symbol('u0'), Symbol('u1')), Integer(128))"; nothing of others.
+// Reads "Equality(Add(Symbol('u0'), Symbol('u1')), Integer(128))".
 std::optional<CheckedSum> checked_sum(std::string_view text) {
   constexpr std::string_view kEquality = "Equality(";
   if (!text.starts_with(kEquality) || !text.ends_with("))")) return {};
@@ -103,7 +103,7 @@ std::optional<CheckedSum> checked_sum(std::string_view text) {
       sum.total > kMostBounded) {
     return {};
   }
-  // Each counts once, alone and among all.
+  // Every coefficient must be 1.
   SymExpr::Bindings none;
   SymExpr::Bindings all;
   for (const std::string& name : sum.sizes) {
@@ -125,8 +125,7 @@ std::optional<CheckedSum> checked_sum(std::string_view text) {
 Result<SymExpr> Values::parse(std::string_view expression) const {
   const auto known = parsed_.find(expression);
   if (known != parsed_.end()) return known->second;
-  // Trees take tens of times the memory of their text, and no program has this
-  // much of it.
+  // A tree takes tens of times the memory of its text.
   constexpr std::size_t kMostText = 1 << 20;
   parsed_bytes_ += expression.size();
   if (parsed_bytes_ > kMostText) {
@@ -138,8 +137,6 @@ Result<SymExpr> Values::parse(std::string_view expression) const {
   return parsed;
 }
 
-// A size that is one symbol alone tells what the symbol stood for, and others what
-// is computed from it.
 Result<void> Values::learn_symbols(const SymValue& value) {
   if (!value.is_symbolic()) return {};
   SP_ASSIGN(const SymExpr expression, parse(value.expression));
@@ -160,8 +157,9 @@ Result<void> Values::learn_symbols(const SymValue& value) {
 
 namespace {
 
-// The least x for which `value` is `wanted`, if it never falls (`sign` 1) or never
-// rises (-1). What cannot be computed is too large.
+// Returns the least x for which `value` is `wanted`. `value` must be
+// nondecreasing (`sign` 1) or nonincreasing (-1). A value that cannot be
+// computed counts as too large.
 std::optional<std::int64_t> place_of(
     const std::function<std::optional<std::int64_t>(std::int64_t)>& value,
     std::int64_t wanted, std::int64_t least, std::int64_t most, int sign) {
@@ -178,10 +176,10 @@ std::optional<std::int64_t> place_of(
 
 }  // namespace
 
-// What symbols were that only appear inside of other sizes: 2*s39 was 16, so that
-// s39 was 8. Sizes grow or shrink with each of their symbols.
+// Derives the hints of symbols that appear only in expressions: if 2*s39 was
+// 16, s39 was 8. An expression is monotonic in each of its symbols.
 void Values::solve_symbols() {
-  // One found may tell of another; few programs have any.
+  // A derived hint may determine another; programs rarely need more rounds.
   constexpr int kMostRounds = 4;
   bool is_new = true;
   for (int round = 0; round < kMostRounds && is_new; ++round) {
@@ -258,7 +256,7 @@ Result<void> Values::learn_body(const GraphBody& body) {
   return {};
 }
 
-// Sizes that only a region has, whose nodes will be the program's.
+// The regions are inlined, so their sizes become sizes of the program.
 Result<void> Values::learn_regions(const GraphBody& body) {
   for (const Node& node : body.nodes) {
     const auto region = region_of(node);
@@ -271,8 +269,8 @@ Result<void> Values::learn_regions(const GraphBody& body) {
 
 void Values::add_ranges(const Program& program) {
   for (const Range& range : program.ranges) {
-    // srepr'd names in some releases, plain ones in others, and what is computed
-    // from them: 2*s39.
+    // Names are in srepr in some releases and plain in others. The others are
+    // expressions: 2*s39.
     const auto expression = SymExpr::parse(range.symbol);
     const std::string name = expression ? to_string(*expression) : "";
     if (!expression || *expression != SymExpr::symbol(name)) {
@@ -286,8 +284,8 @@ void Values::add_ranges(const Program& program) {
   }
 }
 
-// Sizes that are checked to add up to a known one share it: the parts of the
-// tokens that the experts get.
+// Splits a known size evenly among sizes that a check adds up to it, such as
+// the tokens of the experts.
 SizeBounds Values::shares(const Program& program,
                           const SizeBounds& bounds) const {
   SizeBounds shared;
@@ -339,7 +337,6 @@ Result<void> check_range(const std::string& name, const Symbol& symbol,
                     "give a size within its range"});
 }
 
-// The dim of the user's inputs that a name stands for.
 std::optional<std::size_t> dim_named(std::string_view name) {
   if (name == "batch") return 0;
   if (name == "seq") return 1;
@@ -385,7 +382,7 @@ Error Values::no_bound(const std::string& name, std::int64_t value) const {
   return error;
 }
 
-// The symbol that `name` is, or that it stands for.
+// Returns the symbol that `name` names directly or by a dim (`batch`, `seq`).
 Result<std::string> Values::symbol_named(const Program& program,
                                          const std::string& name,
                                          const std::string& place) const {
@@ -438,7 +435,6 @@ Result<std::string> Values::symbol_named(const Program& program,
   return found.front();
 }
 
-// Whether sizes that are computed from symbols stay in their ranges.
 Result<void> Values::check_computed_ranges(const std::string& place) const {
   for (const Range& range : computed_) {
     const auto expression = SymExpr::parse(range.symbol);

@@ -1,4 +1,4 @@
-// Names of a program's tensors and scalars, and what they stand for.
+// `Values` resolves the names of a program's tensors and scalars.
 #pragma once
 
 #include <shardprop/graph/graph_builder.h>
@@ -15,19 +15,19 @@
 
 namespace shardprop::pt2 {
 
-// A tensor with the hints of its sizes put in.
+// A tensor whose symbolic sizes are replaced by their hints.
 struct ResolvedTensor {
   TensorMeta meta;
   std::vector<SymbolicDim> symbolic;
 };
 
-// DType of the schema's own numbering (schema.py, ScalarType).
+// Returns the DType of a number of the schema (schema.py, ScalarType).
 std::optional<DType> dtype_of(std::int64_t number);
 
-// How large sizes that depend on data are taken to be: u0 -> 128.
+// Assumed sizes of dims whose size depends on data: u0 -> 128.
 using SizeBounds = std::map<std::string, std::int64_t>;
 
-// Sizes that the user gives, as LoadOptions has them.
+// Sizes that the user gives in LoadOptions.
 struct GivenSizes {
   SizeBounds bounds;                          // that depend on data
   std::map<std::string, std::int64_t> sizes;  // symbolic, `batch`, `seq`
@@ -35,14 +35,20 @@ struct GivenSizes {
 
 class Values {
  public:
-  // A size that depends on data is as large as `bounds` says, else its part of
-  // a known size that it and others add up to, else as large as it can get,
-  // else kDefaultBound.
+  // The value of a size that depends on data is the first of these that
+  // applies:
+  // 1. its entry in `bounds`;
+  // 2. its share of a known size, if a check states that it and others add up
+  //    to it;
+  // 3. the upper end of its range;
+  // 4. the lower end of its range or kDefaultBound, whichever is larger.
+  //
   // Errors: kRepeatedKey, kSymExprSyntax, kListTooLong; kInvalidArgument if a
-  // given size is none of the program, of another kind or out of range.
+  // given size is unknown to the program, of another kind or out of range.
   static Result<Values> create(const Program& program,
                                const GivenSizes& given);
-  // Those of a region of the program that `outer` is of; the same errors.
+  // Returns the values of a region of the program of `outer`. Errors: as
+  // `create`.
   static Result<Values> within(const GraphBody& region, const Values& outer);
   static constexpr std::int64_t kDefaultBound = 1024;
 
@@ -60,13 +66,13 @@ class Values {
   Result<Scalar> scalar(std::string_view name) const;
   Result<Scalar> scalar(const SymName& argument) const;
 
-  // Free sizes by name, with the hints that the program gives them.
+  // Symbolic sizes by name, with their values at the export.
   const std::map<std::string, Symbol>& symbols() const { return symbols_; }
-  // Whether the user set the size to another value than that of the export.
+  // True if the user gave the size, even if it equals the size at the export.
   bool is_set(const std::string& name) const { return set_.contains(name); }
-  // Those that depend on data, and what they are taken to be.
+  // Sizes that depend on data, with the values assumed for them.
   const SizeBounds& bounded() const { return bounded_; }
-  // The program's ranges of sizes that are computed from others: 2*s39.
+  // The program's ranges of computed sizes: 2*s39.
   const std::vector<Range>& computed_ranges() const { return computed_; }
 
  private:
@@ -74,7 +80,7 @@ class Values {
   Result<void> learn_body(const GraphBody& body);
   Result<void> learn_regions(const GraphBody& body);
   void add_ranges(const Program& program);
-  // For a bound of a size that takes none.
+  // Returns the error for a bound of a size that cannot have a bound.
   Error no_bound(const std::string& name, std::int64_t value) const;
   Result<void> set_sizes(const Program& program,
                          const std::map<std::string, std::int64_t>& sizes);
@@ -97,9 +103,10 @@ class Values {
   bool is_resized_ = false;    // some are not those of the export
   SizeBounds bounded_;
   std::vector<Range> computed_;
-  // Of sizes computed from symbols, by their text: what they were.
+  // The values at the export of sizes computed from symbols, by the text of
+  // their expression.
   std::map<std::string_view, std::int64_t> computed_hints_;
-  // Sizes repeat; every expression is parsed once.
+  // Expressions repeat in a program, so each is parsed once.
   mutable std::unordered_map<std::string_view, SymExpr> parsed_;
   mutable std::size_t parsed_bytes_ = 0;
 };

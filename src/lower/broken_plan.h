@@ -1,4 +1,4 @@
-// The error of a plan whose parts do not fit each other or its graph.
+// Returns the error of a plan whose parts contradict each other or its graph.
 #pragma once
 
 #include <shardprop/base/result.h>

@@ -40,7 +40,8 @@ Drawing::Id Drawing::exponential(DType dtype) {
                         {{"self", ops_.positive_uniform(draws_, dtype, 0)}})}});
 }
 
-// 62 bits, of which what divides evenly is as good as uniform.
+// Reduces 62 random bits modulo the size of the range. The bias against a
+// uniform distribution is negligible.
 Drawing::Id Drawing::integers(std::int64_t low, std::int64_t high) {
   const Id major = ops_.int_op("aten.bitwise_right_shift.Tensor_Scalar",
                                ops_.bits(draws_, 0), 2);
@@ -63,7 +64,7 @@ double Drawing::number(const char* name, double fallback) const {
   return node_.op.float_arg(name).value_or(fallback);
 }
 
-// The last value under the name and meta of the first output.
+// Returns the value with the name and meta of the first output.
 Drawing::Id Drawing::finish(Id value) {
   const PlannedResult& planned = planned_.outputs[0];
   return build_.renamed(value, planned.name, node_.op.outputs[0],
@@ -84,7 +85,8 @@ Result<std::vector<ProgramValueId>> Drawing::refuse(
             : "draw it before the program runs, and give it as an input"});
 }
 
-// Dropout outside of training: what is given, and a mask of ones.
+// Returns the input of dropout outside of training, and a mask of ones if
+// `has_mask`.
 std::vector<ProgramValueId> Drawing::untouched(bool has_mask) {
   std::vector<Id> out = {finish(operand(0))};
   if (!has_mask) return out;
@@ -121,8 +123,8 @@ Result<std::vector<ProgramValueId>> Drawing::dropout() {
   return out;
 }
 
-// One number for all that a sample has in a channel: ones of its dims behind
-// the second are whole on every rank.
+// Returns operators on one number per sample and channel. The later dims have
+// size 1, so they are replicated on every rank.
 ElementOps Drawing::by_channel() const {
   Dims shape = node_.op.outputs[0].shape();
   for (std::size_t d = 2; d < shape.size(); ++d) shape[d] = 1;
@@ -134,8 +136,9 @@ ElementOps Drawing::by_channel() const {
   return {build_, node_.name + ".r", std::move(shape), std::move(layout)};
 }
 
-// Elements or whole channels, which become zero, or the least value of SELU with
-// mean and variance kept (alpha).
+// Drops elements or entire channels (`by_feature`). A dropped value becomes
+// zero. With `alpha` it becomes the least value of SELU, and the result keeps
+// mean and variance.
 Result<std::vector<ProgramValueId>> Drawing::special_dropout(bool by_feature,
                                                              bool alpha) {
   const double p = number("p", 0.5);
@@ -167,7 +170,7 @@ Result<std::vector<ProgramValueId>> Drawing::special_dropout(bool by_feature,
       ops_.op("aten.add.Tensor", in, {{"self", scaled}, {"other", dropped}}))};
 }
 
-// By the inverse of its distribution.
+// Samples by the inverse of the cumulative distribution.
 Drawing::Id Drawing::cauchy(DType dtype) {
   const Id centred =
       ops_.scalar_op("aten.add.Scalar", ops_.uniform(draws_, dtype, 0), -0.5);
@@ -178,7 +181,7 @@ Drawing::Id Drawing::cauchy(DType dtype) {
   return ops_.scalar_op("aten.add.Scalar", wide, number("median", 0));
 }
 
-// How many trials it takes until one succeeds: 1, 2, ...
+// Samples the number of trials until one succeeds: 1, 2, ...
 Drawing::Id Drawing::geometric(DType dtype) {
   const double p = number("p", 0.5);
   const Id log = ops_.op("aten.log.default", dtype,
@@ -209,7 +212,8 @@ Drawing::Id Drawing::shifted(Id value) {
              : ops_.scalar_op("aten.add.Scalar", value, number("mean", 0));
 }
 
-// The order of numbers of 62 bits, which no rank holds in part.
+// Returns the order of random 62-bit numbers. A sort needs all of them, so the
+// result must be replicated.
 Result<std::vector<ProgramValueId>> Drawing::permutation() {
   if (!planned_.outputs[0].tensor.layout.is_replicated()) {
     return refuse("its result is sharded");
@@ -228,7 +232,7 @@ Drawing::Id Drawing::uniform(DType dtype) {
   return ops_.scalar_op("aten.add.Scalar", wide, from);
 }
 
-// With a probability that is a number, a tensor beside the first, or the first.
+// The probability is a number, the operand `p`, or the first operand.
 Drawing::Id Drawing::bernoulli(DType dtype) {
   ProgramArguments args = {{"self", ops_.uniform(draws_, dtype, 0)}};
   const bool has_p = node_.op.has_arg("p");

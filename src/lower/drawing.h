@@ -1,5 +1,5 @@
-// What a random operator draws, element by element: shardprop.random_bits and
-// operators on integers and floats (element_ops.h).
+// `Drawing` lowers a random operator to operators on single elements:
+// shardprop.random_bits and operators on integers and floats (element_ops.h).
 #pragma once
 
 #include "lower/element_ops.h"
@@ -21,7 +21,8 @@ class Drawing {
   Drawing(ProgramBuilder& build, const Node& node, const PlannedNode& planned,
           const std::vector<ProgramValueId>& inputs, ProgramValueId seed);
 
-  // The node's outputs, drawn as its row says. Error: kNotLowered.
+  // Returns the node's outputs, sampled from `distribution`. Error:
+  // kNotLowered.
   Result<std::vector<ProgramValueId>> run(Distribution distribution);
 
  private:
@@ -33,11 +34,12 @@ class Drawing {
   Id geometric(DType dtype);
   Id integers(std::int64_t low, std::int64_t high);
 
-  // In the dtype in which floats are drawn for an output of this one.
+  // Returns the dtype in which floats are sampled for an output of `dtype`.
   static DType drawn_in(DType dtype);
   Id operand(std::size_t i) const { return inputs_[i]; }
   double number(const char* name, double fallback) const;
-  // Of the first output: dtype and, at the end, its own name.
+  // `dtype` is the dtype of the first output; `finish` casts a value to it and
+  // gives it the name of the output.
   DType dtype() const { return node_.op.outputs[0].dtype(); }
   Id finish(Id value);
 

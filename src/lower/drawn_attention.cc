@@ -22,7 +22,7 @@ Argument ints(std::vector<std::int64_t> values) {
 
 Argument integer(std::int64_t value) { return Argument(value); }
 
-// With rows and columns changed places.
+// Returns the layout with dims 2 and 3 swapped.
 Layout with_sides_changed(const Layout& layout) {
   Placements placements;
   for (int m = 0; m < layout.mesh_ndim(); ++m) {
@@ -117,7 +117,8 @@ std::vector<ProgramValueId> DrawnAttention::backward() {
   const Id scored = scores();
   const Id weight = weights(scored, log_sums(scored));
   const Id keeps = kept();
-  // Of the weights, then of the scores before they are scaled.
+  // The gradient of the weights; below, the gradient of the scores before they
+  // are scaled.
   const Id of_weights =
       times(product(gradient, transposed(in_full("value")), like_points.layout),
             keeps);
@@ -202,7 +203,7 @@ ProgramValueId DrawnAttention::scores() {
     out = op("aten.add.Tensor", like_points, {{"self", out}, {"other", bias}});
   }
   if (!node_.op.bool_arg("is_causal").value_or(false)) return out;
-  // Queries are whole then.
+  // Causal attention requires that no rank shards the queries.
   const Layout whole = Layout::replicated(like_points.layout.mesh_ndim());
   const Dims square{like_points.shape[2], like_points.shape[3]};
   ElementOps mask(build_, node_.name + ".r", square, whole);
@@ -264,7 +265,7 @@ ProgramValueId DrawnAttention::finish(Id value, std::size_t output) {
                         planned.tensor.layout);
 }
 
-// Lengths may be padded.
+// The rows of the output may be padded.
 ProgramValueId DrawnAttention::log_output(Id logs, std::size_t output) {
   const TensorMeta& meta = node_.op.outputs[output];
   Like rows = like(logs);

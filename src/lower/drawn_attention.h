@@ -1,6 +1,7 @@
-// Attention that drops weights, with the weights at hand: kernels draw inside
-// by an order of their own, which ranks that hold a part cannot follow. The
-// gradient draws again what the forward drew: nothing is kept.
+// `DrawnAttention` lowers attention with dropout and computes the weights
+// explicitly. Fused kernels sample in an order of their own, which ranks with a
+// shard cannot reproduce. The gradient samples the same numbers again, so the
+// forward stores no mask.
 //
 //   scores = scale * query key^T + bias, -inf where the mask is causal
 //   out    = (softmax(scores) * kept / (1 - p)) value
@@ -21,18 +22,20 @@ namespace shardprop::lowering {
 
 class DrawnAttention {
  public:
-  // `draws`: of the forward. Operands in the order of the node's.
+  // `draws` are the random numbers of the forward. `inputs` has the order of
+  // the node's operands.
   DrawnAttention(ProgramBuilder& build, const Node& node,
                  const PlannedNode& planned,
                  const std::vector<ProgramValueId>& inputs, Draws draws);
 
-  // The node's outputs, of a forward or a gradient. Error: kNotLowered, where
-  // heads share keys, or operands are laid out as the kernels' strategies do not.
+  // Returns the node's outputs, of a forward or a gradient. Errors: kNotLowered
+  // if heads share keys, or if the operands have layouts that no strategy of
+  // the fused kernels has.
   Result<std::vector<ProgramValueId>> run(bool is_backward);
 
  private:
   using Id = ProgramValueId;
-  // Of a value: [batch, heads, rows, columns].
+  // The shape [batch, heads, rows, columns] and the layout of a value.
   struct Like {
     Dims shape;
     Layout layout;
@@ -55,10 +58,10 @@ class DrawnAttention {
   Id weights(Id scores, Id logs);
   Id log_sums(Id scores);
   Id kept();  // 1 / (1 - p) or 0
-  // The bias has fewer elements: where it is repeated, gradients add up.
+  // The bias may be broadcast; its gradient sums over the broadcast dims.
   Id summed_to_bias(Id gradient, std::size_t output);
 
-  // An output of the node: cast, under its own name.
+  // Casts a value to an output of the node and gives it the output's name.
   Id finish(Id value, std::size_t output);
   Id log_output(Id logs, std::size_t output);
   Id zeros(std::size_t output);  // of a generator's state, which nobody reads

@@ -6,7 +6,7 @@
 namespace shardprop::lowering {
 namespace {
 
-// Bits of a float's significand, the hidden one included.
+// Returns the bits of a float's significand, including the implicit bit.
 int precision(DType dtype) {
   switch (dtype) {
     case DType::kBF16:

@@ -1,5 +1,5 @@
-// ElementOps: pointwise operators on values of one shape and layout, and what
-// is drawn for their elements.
+// `ElementOps` adds pointwise operators on values of one shape and layout, and
+// samples random numbers for their elements.
 //
 //   rand f32[8] S(0):
 //     %0 i64[8] S(0) = shardprop.random_bits(seed, node=3, word=0)
@@ -15,7 +15,7 @@
 
 namespace shardprop::lowering {
 
-// Whose numbers: those of a node, by the program's seed.
+// The random numbers of a node: the program's seed and the number of the node.
 struct Draws {
   ProgramValueId seed;
   std::int64_t node = 0;
@@ -25,7 +25,7 @@ class ElementOps {
  public:
   using Id = ProgramValueId;
 
-  // `name` is what the values are called.
+  // `name` is the name of the values that the operators produce.
   ElementOps(ProgramBuilder& build, std::string name, Dims shape, Layout layout)
       : build_(build),
         name_(std::move(name)),
@@ -37,9 +37,10 @@ class ElementOps {
   Id int_op(const char* name, Id self, std::int64_t other);
   Id cast(Id value, DType dtype);
 
-  // 32 of them, in i64.
+  // Returns 32 random bits per element, as i64.
   Id bits(const Draws& draws, int word);
-  // In [0, 1), with as many bits as the dtype holds; in (0, 1].
+  // `uniform` samples from [0, 1), with all the bits that the dtype can hold.
+  // `positive_uniform` samples from (0, 1].
   Id uniform(const Draws& draws, DType dtype, int word);
   Id positive_uniform(const Draws& draws, DType dtype, int word);
 

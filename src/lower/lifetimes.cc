@@ -9,14 +9,14 @@
 namespace shardprop::lowering {
 namespace {
 
-// Whether the step only shows memory that another value has.
+// True if the step only shows memory that another value has.
 bool is_view(const SpmdProgram& program, const ProgramStep& step) {
   if (!std::holds_alternative<ProgramOp>(step.action)) return false;
   bool views = false;
   bool makes = false;
   for_each_made(step, [&](ProgramValueId id) {
-    const ProgramValueId storage = program.value(id).storage;
-    const bool own = !storage.valid() || storage == id;
+    const ProgramValueId buffer = program.value(id).buffer;
+    const bool own = !buffer.valid() || buffer == id;
     (own ? makes : views) = true;
   });
   return views && !makes;

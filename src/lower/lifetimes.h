@@ -1,4 +1,4 @@
-// When values are taken for the last time.
+// Determines the last use of each value and frees the value after it.
 #pragma once
 
 #include <shardprop/base/result.h>
@@ -6,14 +6,14 @@
 
 namespace shardprop::lowering {
 
-// Leaves out views that no step takes: their users take copies, which may have
-// been made long before, and what they view need not be held any more. A node
-// whose view is left out has no result.
+// Removes views that no step reads. Their users read copies that may be much
+// older, so the viewed memory can be freed earlier. A node whose view is
+// removed has no result.
 void drop_unused_views(SpmdProgram& program);
 
-// Puts frees behind last uses; copies are held as long as they were planned to
-// be, inputs and outputs throughout. Error: kPlanBroken (a copy that is taken
-// when it has been dropped).
+// Inserts frees after last uses. Copies stay allocated for their planned
+// interval; inputs and outputs stay allocated for the entire program. Error:
+// kPlanBroken if a step reads a copy after its interval.
 Result<void> add_frees(SpmdProgram& program);
 
 }  // namespace shardprop::lowering

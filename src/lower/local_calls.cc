@@ -4,8 +4,8 @@
 #include "base/try.h"
 #include "lower/broken_plan.h"
 #include "ops/unsharded_space.h"
-#include "plan/op_application.h"
-#include "plan/shown_operand.h"
+#include "graph/analysis/op_application.h"
+#include "graph/analysis/view_source.h"
 #include "strategy/chosen_steps.h"
 #include "strategy/strategy_of.h"
 
@@ -17,7 +17,7 @@
 namespace shardprop::lowering {
 namespace {
 
-// The mesh dims cut a factor one after the other, as they would a dim.
+// The mesh dims shard a factor one after another, as they shard a dim.
 RankInt factor_size(std::int64_t size, const DimIndices& mesh_dims,
                     const DeviceMesh& mesh, const RankScalar& scalar) {
   Placements placements(static_cast<std::size_t>(mesh.ndim()));
@@ -60,16 +60,17 @@ RankInt rank_int(const RankScalar& scalar, const LocalContext& context) {
 
 namespace {
 
-// The steps of the row's program that ranks run as they stand; none where that is
-// the operator alone, or a program derived from the row's, which takes first
-// results only.
+// Returns the steps of the `per_rank` program of the operator definition, which
+// ranks run unchanged. Returns no steps if ranks run the operator itself, or a
+// program derived from its decomposition. A derived program reads first results
+// only.
 std::vector<DecompositionStep> steps_as_written(const LocalContext& context) {
   const auto& program = context.space.program;
   if (!needs_program(context) || !program->per_rank) return {};
   return chosen_steps(*program, context).steps;
 }
 
-// A call on the ranks, with the steps that its results come from.
+// A call on the ranks, and the steps that produce its results.
 struct Writing {
   const LocalContext& context;
   std::vector<DecompositionStep> steps = steps_as_written(context);
@@ -81,7 +82,8 @@ const OpSchema* origin(const LocalRef& ref, const Writing& writing) {
   return step.collective ? nullptr : &step.schema;
 }
 
-// Counts the results that are declared, not those that are produced.
+// Converts an index among the produced results to an index among the declared
+// results.
 LocalRef declared(LocalRef ref, const Writing& writing) {
   if (const OpSchema* op = origin(ref, writing)) {
     const auto& slots = op->output_slots;
@@ -119,7 +121,7 @@ LocalCall::Argument argument(const LocalOp::Value& value,
       value);
 }
 
-// Whether every rank has the same, so that the operator's own will do.
+// True if every rank has the same, so that the operator's own will do.
 bool is_same_on_all(const LocalCall::Argument& argument) {
   if (const auto* one = std::get_if<RankInt>(&argument)) {
     return one->is_constant();
@@ -135,7 +137,7 @@ std::size_t result_count(const OpLibrary& library, const std::string& op) {
   return function == nullptr ? 1 : function->returns().size();
 }
 
-// Which of the declared results an output of the node is.
+// Returns, for each output of the node, its index among the declared results.
 std::vector<LocalRef> direct_outputs(const OpSchema& op) {
   std::vector<LocalRef> out(op.outputs.size());
   for (std::size_t slot = 0; slot < op.output_slots.size(); ++slot) {
@@ -226,7 +228,8 @@ bool LocalCalls::KeyEqual::operator()(const Key& a, const Key& b) const {
 
 namespace {
 
-// What a linearity makes of the operands on one mesh dim.
+// True if the placements of the node's tensors on one mesh dim are those of the
+// linearity.
 bool fits(const Linearity& linearity, const PlannedNode& node,
           std::int32_t mesh_dim) {
   const auto same = [&](const std::optional<ReduceOp>& op,
@@ -245,8 +248,9 @@ bool fits(const Linearity& linearity, const PlannedNode& node,
   return true;
 }
 
-// The plan counts linearities among those that can come up in it; here they
-// are known by what they do.
+// Replaces the linearities of the assignment by those of `space`. The plan
+// numbers only the linearities that can occur in it, so they are identified by
+// their placements.
 std::optional<Assignment> whole_assignment(const IndexSpace& space,
                                            const PlannedNode& node) {
   Assignment out = node.assignment;

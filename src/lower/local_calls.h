@@ -1,5 +1,6 @@
-// What the ranks run for a node of a plan, with formulas of the rank for
-// scalars. Nodes of repeated layers that run alike are worked out once.
+// `LocalCalls` derives the calls that ranks run for a node of a plan, with
+// formulas of the rank for scalars. Nodes of repeated layers with the same call
+// share one derivation.
 #pragma once
 
 #include <shardprop/graph/graph.h>
@@ -25,17 +26,18 @@ struct LocalCall {
   struct Op {
     std::string name;
     std::vector<std::pair<std::string, Argument>> args;
-    // Of the tensors that it declares to return, those that it does.
+    // By tensor that the operator declares to return: true if the call produces
+    // it.
     std::vector<bool> produces;
   };
   std::vector<std::variant<Op, LocalCollective>> steps;
-  // By output of the node; `index` counts the results that are declared.
+  // By output of the node; `index` counts declared results.
   std::vector<LocalRef> outputs;
   bool is_random = false;
   bool is_view = false;  // moves no data
 };
 
-// The strategy that a node of the plan runs by.
+// The strategy by which a node of the plan runs.
 struct NodeStrategy {
   std::shared_ptr<const IndexSpace> space;
   PlacementStrategy strategy;
@@ -46,17 +48,18 @@ class LocalCalls {
   LocalCalls(const DeviceMesh& mesh, const OpLibrary& library)
       : mesh_(mesh), library_(library) {}
 
-  // Errors: kPlanBroken, where the node's layouts are not those of its
-  // strategy, or its local run and the collectives inside are others.
+  // Errors: kPlanBroken if the node's layouts differ from those of its
+  // strategy, or if its local run or the collectives inside differ.
   Result<const LocalCall*> of(const Node& node, const PlannedNode& planned);
 
-  // What a view runs that carries `input` to `output`.
+  // Returns the call of a view from `input` to `output`.
   Result<LocalCall> of_view(const OpSchema& op, const NodeStrategy& strategy);
 
   LayoutTable& layouts() { return layouts_; }
 
  private:
-  // What nodes that run alike have in common. Pointers into graph and plan.
+  // The properties that nodes with the same call share. The pointers refer to
+  // the graph and the plan.
   struct Key {
     const OpSchema* op;
     const PlannedNode* node;
@@ -83,7 +86,7 @@ class LocalCalls {
   std::unordered_map<Key, Entry, KeyHash, KeyEqual> known_;
 };
 
-// Of a dim or a factor, as context has it.
+// Returns the value on each rank of a scalar of a dim or a factor.
 RankInt rank_int(const RankScalar& scalar, const LocalContext& context);
 
 }  // namespace shardprop::lowering

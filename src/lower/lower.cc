@@ -2,12 +2,12 @@
 
 #include "base/guard.h"
 #include "base/try.h"
+#include "graph/analysis/view_source.h"
 #include "lower/broken_plan.h"
 #include "lower/lifetimes.h"
 #include "lower/lowering.h"
 #include "lower/unsharded_plan.h"
-#include "plan/shown_operand.h"
-#include "plan/storages.h"
+#include "plan/problem/build/buffers.h"
 
 #include <utility>
 
@@ -156,7 +156,8 @@ Result<void> Lowering::add_node(const Node& node, const PlannedNode& planned) {
     made.inputs.push_back(id);
   }
   build_.stand_at(program_.nodes.size());
-  // Assertions run nothing: what they ask held when the plan was made.
+  // Assertions run nothing, because their conditions held when the plan was
+  // made.
   if (!node.outputs.empty()) {
     if (planned.assignment.empty()) {
       return fail(Error{ErrorCode::kPlanNotRunnable,
@@ -190,13 +191,14 @@ Result<void> Lowering::add_node(const Node& node, const PlannedNode& planned) {
   return {};
 }
 
-// The operand whose memory an output is; invalid where it has its own.
+// Returns the operand whose memory an output shares; invalid if the output has
+// its own memory.
 ProgramValueId Lowering::memory_of(
     const Node& node, std::size_t output, const LocalCall& call,
     const std::vector<ProgramValueId>& inputs) const {
-  if (StorageForest::keeps_every_element(graph_, node)) return inputs[0];
+  if (BufferForest::keeps_every_element(graph_, node)) return inputs[0];
   if (!call.is_view) return {};
-  const auto operand = shown_operand(graph_, node, output);
+  const auto operand = viewed_operand(graph_, node, output);
   return operand ? inputs[*operand] : ProgramValueId();
 }
 
@@ -209,7 +211,7 @@ Result<void> Lowering::add_outputs() {
   for (const PlannedOutput& output : plan_.outputs) {
     OutputKind kind = output.kind;
     if (not_updated_.contains(output.target)) {
-      // The gradient stands where the updated parameter would.
+      // The gradient replaces the updated parameter as the output.
       if (kind == OutputKind::kGradient) continue;
       kind = OutputKind::kGradient;
     }
@@ -226,7 +228,8 @@ Result<void> Lowering::add_outputs() {
     }
     out.push_back(made);
   }
-  // What the optimizer's steps made of their state stands there already.
+  // The program already has the outputs that the optimizer's steps produce from
+  // their state.
   out.insert(out.end(), program_.outputs.begin(), program_.outputs.end());
   program_.outputs = std::move(out);
   return {};

@@ -1,5 +1,5 @@
-// The call of an operator, as each rank makes it: its steps, and the collectives
-// inside them.
+// Lowers the call of an operator for each rank: its steps, and the collectives
+// inside.
 #include "lower/lowering.h"
 
 #include "base/index.h"
@@ -12,7 +12,8 @@
 namespace shardprop::lowering {
 namespace {
 
-// The values of a call while it runs: inputs, and the results of each step.
+// The values of a call while it is lowered: inputs, and the results of each
+// step.
 class CallValues {
  public:
   explicit CallValues(const std::vector<ProgramValueId>& inputs)
@@ -63,7 +64,8 @@ ProgramArgument argument(const LocalCall::Argument& argument,
       argument);
 }
 
-// A collective inside a local program, as the plan priced it.
+// Returns the step of a collective inside a local program, with the plan's
+// price.
 Result<RedistributeStep> inside(const LocalCollective& collective,
                                 const PlannedNode* planned, std::size_t index,
                                 const std::string& where) {
@@ -98,11 +100,11 @@ Result<std::vector<ProgramValueId>> Lowering::run_call(
     const std::string& where) {
   const auto new_value = [&](std::size_t output) {
     const Target& target = targets[output];
-    return build_.value(target.name, target.meta, target.layout,
-                        target.storage);
+    return build_.value(target.name, target.meta, target.layout, target.buffer);
   };
   std::vector<ProgramValueId> made(targets.size());
-  // A result of the call itself, if no other has taken it yet.
+  // Returns the output of the call for a result of a step, if that output has
+  // no value yet.
   const auto result = [&](std::size_t step, std::size_t index) {
     for (std::size_t o = 0; o < call.outputs.size(); ++o) {
       const LocalRef& ref = call.outputs[o];

@@ -1,5 +1,5 @@
-// Copies: what they are made of, seen through views, redistributed step by
-// step.
+// Lowers copies: selects the source, applies its views, and redistributes it
+// step by step.
 #include "lower/lowering.h"
 
 #include "base/try.h"
@@ -14,8 +14,9 @@ std::string where_of(std::size_t copy) {
   return "copy " + std::to_string(copy);
 }
 
-// A program moves a value in its own dtype, but for reductions: what is planned
-// wider (gradients in mixed precision) sends less.
+// A program sends a value in its own dtype, except in reductions. If the plan
+// assumed a wider dtype (gradients in mixed precision), the program sends fewer
+// bytes.
 RedistributeStep as_sent(RedistributeStep step, DType dtype) {
   if (step.reduce_op || step.dtype == dtype) return step;
   const std::int64_t planned = item_size(step.dtype);
@@ -29,7 +30,8 @@ RedistributeStep as_sent(RedistributeStep step, DType dtype) {
 
 Result<void> Lowering::make_copies(std::size_t slot) {
   while (next_copy_ < plan_.copies.size() &&
-         plan_.copies[next_copy_].made_at == static_cast<std::int64_t>(slot)) {
+         plan_.copies[next_copy_].produced_at ==
+             static_cast<std::int64_t>(slot)) {
     build_.stand_at(slot, next_copy_);
     SP_CHECK(make_copy(next_copy_));
     ++next_copy_;
@@ -98,7 +100,8 @@ Result<ProgramValueId> Lowering::through(const ViewLink& link,
   return back;
 }
 
-// The value of which `from` is a copy, at the layout that it is moved from.
+// Returns the value that the copy redistributes: the value `at`, viewed as
+// `copy.from`, in the layout `copy.src`.
 Result<ProgramValueId> Lowering::seen_through(const PlannedCopy& copy,
                                               ProgramValueId at,
                                               std::size_t index) {
@@ -127,13 +130,13 @@ Result<void> Lowering::make_copy(std::size_t index) {
   const auto broken = [&](const std::string& what) {
     return broken_plan(where_of(index), what);
   };
-  if (copy.freed_at < copy.made_at) {
+  if (copy.freed_at < copy.produced_at) {
     return broken("it is freed before it is made");
   }
   if (unread_copies_.contains(index)) {
     program_.copies.push_back({copy.from,
                                {},
-                               static_cast<std::size_t>(copy.made_at),
+                               static_cast<std::size_t>(copy.produced_at),
                                static_cast<std::size_t>(copy.freed_at)});
     return {};
   }
@@ -164,7 +167,7 @@ Result<void> Lowering::make_copy(std::size_t index) {
     return broken("its steps do not lead to " + to_string(copy.dst));
   }
   program_.copies.push_back({copy.from, at,
-                             static_cast<std::size_t>(copy.made_at),
+                             static_cast<std::size_t>(copy.produced_at),
                              static_cast<std::size_t>(copy.freed_at)});
   return {};
 }

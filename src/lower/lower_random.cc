@@ -1,4 +1,5 @@
-// Random operators: 32-bit numbers by element, and what is made of them.
+// Lowers random operators to 32-bit random numbers per element and operators on
+// them.
 #include "lower/lowering.h"
 
 #include "base/try.h"
@@ -42,8 +43,9 @@ Distribution Lowering::distribution_of(const Node& node) const {
                         : shardprop::distribution(row->definition);
 }
 
-// Whose numbers an attention drops weights by: its own, or for a gradient those
-// of the node that made the state it takes, seen through views and copies.
+// Returns the node whose random numbers drop the weights of an attention. For a
+// gradient, it is the node that produced the `philox_seed` that the gradient
+// reads, possibly through views and copies.
 Result<std::int64_t> Lowering::drawing_node(const Node& node) const {
   if (distribution_of(node) == Distribution::kAttention) {
     return static_cast<std::int64_t>(node.id.index());

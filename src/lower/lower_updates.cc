@@ -1,5 +1,5 @@
-// The optimizer's step for one parameter, in the layout of its state, in the
-// operators of torch.optim.
+// Lowers the optimizer's step for one parameter, in the layout of its state, to
+// the operators of torch.optim.
 #include "lower/lowering.h"
 
 #include "base/try.h"
@@ -16,7 +16,7 @@ constexpr double kBeta2 = 0.999;
 constexpr double kEpsilon = 1e-8;
 constexpr double kWeightDecay = 0.01;
 
-// Pointwise operators on tensors of one shape and layout.
+// `Update` adds pointwise operators on tensors of one shape and layout.
 class Update {
  public:
   Update(ProgramBuilder& build, std::string name, const ProgramValue& like)
@@ -44,7 +44,7 @@ class Update {
   Layout layout_;
 };
 
-// 1 - beta^step, as a tensor of no dims.
+// Returns 1 - beta^step, as a tensor without dims.
 ProgramValueId bias_correction(Update& scalar, ProgramValueId step,
                                double beta) {
   const ProgramValueId power = scalar.op(
@@ -53,7 +53,7 @@ ProgramValueId bias_correction(Update& scalar, ProgramValueId step,
                    {{"self", power}, {"other", Argument(1.0)}});
 }
 
-// before - rate * change is the parameter after the step.
+// The parameter after the step is before - rate * change.
 struct Step {
   ProgramValueId before;
   ProgramValueId change;
@@ -66,7 +66,7 @@ struct AdamW {
   ProgramValueId rate;
   ProgramValueId step;
 
-  // A moment of the parameter, which the program updates by `next`.
+  // Adds a moment of the parameter and updates it by `next`.
   template <class Next>
   ProgramValueId moment(const std::string& kind, const ProgramValue& like,
                         const Next& next) const {
@@ -111,7 +111,7 @@ struct AdamW {
                     make.binary("aten.div.Tensor", m,
                                 bias_correction(scalar, step, kBeta1)),
                     denominator);
-    // 1 - lr * decay
+    // The factor is 1 - lr * decay.
     const ProgramValueId decay = scalar.op(
         "aten.rsub.Scalar", {{"self", scalar.scaled(rate, kWeightDecay)},
                              {"other", Argument(1.0)}});
@@ -131,7 +131,8 @@ ProgramValueId Lowering::scalar_input(InputKind kind, std::string name) {
   return it->second;
 }
 
-// Without the step its place in the program stays: copies count by places.
+// Lowers a program without the optimizer's step. The position of the step
+// remains empty, because copies refer to positions.
 Result<void> Lowering::leave_update(const PlannedUpdate& update,
                                     ProgramValueId gradient) {
   if (build_[gradient].layout != update.result.tensor.layout) {

@@ -1,4 +1,5 @@
-// A plan on its way to a program: what the parts of src/lower share.
+// `Lowering` is the state that the files of src/lower share while a plan
+// becomes a program.
 #pragma once
 
 #include "lower/local_calls.h"
@@ -48,7 +49,7 @@ class Lowering {
     std::string name;
     TensorMeta meta;
     Layout layout;
-    ProgramValueId storage;  // of a view: whose
+    ProgramValueId buffer;  // of a view: whose
   };
   Result<std::vector<ProgramValueId>> run_call(
       const LocalCall& call, const std::vector<ProgramValueId>& inputs,
@@ -75,22 +76,24 @@ class Lowering {
 
   // lower_updates.cc
   Result<void> add_update(const PlannedUpdate& update);
-  Result<void> leave_update(const PlannedUpdate& update, ProgramValueId gradient);
+  Result<void> leave_update(const PlannedUpdate& update,
+                            ProgramValueId gradient);
   ProgramValueId scalar_input(InputKind kind, std::string name);
 
   const Plan& plan_;
   const Graph& graph_;
   const OpLibrary& library_;
   const LowerOptions options_;
-  // Without an optimizer's step: copies that only the step reads, and the
-  // parameters that it would update.
+  // Set if the program has no optimizer's step: the copies that only the step
+  // reads, and the parameters that it would update.
   std::set<std::size_t> unread_copies_;
   std::set<std::string> not_updated_;
   SpmdProgram program_;
   ProgramBuilder build_;
   LocalCalls calls_;
   ViewChains chains_;
-  // By the name that the plan knows it by: as it was made.
+  // By the name of the value in the plan: the value in the layout of its
+  // producer.
   std::unordered_map<std::string, ProgramValueId> made_;
   std::unordered_map<std::string, ValueId> graph_values_;
   std::map<InputKind, ProgramValueId> scalars_;

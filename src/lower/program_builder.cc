@@ -12,18 +12,17 @@ std::string ProgramBuilder::unique(std::string name) {
   return name;
 }
 
-ProgramValueId ProgramBuilder::add(ProgramValue value, ProgramValueId storage) {
+ProgramValueId ProgramBuilder::add(ProgramValue value, ProgramValueId buffer) {
   const ProgramValueId id(program_.values.size());
   value.name = unique(std::move(value.name));
-  value.storage = storage.valid() ? program_.value(storage).storage : id;
+  value.buffer = buffer.valid() ? program_.value(buffer).buffer : id;
   program_.values.push_back(std::move(value));
   return id;
 }
 
 ProgramValueId ProgramBuilder::value(std::string name, TensorMeta meta,
-                                     Layout layout, ProgramValueId storage) {
-  return add({std::move(name), std::move(meta), std::move(layout), {}},
-             storage);
+                                     Layout layout, ProgramValueId buffer) {
+  return add({std::move(name), std::move(meta), std::move(layout), {}}, buffer);
 }
 
 ProgramValueId ProgramBuilder::local(std::string name) {

@@ -1,4 +1,4 @@
-// Appends values and steps to an SpmdProgram.
+// `ProgramBuilder` appends values and steps to an SpmdProgram.
 #pragma once
 
 #include <shardprop/program/spmd_program.h>
@@ -19,21 +19,21 @@ class ProgramBuilder {
  public:
   explicit ProgramBuilder(SpmdProgram& program) : program_(program) {}
 
-  // Where the steps that follow stand.
+  // Sets the node and the copy to which the next steps belong.
   void stand_at(std::size_t node, std::optional<std::size_t> copy = {}) {
     node_ = node;
     copy_ = copy;
   }
 
-  // A value under this name, or the name and a number where it is taken; with
-  // its own memory unless that of `storage` is given.
+  // Adds a value under this name; if the name is in use, a number is appended.
+  // The value has its own memory unless `buffer` is given.
   ProgramValueId value(std::string name, TensorMeta meta, Layout layout,
-                       ProgramValueId storage = {});
+                       ProgramValueId buffer = {});
   ProgramValueId local(std::string name);
   ProgramValueId input(ProgramInput made, std::string name, TensorMeta meta,
                        Layout layout);
 
-  // `value` under a name and meta of its own, cast where its dtype is another.
+  // Returns `value` under a new name and meta, cast if the dtype differs.
   ProgramValueId renamed(ProgramValueId value, std::string name,
                          const TensorMeta& meta, const Layout& layout);
 
@@ -49,7 +49,7 @@ class ProgramBuilder {
 
  private:
   std::string unique(std::string name);
-  ProgramValueId add(ProgramValue value, ProgramValueId storage);
+  ProgramValueId add(ProgramValue value, ProgramValueId buffer);
 
   SpmdProgram& program_;
   std::size_t node_ = 0;

@@ -7,7 +7,7 @@
 namespace shardprop {
 namespace {
 
-// Of an update output, or invalid.
+// Returns the update of a parameter, with all tensors replicated.
 PlannedUpdate update_of(const Graph& graph, ValueId parameter, ValueId gradient,
                         const std::string& optimizer) {
   const Value& value = graph.value(parameter);

@@ -1,4 +1,4 @@
-// The plan of a graph on one rank: nothing is sharded and nothing moved.
+// Returns the plan of a graph on one rank, without shards and redistributions.
 #pragma once
 
 #include <shardprop/graph/graph.h>

@@ -2,7 +2,7 @@
 
 #include "base/try.h"
 #include "lower/broken_plan.h"
-#include "plan/op_application.h"
+#include "graph/analysis/op_application.h"
 
 #include <algorithm>
 #include <set>
@@ -10,7 +10,7 @@
 namespace shardprop::lowering {
 namespace {
 
-// The planner's own (plan_problem.h), and empty shards.
+// Returns the planner's options (plan_problem.h), with empty shards allowed.
 StrategyOptions view_options() {
   StrategyOptions options;
   options.most_assignments = 256;
@@ -47,7 +47,8 @@ Result<const OpStrategy*> ViewChains::strategies(const Node& node) {
 
 namespace {
 
-// A layout that can be had so far, and how.
+// A layout that the chain can produce so far, and the strategy that produces
+// it.
 struct Reached {
   LayoutId layout;
   std::size_t before = 0;  // among those one link earlier
@@ -104,7 +105,7 @@ Result<std::vector<ViewLink>> ViewChains::between(std::span<const View> views,
 
 namespace {
 
-// The factors of all dims, major first.
+// Returns the factors of all dims, from major to minor.
 std::vector<FactorId> factors_of(const Operand& operand) {
   std::vector<FactorId> out;
   for (const DimFactors& dim : operand.dims) {
@@ -121,8 +122,8 @@ std::vector<FactorId> shared(const std::vector<FactorId>& of,
   return out;
 }
 
-// For every dim of the operand, the dim of the result that it is; empty where
-// dims are not carried over whole.
+// Returns the dim of the result that each dim of the operand becomes. Returns
+// an empty list if a dim is split or merged.
 std::vector<std::int64_t> permutation(const Operand& input,
                                       const Operand& output) {
   std::vector<std::int64_t> out;

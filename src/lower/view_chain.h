@@ -1,5 +1,5 @@
-// Views between a value and the value that a copy is made as: by which strategy
-// each of them shows what it views, on the way from one layout to another.
+// Finds strategies for the views between a value and the source of a copy, so
+// that they carry one layout to another.
 //
 //   w f32[8,4] S(0) -> [permute] -> wt S(1) -> [view] -> wt2 f32[4,2,4] S(1)
 #pragma once
@@ -32,7 +32,7 @@ class ViewChains {
              LayoutTable& layouts)
       : mesh_(mesh), library_(library), layouts_(layouts) {}
 
-  // Error: kPlanBroken, where the views do not lead there.
+  // Error: kPlanBroken if no strategies of the views produce layout `to`.
   Result<std::vector<ViewLink>> between(std::span<const View> views,
                                         const Layout& from, const Layout& to,
                                         const std::string& where);
@@ -52,9 +52,10 @@ class ViewChains {
   std::unordered_map<const OpSchema*, OpStrategy, HashView, SameView> known_;
 };
 
-// How a view that keeps every element is taken back.
+// The inverse of a view that keeps every element.
 struct Inverse {
-  // The order of dims that the operand has in the result; empty: reshaped.
+  // By dim of the operand, its dim in the result; empty if the inverse is a
+  // reshape.
   std::vector<std::int64_t> permutation;
 };
 // Error: kNotLowered.

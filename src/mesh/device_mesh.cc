@@ -121,7 +121,8 @@ Result<DeviceMesh> DeviceMesh::parse(std::string_view text) {
                       {why},
                       "write it as dp=2,tp=4, or 2,4 for unnamed dims"});
   };
-  // Some more than fit, so that create() can say how many there are.
+  // parse() reads more dims than a mesh may have, so that create() can report
+  // their number.
   constexpr std::size_t kMostParsed = 32;
   std::vector<MeshDim> dims;
   std::string_view rest = text;
@@ -178,7 +179,8 @@ Result<DeviceMesh> DeviceMesh::from_ranks(std::span<const MeshDim> dims,
     }
   }
 
-  // Strided if one stride a dim, read off the axes, explains every rank.
+  // A mesh is strided if one stride per dim, read along its axis, gives every
+  // rank.
   auto body = std::make_shared<Body>(*plain.body_);
   body->first = ranks[0];
   std::int64_t step = 1;

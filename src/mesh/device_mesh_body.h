@@ -1,4 +1,4 @@
-// What a DeviceMesh holds.
+// DeviceMesh::Body stores the dims, ranks and hash of a DeviceMesh.
 #pragma once
 
 #include "mesh/rank_modes.h"
@@ -14,8 +14,8 @@
 
 namespace shardprop {
 
-// Whether names and sizes make a mesh. Errors: kMeshTooManyDims, kMeshDimName,
-// kMeshSize.
+// Checks that names and sizes form a mesh. Errors: kMeshTooManyDims,
+// kMeshDimName, kMeshSize.
 Result<void> check_dims(std::span<const MeshDim> dims);
 
 struct DeviceMesh::Body {
@@ -23,7 +23,7 @@ struct DeviceMesh::Body {
   std::int64_t size = 1;
   std::int64_t first = 0;        // position of the origin
   std::vector<RankModes> modes;  // per dim
-  // Positions are places in it; null: they are ranks.
+  // Maps positions to ranks; null if positions are ranks.
   std::shared_ptr<const RankTable> table;
   std::size_t hash = 0;
 
@@ -47,7 +47,8 @@ struct DeviceMesh::Body {
       hash = hash_combine(hash, dim.name);
       hash = hash_combine(hash, dim.size);
     }
-    // Equal meshes may be held differently, so only the ends are hashed.
+    // Equal meshes may have different encodings, so the hash uses the first and
+    // the last rank only.
     const RankGroup all = ranks();
     hash = hash_combine(hash, all.rank(0));
     hash = hash_combine(hash, all.rank(size - 1));

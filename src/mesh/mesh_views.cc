@@ -1,4 +1,4 @@
-// Meshes made of others: slices, and dims joined and split.
+// Meshes derived from other meshes: slices, flattened dims and split dims.
 #include "base/index.h"
 #include "base/try.h"
 #include "mesh/device_mesh_body.h"
@@ -11,8 +11,9 @@
 namespace shardprop {
 namespace {
 
-// The modes of one dim dealt out to the parts it splits into, fastest first;
-// a mode is cut where a part ends in it. Nothing if a part has no strides.
+// split_modes() returns the modes of each part of a split dim. It assigns the
+// fastest modes first, and splits a mode if a part ends inside it. It returns
+// nullopt if a part has no constant stride.
 std::optional<std::vector<RankModes>> split_modes(
     const RankModes& modes, std::span<const MeshDim> into) {
   RankModes left = coalesced(modes);
@@ -152,8 +153,8 @@ Result<DeviceMesh> DeviceMesh::unflatten(int dim,
   dims.insert(dims.begin() + dim, into.begin(), into.end());
   SP_CHECK(check_dims(dims));
   auto parts = split_modes(body_->modes[index(dim)], into);
-  // Cut across the seams of what the dim was flattened from: the ranks keep
-  // their order but have no strides any more.
+  // The split does not follow the modes from which the dim was flattened. The
+  // ranks keep their order but have no strides any more.
   if (!parts) return from_ranks(dims, body_->ranks().ranks());
   auto body = std::make_shared<Body>();
   body->first = body_->first;

@@ -7,7 +7,7 @@
 namespace shardprop {
 namespace {
 
-// The tiles of cuBLAS.
+// The tile shapes that cuBLAS uses.
 struct Tile {
   double rows;
   double columns;
@@ -17,7 +17,7 @@ constexpr Tile kTiles[] = {
     {64, 128},  {64, 64},   {128, 32},  {32, 128}, {128, 16}, {16, 128},
 };
 
-// How often a tile multiplies each number that it loads.
+// reuse() is the number of multiplications for each number that a tile loads.
 double reuse(const Tile& tile) {
   return tile.rows * tile.columns / (tile.rows + tile.columns);
 }
@@ -37,15 +37,16 @@ double item_bytes(MathClass math) {
   return 1;
 }
 
-// The reuse from which on the multipliers are the bound and not what feeds
-// them: that of a tile of 128 x 128 at the rate of 16 bits, less where fewer
-// bytes are multiplied in the same time.
+// full_reuse() is the least reuse at which the multipliers, not the loads, are
+// the bottleneck. For 16-bit types it is the reuse of a 128 x 128 tile. It
+// grows with the rate of the dtype and with the bytes of an item.
 double full_reuse(const Topology& topology, MathClass math) {
   return reuse({128, 128}) * topology.flops(math) * item_bytes(math) /
          (topology.flops(MathClass::kF16) * item_bytes(MathClass::kF16));
 }
 
-// Parts of a sum worth a tile of their own.
+// The numbers of parts into which a sum may be split, so that each part has
+// tiles of its own (split-K).
 constexpr double kSplits[] = {1, 2, 4, 8, 16};
 constexpr double kLeastDepth = 256;
 constexpr double kAccumulatorBytes = 4;
@@ -64,7 +65,8 @@ ProductCost product_cost(const Topology& topology, MathClass math,
   for (const double split : kSplits) {
     const double depth = shape.depth / split;
     if (split > 1 && depth < kLeastDepth) break;
-    // Bytes weigh as the operations that the device does meanwhile.
+    // The traffic of partial results counts as the flops that the device
+    // performs in the same time.
     const double bytes =
         split == 1 ? 0 : 2 * split * results * kAccumulatorBytes;
     const double meanwhile =

@@ -5,8 +5,8 @@
 namespace shardprop {
 namespace {
 
-// Depth-first over the modes from the largest stride down; `reach` holds the
-// largest offset that the remaining modes can still make.
+// search() visits the modes depth-first, from the largest stride down. `reach`
+// holds the largest offset that the remaining modes can add.
 std::optional<std::int64_t> search(const RankModes& modes,
                                    const std::vector<std::size_t>& order,
                                    const std::vector<std::int64_t>& reach,

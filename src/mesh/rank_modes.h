@@ -1,4 +1,4 @@
-// Arithmetic of strided rank layouts: modes of (size, stride), the last one
+// A strided rank layout is a list of modes (size, stride); the last mode is the
 // fastest.
 #pragma once
 
@@ -26,13 +26,14 @@ inline std::int64_t mode_offset(const RankModes& modes, std::int64_t index) {
   return offset;
 }
 
-// The index whose offset it is. Ranks of a mesh are distinct and its strides
-// positive, so taking the largest strides first finds the only candidate
-// whenever modes do not interleave; when they do, it searches.
+// Returns the index that has this offset. Ranks of a mesh are distinct and its
+// strides are positive. If the modes do not interleave, taking the largest
+// strides first finds the only candidate. If they interleave, mode_index()
+// searches.
 std::optional<std::int64_t> mode_index(const RankModes& modes,
                                        std::int64_t offset);
 
-// Modes of size 1 dropped, and neighbours that run on merged.
+// Returns the modes without those of size 1; contiguous neighbours are merged.
 RankModes coalesced(const RankModes& modes);
 
 }  // namespace shardprop

@@ -37,7 +37,7 @@ constexpr TopologyField kFields[] = {
     {"overlap.discount", "of a transfer", &Topology::overlap_discount, true},
 };
 
-// "of peak", "of a transfer": the unit of what is at most 1.
+// A share is at most 1 and has a unit such as "of peak" or "of a transfer".
 bool is_share(const TopologyField& field) {
   return field.unit.substr(0, 3) == "of ";
 }
@@ -203,8 +203,8 @@ MeshPlaces::MeshPlaces(const Topology& topology, const DeviceMesh& mesh)
   const std::int64_t home = mesh.rank_at_index(0) / node_size_;
   Coordinate at(static_cast<std::size_t>(mesh.ndim()));
   for (int dim = 0; dim < mesh.ndim(); ++dim) {
-    // The ranks of the dim that share the origin's node, counted as they are:
-    // this is min(n, g/m) for a strided mesh and holds for any other.
+    // The loop counts the ranks of the dim that share the origin's node. For a
+    // strided mesh the count is min(n, g/m); the loop is right for any mesh.
     const std::int64_t size = mesh.size(dim);
     const RankGroup group = mesh.group(dim, at);
     std::int64_t near = 1;  // the origin itself

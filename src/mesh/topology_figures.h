@@ -1,5 +1,5 @@
-// What a figure of a topology may be, one by one: check_topology() looks at all
-// of them, and who reads a file says where each stands.
+// Checks of single topology figures. check_topology() applies them to all
+// figures; a file reader calls them one by one and adds the location.
 #pragma once
 
 #include <shardprop/mesh/topology.h>

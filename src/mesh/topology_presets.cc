@@ -45,7 +45,8 @@ Topology nvidia(std::string name, std::string description) {
   return t;
 }
 
-// Large messages inside one node of NVLink 4 with NVSwitch.
+// These lines describe large messages inside one node of NVLink 4 with
+// NVSwitch.
 std::vector<MeasuredLine> nvlink4_lines(const std::string& source) {
   std::vector<MeasuredLine> lines;
   const auto add = [&](std::int64_t ranks, double gather_gbps, double gather_us,
@@ -149,7 +150,7 @@ Topology gb200_nvl72() {
   return t;
 }
 
-// Ranks are cores: processes of MPI or threads of one program.
+// Each rank is a core: an MPI process or a thread of one program.
 Topology cpu_host() {
   Topology t;
   const std::string cycles =

@@ -1,9 +1,9 @@
-// MPI calls as Results.
+// Converts the codes of MPI calls to results.
 #pragma once
 
 #include <shardprop/base/result.h>
 
-// The C++ bindings that some MPIs add to their C header are long gone.
+// Excludes the obsolete C++ bindings that some MPIs include in their C header.
 #define OMPI_SKIP_MPICXX 1
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
@@ -13,7 +13,7 @@
 
 namespace shardprop::mpi {
 
-// Error: kEngine, with what MPI says of the code.
+// Error: kEngine, with MPI's text for the code.
 inline Result<void> checked(int code, std::string_view call) {
   if (code == MPI_SUCCESS) return {};
   char text[MPI_MAX_ERROR_STRING] = {};

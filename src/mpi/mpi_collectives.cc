@@ -22,7 +22,8 @@ bool fits_int(std::int64_t count) {
   return count <= std::numeric_limits<int>::max();
 }
 
-// The tensors one after another, in place if they are so already, or copied.
+// Returns the tensors as one: in place if they are consecutive in memory, else
+// as a copy.
 Result<LocalTensor> one_stretch(MpiOp& op, std::span<const LocalTensor> parts,
                                 std::int64_t count, bool must_copy) {
   if (!must_copy) {
@@ -86,7 +87,7 @@ Result<void> scatter_natively(MpiOp& op, const NanOps& nan_ops) {
     SP_ASSIGN(const LocalTensor in,
               one_stretch(op, terms, numel_of(terms), in_place));
     SP_ASSIGN(const LocalTensor landing, op.landing(out));
-    // MPI may read the counts until the end.
+    // MPI may read the counts until the collective ends.
     const auto counts = std::make_shared<std::vector<int>>(counts_of(terms));
     op.keep(counts);
     MPI_Request request = MPI_REQUEST_NULL;

@@ -1,4 +1,4 @@
-// Collectives as posts and stages of an MpiOp.
+// Builds collectives from posts and stages of an MpiOp.
 #pragma once
 
 #include "mpi/mpi_op.h"
@@ -6,10 +6,10 @@
 
 namespace shardprop::mpi {
 
-// By MPI's own collectives where it has them, else between members. Every
-// choice made here depends only on what all members know, so that all choose
-// alike; and nothing but the first posts, which all members make in the order
-// of their calls, are collective calls.
+// Uses MPI's own collectives if MPI has them, else messages between members.
+// Every choice depends only on facts that all members know, so all members
+// choose the same. Only the first posts are collective calls, and all members
+// make them in the order of their calls.
 Result<void> post_natively(MpiOp& op, const NanOps& nan_ops);
 
 }  // namespace shardprop::mpi

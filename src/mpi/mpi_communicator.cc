@@ -41,7 +41,7 @@ Result<std::shared_ptr<Work>> MpiCommunicator::do_start(const Group& group,
     return checked() ? post_matched(*op) : post_natively(*op, hub().nan_ops());
   });
   if (!done) {
-    // Part of it may be on its way.
+    // Some messages of the operation may be in flight.
     hub().fail(done.error(), true);
     return fail(done.error());
   }

@@ -1,4 +1,5 @@
-// MpiCommunicator: this process's end of a world of processes.
+// `MpiCommunicator` is the communicator of this process in a world of
+// processes.
 #pragma once
 
 #include "collective/staged_communicator.h"

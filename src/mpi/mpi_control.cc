@@ -23,7 +23,8 @@ void ControlMessage::set_text(std::string_view what) {
 void MpiControl::send(std::int64_t rank, const ControlMessage& message) {
   auto outgoing = std::make_unique<Outgoing>();
   outgoing->message = message;
-  // An error here means that the peer is gone, which is what is being said.
+  // An error here means that the peer is gone, which the message reports
+  // anyway.
   MPI_Isend(&outgoing->message, sizeof(ControlMessage), MPI_BYTE,
             static_cast<int>(rank), kTag, communicator_, &outgoing->request);
   outgoing_.push_back(std::move(outgoing));
@@ -39,7 +40,7 @@ Result<void> MpiControl::receive(
         "MPI_Iprobe"));
     if (there == 0) return {};
     ControlMessage message;
-    // It is there, so this does not wait.
+    // The message has arrived, so this call does not wait.
     SP_CHECK(
         checked(MPI_Recv(&message, sizeof(message), MPI_BYTE, status.MPI_SOURCE,
                          kTag, communicator_, MPI_STATUS_IGNORE),

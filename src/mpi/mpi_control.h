@@ -1,5 +1,5 @@
-// MpiControl: the small messages beside the data: who has failed, and where
-// everyone is when somebody is late.
+// `MpiControl` sends small messages next to the data: failures, and the
+// positions of all members if a member is late.
 #pragma once
 
 #include <shardprop/base/result.h>
@@ -40,14 +40,14 @@ class MpiControl {
 
   MPI_Comm communicator() const { return communicator_; }
 
-  // Sends without waiting; the message is kept until it has gone.
+  // Sends without waiting. The message is kept until it has been sent.
   void send(std::int64_t rank, const ControlMessage& message);
-  // Hands over what has come.
+  // Calls `take` with each message that has arrived.
   Result<void> receive(
       const std::function<void(std::int64_t, const ControlMessage&)>& take);
-  // Forgets what has gone; whether all has.
+  // Releases messages that have been sent. Returns true if all have been sent.
   bool flush();
-  // What has not gone never will; its memory is not freed.
+  // Gives up unsent messages; their memory is not freed.
   void abandon();
 
  private:

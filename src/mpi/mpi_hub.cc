@@ -16,13 +16,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// How often a wait asks MPI before it begins to sleep in between: for a share
-// of the time it has waited, up to a limit.
+// The polls of a wait before it sleeps between polls. A sleep is a share of the
+// time that the wait has taken, up to a limit.
 constexpr int kEagerPolls = 200;
 constexpr int kNapShare = 16;
 constexpr std::chrono::nanoseconds kLongestNap = 500us;
 
-// Messages about a failure get this long to leave.
+// The time for messages about a failure to be sent.
 constexpr auto kFarewell = 100ms;
 
 std::string rank_list(const std::vector<std::int64_t>& ranks) {
@@ -91,7 +91,7 @@ Result<void> MpiHub::open() {
 }
 
 Result<MPI_Comm> MpiHub::duplicate(MPI_Comm from) {
-  // MPI writes it when all ranks have come, also after a timeout.
+  // MPI writes it when all ranks have arrived, even after a timeout.
   auto made = std::make_unique<MPI_Comm>(MPI_COMM_NULL);
   MPI_Request request = MPI_REQUEST_NULL;
   SP_CHECK(checked(MPI_Comm_idup(from, made.get(), &request), "MPI_Comm_idup"));
@@ -155,7 +155,7 @@ Result<MpiGroup*> MpiHub::group(const Group& group, Group::Place place,
   SP_CHECK(checked(MPI_Group_incl(all, static_cast<int>(ranks.size()),
                                   ranks.data(), &members),
                    "MPI_Group_incl"));
-  // All members have just said that they are about to make this very call.
+  // All members have just reported that they are about to make this call.
   const int tag = static_cast<int>(made->key % 32768);
   const int code =
       MPI_Comm_create_group(world_, members, tag, &made->communicator);
@@ -196,8 +196,8 @@ bool MpiHub::poll_and_ask(Waiting waiting, std::chrono::milliseconds timeout,
   waiting_.emplace(std::move(waiting));
   answers_.clear();
   bool in_time = poll(begin + timeout / 2, done);
-  // More than once: those who are asked may be waiting for others, whom they
-  // have asked by the next time.
+  // Asks repeatedly, because the members asked may wait for other ranks, which
+  // they ask in the meantime.
   for (int eighths = 5; !in_time && !failure() && eighths <= 8; ++eighths) {
     ControlMessage where;
     where.kind = ControlMessage::Kind::kWhere;
@@ -330,8 +330,8 @@ Error MpiHub::late(std::chrono::milliseconds timeout) const {
 }
 
 void MpiHub::close() {
-  // Operations under way get their time, and so do the other ranks, for which
-  // MPI_Finalize waits.
+  // Waits for pending operations, and for the other ranks, which MPI_Finalize
+  // waits for too.
   const auto deadline = Clock::now() + options_.common.timeout;
   if (!poll(deadline, [this] { return all_over(); })) return;
   MPI_Request request = MPI_REQUEST_NULL;
@@ -359,7 +359,8 @@ MpiHub::~MpiHub() {
   }
   control_.abandon();
   if (nan_ops_ != nullptr) {
-    // Failed, or finalised by others: the handles are MPI's to forget.
+    // After a failure, or if other code has finalised MPI, the handles are
+    // leaked.
     collective::never_free(std::move(nan_ops_));
   }
 }

@@ -1,5 +1,5 @@
-// MpiHub is shared by a communicator and its operations: MPI itself, duplicates
-// of the parent, and sub-communicators.
+// `MpiHub` is the state that a communicator and its operations share: MPI
+// itself, duplicates of the parent communicator, and sub-communicators.
 #pragma once
 
 #include <shardprop/collective/communicator.h>
@@ -31,11 +31,12 @@ class MpiHub final : public collective::StagedHub {
   const MpiOptions& options() const { return options_; }
   const NanOps& nan_ops() const { return *nan_ops_; }
 
-  // Whether this thread may call MPI. Error: kEngine.
+  // True if this thread may call MPI. Error: kEngine.
   Result<void> check_thread() const;
 
-  // Set up on first use, which waits for all members. Errors: the failure,
-  // kTimeout, kCollectiveMismatch (a member sets up another group).
+  // Returns the sub-communicator of a group. The first call sets it up, which
+  // waits for all members. Errors: the failure, kTimeout, kCollectiveMismatch
+  // (a member sets up another group).
   Result<MpiGroup*> group(const Group& group, Group::Place place,
                           std::chrono::milliseconds timeout);
 
@@ -48,7 +49,8 @@ class MpiHub final : public collective::StagedHub {
 
   Result<void> open();
   Result<MPI_Comm> duplicate(MPI_Comm from);
-  // Calls `done` and lets MPI run until it is true; false at the deadline.
+  // Lets MPI make progress until `done` returns true. Returns false at the
+  // deadline.
   bool poll(Clock::time_point deadline, const std::function<bool()>& done);
   // The call of a group that this rank waits in, or the set-up of the group.
   struct Waiting {
@@ -58,19 +60,18 @@ class MpiHub final : public collective::StagedHub {
     std::optional<std::int64_t> call;  // its number; empty: the set-up
     bool has_asked = false;            // and there was time to answer
   };
-  // The same for all of a wait's time: late ones are asked where they are while
-  // there is time to answer. At the deadline the world fails with their
-  // answers.
+  // Polls like `poll`, and asks late members for their position while there is
+  // time to answer. At the deadline the world fails with their answers.
   bool poll_and_ask(Waiting waiting, std::chrono::milliseconds timeout,
                     const std::function<bool()>& done);
   Result<void> meet(const Group::Ranks& ranks, std::uint64_t key,
                     const std::string& name, std::chrono::milliseconds timeout);
   void take(std::int64_t from, const ControlMessage& message);
-  // The other members of the call that this rank waits in that have not come as
-  // far as is known, and the place of one of them.
+  // Returns the other members of the current call of this rank that, as far as
+  // is known, have not reached it; and the position of one of them.
   std::vector<std::int64_t> missing() const;
   std::string where_is(std::int64_t rank) const;
-  // Where this rank is, and whom it misses there.
+  // Returns the position of this rank, and the members for which it waits.
   std::string where_am_i() const;
   Error late(std::chrono::milliseconds timeout) const;
   void stop(bool tell) override;
@@ -92,7 +93,7 @@ class MpiHub final : public collective::StagedHub {
     std::string text;
   };
   std::unordered_map<std::int64_t, Answer> answers_;  // by rank
-  // Ranks about to set up a group, by its key.
+  // Ranks that are about to set up a group, by the key of the group.
   std::unordered_map<std::uint64_t, std::set<std::int64_t>> ready_;
 };
 

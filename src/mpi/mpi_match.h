@@ -1,13 +1,14 @@
-// Checked mode: members tell each other what they call before any data goes.
+// In checked mode, members exchange descriptions of their calls before any data
+// is sent.
 #pragma once
 
 #include "mpi/mpi_op.h"
 
 namespace shardprop::mpi {
 
-// post_directly() behind an exchange of what every member calls and what it
-// expects of each other. Ends in kCollectiveMismatch, naming two members, when
-// they differ.
+// Exchanges the calls of all members and their expectations of each other, then
+// runs post_directly(). Ends in kCollectiveMismatch, which names two members,
+// if they differ.
 Result<void> post_matched(MpiOp& op);
 
 }  // namespace shardprop::mpi

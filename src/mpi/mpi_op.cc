@@ -12,8 +12,8 @@
 namespace shardprop::mpi {
 namespace {
 
-// MPI promises tags up to 32767. Messages are posted in the first stages only,
-// and no more than this many calls of a group are under way at once.
+// MPI allows tags up to 32767. Only the first stages post messages, and at
+// most this many calls of a group are pending at once.
 constexpr std::int64_t kStages = 4;
 constexpr std::int64_t kCallsInFlight = 8192;
 

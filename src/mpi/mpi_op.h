@@ -1,4 +1,4 @@
-// MpiOp: one collective of one rank on its way, as requests.
+// `MpiOp` is one pending collective of one rank, as MPI requests.
 #pragma once
 
 #include "collective/staged_op.h"
@@ -30,10 +30,10 @@ class MpiOp final : public collective::StagedOp {
   const MpiGroup& group() const { return group_; }
   std::int64_t largest_part() const { return largest_part_; }
 
-  // In parts where large.
+  // Large tensors are sent in parts.
   Result<void> send(std::int64_t peer, const LocalTensor& from) override;
   Result<void> receive(std::int64_t peer, const LocalTensor& into) override;
-  // Takes over a request of a collective call.
+  // Takes ownership of a request of a collective call.
   void add(MPI_Request request) { requests_.push_back(request); }
 
  protected:

@@ -7,7 +7,7 @@
 namespace shardprop::mpi {
 namespace {
 
-// As MPI_User_function asks: inout[i] = in[i] op inout[i].
+// An MPI_User_function: inout[i] = in[i] op inout[i].
 template <class T, bool kLeast>
 void keep_nan(void* in, void* inout, int* count, MPI_Datatype*) {
   const auto* a = static_cast<const T*>(in);

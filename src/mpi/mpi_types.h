@@ -1,4 +1,4 @@
-// What MPI calls our dtypes and reductions.
+// Converts dtypes and reductions to MPI's types and operations.
 #pragma once
 
 #include <shardprop/placement/placement.h>
@@ -7,8 +7,8 @@
 
 namespace shardprop::mpi {
 
-// The reductions of our own that MPI runs: its min and max of floats may lose a
-// NaN, ours keep it.
+// The min and max of floats that this library defines for MPI. MPI's own may
+// lose a NaN; these keep it.
 class NanOps {
  public:
   NanOps();

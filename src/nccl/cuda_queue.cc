@@ -28,8 +28,8 @@ Result<void> checked(cudaError_t code, const char* call,
   return fail(error, std::string(call) + ": " + cudaGetErrorString(code));
 }
 
-// Makes a device the calling thread's current one. The destructor makes the
-// device that was current before current again: frameworks rely on it.
+// Sets the current device of the calling thread. The destructor restores the
+// previous one, because frameworks rely on it.
 class CurrentDevice {
  public:
   CurrentDevice() = default;
@@ -52,8 +52,8 @@ class CurrentDevice {
   bool changed_ = false;
 };
 
-// A stream of its own, which neither waits for the legacy default stream nor
-// the other way round.
+// A separate stream. It does not wait for the legacy default stream, and that
+// stream does not wait for it.
 class CudaStream {
  public:
   CudaStream(int device, cudaStream_t stream)
@@ -86,7 +86,8 @@ class CudaMark final : public DeviceQueue::Mark {
   cudaEvent_t event_;
 };
 
-// The place that a stream has got to. The device is current.
+// Returns a mark at the current end of a stream. Precondition: the device is
+// current.
 Result<std::unique_ptr<CudaMark>> mark_of(cudaStream_t stream) {
   cudaEvent_t event = nullptr;
   SP_CHECK(checked(cudaEventCreateWithFlags(&event, cudaEventDisableTiming),
@@ -101,8 +102,9 @@ Result<void> wait_for_mark(cudaStream_t stream, const CudaMark& mark) {
                  "cudaStreamWaitEvent");
 }
 
-// How long an allocation without memory waits for the queue's work, whose end
-// lets cached blocks be freed. Longer than any collective that is not stuck.
+// The time that a failed allocation waits for the queue's work, after which
+// cached blocks can be freed. It is longer than any collective that is not
+// stuck.
 constexpr std::chrono::seconds kDrain{2};
 constexpr std::chrono::microseconds kDrainNap{50};
 
@@ -115,13 +117,15 @@ bool is_drained(const CudaStream& stream) {
   return true;
 }
 
-// Not cudaMallocAsync, whose memory the peers of NCCL cannot reach.
+// Uses cudaMalloc, because NCCL's peers cannot access memory of
+// cudaMallocAsync.
 Result<void*> allocate_block(int device, std::size_t bytes) {
   CurrentDevice current;
   SP_CHECK(current.set(device));
   void* block = nullptr;
   const cudaError_t code = cudaMalloc(&block, bytes);
-  // The error must not be found by the next caller of cudaGetLastError.
+  // Clears the error, so that the next caller of cudaGetLastError does not find
+  // it.
   if (code != cudaSuccess) static_cast<void>(cudaGetLastError());
   SP_CHECK(checked(code, "cudaMalloc", ErrorCode::kOutOfMemory));
   return block;
@@ -162,7 +166,7 @@ class CudaQueue final : public DeviceQueue {
   }
 
   Result<LocalTensor> allocate(const Dims& sizes, DType dtype) override {
-    // Checks the sizes too.
+    // This also checks the sizes.
     SP_ASSIGN(const TensorMeta meta, TensorMeta::contiguous(sizes, dtype));
     if (meta.numel() == 0) {
       return LocalTensor::wrap(nullptr, sizes, dtype, nullptr, device());

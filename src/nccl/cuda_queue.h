@@ -1,4 +1,4 @@
-// The DeviceQueue of CUDA, and what there is to make one of.
+// Creates the DeviceQueue of CUDA.
 #pragma once
 
 #include "collective/device_queue.h"
@@ -7,10 +7,11 @@
 
 namespace shardprop::nccl {
 
-// On a stream of its own. Error: kEngineMissing (no driver, no GPU of that
-// number, a build without CUDA).
+// Creates a queue on a stream of its own. Error: kEngineMissing (no driver, no
+// GPU of that number, a build without CUDA).
 Result<std::unique_ptr<collective::DeviceQueue>> cuda_queue(int device);
-// How many GPUs this process sees, at least one. Error: kEngineMissing.
+// Returns the number of GPUs of this process, at least one. Error:
+// kEngineMissing.
 Result<int> cuda_devices();
 
 }  // namespace shardprop::nccl

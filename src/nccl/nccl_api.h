@@ -1,5 +1,5 @@
-// The functions of NCCL that we call, as a table: filled from the library at
-// run time, or by a test.
+// `NcclApi` is a table of the functions of NCCL that this module calls. It is
+// filled from the library at run time, or by a test.
 //
 // Types and values are those of nccl.h 2.19, which every later NCCL keeps.
 #pragma once
@@ -19,7 +19,7 @@ struct UniqueId {
   char internal[128];
 };
 
-// ncclConfig_t as of 2.19; the library reads no further than `size`.
+// ncclConfig_t of 2.19. The library reads only the first `size` bytes.
 struct Config {
   std::size_t size = sizeof(Config);
   unsigned int magic = 0xcafebeef;
@@ -64,7 +64,7 @@ struct NcclApi {
 // Opens the library; it stays open. Error: kEngineMissing.
 Result<NcclApi> load_nccl(const std::string& library);
 
-// kInProgress is no error. Error: kEngine.
+// Converts a code to a result. kInProgress is a success. Error: kEngine.
 Result<void> checked(const NcclApi& api, int code, const char* call);
 
 }  // namespace shardprop::nccl

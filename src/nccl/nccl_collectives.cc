@@ -15,7 +15,7 @@
 namespace shardprop::nccl {
 namespace {
 
-// ncclDataType_t, of those that NCCL reduces as we do.
+// Returns the ncclDataType_t of a dtype that NCCL reduces as this library does.
 std::optional<int> reduced_type(DType dtype) {
   switch (dtype) {
     case DType::kI8:
@@ -72,7 +72,8 @@ bool all_native(const CollectiveCall& call) {
                      });
 }
 
-// NCCL gives every member as much; `shards` of each tensor one a member.
+// True if all members have equal shards, as NCCL requires. `shards` has one
+// shard of each tensor per member.
 bool all_even(const NcclOp& op, const std::vector<LocalTensor>& shards) {
   const auto n = static_cast<std::size_t>(op.size());
   for (std::size_t i = 0; i < shards.size(); ++i) {

@@ -1,11 +1,11 @@
-// By NCCL's collectives where it has them, else between members.
+// Uses NCCL's collectives if NCCL has them, else messages between members.
 #pragma once
 
 #include "nccl/nccl_hub.h"
 
 namespace shardprop::nccl {
 
-// What is chosen depends only on what all members know.
+// The choice depends only on facts that all members know.
 Result<void> post(NcclOp& op);
 
 }  // namespace shardprop::nccl

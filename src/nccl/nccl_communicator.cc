@@ -14,7 +14,7 @@ namespace shardprop {
 namespace nccl {
 namespace {
 
-// Checked mode: by the bootstrap, before anything is queued.
+// In checked mode, the bootstrap compares the calls before any work is queued.
 Result<void> match(Communicator& bootstrap, const Group& group,
                    Group::Place place, const CollectiveCall& call) {
   const Group::Ranks ranks = group.list(place.list);
@@ -75,8 +75,8 @@ Result<std::shared_ptr<Work>> NcclCommunicator::do_start(const Group& group,
   hub().add(op);
   const auto done = posted([&]() -> Result<void> {
     SP_CHECK(post(*op));
-    // Queues the later stages too: the caller's next work is queued behind all
-    // of them, and peers do not wait for this rank to poll.
+    // Queues the later stages too, so that the caller's next work follows all
+    // of them and peers do not wait until this rank polls.
     op->advance();
     return op->error() ? fail(*op->error()) : Result<void>();
   });

@@ -1,4 +1,4 @@
-// NcclCommunicator: one rank's end of a world of GPUs.
+// `NcclCommunicator` is the communicator of one rank in a world of GPUs.
 #pragma once
 
 #include <shardprop/nccl/nccl_world.h>
@@ -23,7 +23,8 @@ class NcclCommunicator final : public collective::StagedCommunicator<NcclHub> {
                                          CollectiveCall call) override;
 };
 
-// Of any table and device: a test's, say.
+// Creates a communicator on any function table and device queue, such as those
+// of a test.
 std::unique_ptr<Communicator> nccl_communicator_on(
     const NcclApi& api, std::unique_ptr<DeviceQueue> queue,
     std::unique_ptr<Communicator> bootstrap,

@@ -53,12 +53,12 @@ Result<void> NcclOp::open_posts() {
 
 Result<void> NcclOp::close_posts() {
   SP_CHECK(checked(hub_.api().group_end(), "ncclGroupEnd"));
-  // Calls that NCCL is still taking in may not be on the stream yet.
+  // Calls that NCCL has not accepted yet may not be on the stream.
   return hub_.settle(group_, this, hub_.bootstrap().timeout());
 }
 
 void NcclOp::discard_posts() noexcept {
-  // The stage has failed already; its communicator is going to be aborted.
+  // The stage has failed already, and its communicator will be aborted.
   static_cast<void>(hub_.api().group_end());
 }
 
@@ -122,7 +122,7 @@ Result<NcclGroup*> NcclHub::group(const Group& group, Group::Place place,
                                   std::chrono::milliseconds timeout) {
   const auto found = groups_.find(group);
   if (found != groups_.end()) return found->second.get();
-  // Owned by the tensor: an engine may write it after a timeout.
+  // The tensor owns the id, because an engine may write it after a timeout.
   const auto id = std::make_shared<UniqueId>();
   if (place.index == 0) {
     SP_CHECK(
@@ -166,8 +166,9 @@ void NcclHub::hear() {
 
 void NcclHub::stop(bool tell) {
   if (tell) bootstrap_->abort(*failure());
-  // All at once: each frees memory, for which CUDA waits until no kernel runs
-  // on the GPU, and those of a communicator run until it is aborted as well.
+  // Aborts all communicators in parallel. Each abort frees memory, for which
+  // CUDA waits until no kernel runs on the GPU. The kernels of a communicator
+  // run until it is aborted too.
   {
     std::vector<std::jthread> aborts;
     for (NcclGroup* const made : in_order_) {
@@ -236,7 +237,7 @@ NcclHub::~NcclHub() {
   if (!all_over()) {
     fail({ErrorCode::kTimeout, "collectives were left unfinished"}, true);
   }
-  // In one order on all ranks: members wait for each other.
+  // The order is the same on all ranks, because members wait for each other.
   for (const NcclGroup* made : in_order_) {
     if (made->comm != nullptr) api_.comm_destroy(made->comm);
   }

@@ -1,4 +1,4 @@
-// NcclHub: what an NCCL communicator and its operations share.
+// `NcclHub` is the state that an NCCL communicator and its operations share.
 #pragma once
 
 #include <shardprop/collective/communicator.h>
@@ -19,8 +19,8 @@ namespace shardprop::nccl {
 class NcclHub;
 using collective::DeviceQueue;
 
-// The help of a timeout: calls of two groups in opposite orders on two ranks
-// wait for each other.
+// The help line of a timeout. Calls of two groups in opposite orders on two
+// ranks wait for each other.
 inline constexpr const char* kOneOrder =
     "make the calls of all groups in one order on all ranks: NCCL runs them "
     "one after another";
@@ -33,8 +33,8 @@ struct NcclGroup {
   Comm comm = nullptr;
 };
 
-// One collective: its stages follow one another on the stream, without the host
-// waiting in between.
+// `NcclOp` is one collective. Its stages follow one another on the stream, and
+// the host does not wait between them.
 class NcclOp final : public collective::StagedOp {
  public:
   NcclOp(NcclHub& hub, NcclGroup& group, CollectiveCall call);
@@ -72,38 +72,39 @@ class NcclHub final : public collective::StagedHub {
   DeviceQueue& queue() { return *queue_; }
   Communicator& bootstrap() { return *bootstrap_; }
 
-  // Set up on first use, with all members.
+  // Returns the communicator of a group. The first call sets it up, with all
+  // members.
   Result<NcclGroup*> group(const Group& group, Group::Place place,
                            std::chrono::milliseconds timeout);
   void progress() override;
   Result<void> wait(collective::StagedOp& op,
                     std::chrono::milliseconds timeout) override;
-  // Judges the code that a call of NCCL returned during an operation of a
-  // group, null while the group is set up. Errors: kEngine. If a peer is gone,
-  // it waits for the members and names those that do not answer: the one case
-  // in which progress() blocks.
+  // Checks the code that a call of NCCL returned. `op` is the operation of the
+  // group, or null during set-up. Errors: kEngine. If a peer is gone, this
+  // function waits for the members and names the ones that do not answer. Only
+  // in this case does progress() block.
   Result<void> checked(int code, const char* call, const Group& group,
                        const NcclOp* op);
-  // Whether the stream had no work left after all communicators were aborted,
-  // so that buffers may be freed.
+  // True if the stream had no work left after all communicators were aborted.
+  // Buffers may then be freed.
   bool is_drained() const { return drained_; }
-  // How NCCL gets on with a group. Errors: as checked().
+  // Returns NCCL's state of a group. Errors: as checked().
   Result<int> state_of(const NcclGroup& group, const NcclOp* op);
-  // Waits until NCCL has taken in all calls. Errors: kEngine, kTimeout.
+  // Waits until NCCL has accepted all calls. Errors: kEngine, kTimeout.
   Result<void> settle(const NcclGroup& group, const NcclOp* op,
                       std::chrono::milliseconds timeout);
 
  private:
   bool poll(Clock::time_point deadline, const std::function<bool()>& done);
-  // Learns of others' failures from the bootstrap.
+  // Receives failures of other ranks from the bootstrap.
   void hear();
-  // Tells the others by the bootstrap, aborts all communicators and waits until
-  // the stream is done, for a quarter of the timeout.
+  // Reports the failure by the bootstrap, aborts all communicators, and waits
+  // at most a quarter of the timeout until the stream is done.
   void stop(bool tell) override;
   bool drains();
-  // Why an operation has not ended in time.
+  // Returns the error of an operation that has not ended in time.
   Error late(const NcclOp& op, std::chrono::milliseconds timeout);
-  // Whether all members of a group answer within a quarter of the timeout.
+  // True if all members of a group answer within a quarter of the timeout.
   Result<void> roll_call(const Group& group, const std::string& call,
                          std::chrono::milliseconds timeout);
 
@@ -111,7 +112,7 @@ class NcclHub final : public collective::StagedHub {
   std::unique_ptr<DeviceQueue> queue_;
   std::unique_ptr<Communicator> bootstrap_;
   std::unordered_map<Group, std::unique_ptr<NcclGroup>> groups_;
-  // In the order in which they were set up, which is one on all ranks.
+  // In the order of their set-up, which is the same on all ranks.
   std::vector<NcclGroup*> in_order_;
   bool drained_ = false;
 };

@@ -1,4 +1,4 @@
-// In a build without CUDA.
+// The functions of cuda_queue.h in a build without CUDA.
 #include "nccl/cuda_queue.h"
 
 namespace shardprop::nccl {

@@ -71,7 +71,7 @@ std::string_view to_string(DType dtype) { return row(dtype).name; }
 
 namespace {
 
-// As other programs name them, torch and NumPy first of all.
+// The names of dtypes in other programs, mainly torch and NumPy.
 struct OtherName {
   std::string_view other;
   DType dtype;
@@ -98,7 +98,8 @@ std::string nearest_dtype(std::string_view text) {
       return "did you mean `" + std::string(to_string(dtype)) + "`?";
     }
   }
-  // The common ones first: a list of the known ones may be cut.
+  // Common names come first, because did_you_mean() may shorten a list of
+  // names.
   std::vector<std::string_view> names = {"f32", "bf16", "f16",  "f64",
                                          "i64", "i32",  "bool", "u8"};
   for (const Row& known : kRows) names.push_back(known.name);

@@ -206,7 +206,8 @@ Result<Layout> Layout::with(int mesh_dim, Placement placement) const {
 }
 
 std::vector<std::string> to_strings(const Layout& layout) {
-  // A dim whose cuts are out of order has the place written at each of them.
+  // If the cuts of a tensor dim are out of order, each of its placements shows
+  // its place.
   std::vector<std::string> out;
   for (int i = 0; i < layout.mesh_ndim(); ++i) {
     std::string entry = to_string(layout[i]);

@@ -23,7 +23,7 @@ std::int64_t total(const Intervals& held) {
   return size;
 }
 
-// Adds to `out` the local positions `wanted` of what `held` holds.
+// Adds the elements at the local positions `wanted` of `held` to `out`.
 void take(const Intervals& held, Interval wanted, Intervals& out) {
   std::int64_t before = 0;
   for (const Interval& piece : held) {
@@ -34,7 +34,8 @@ void take(const Intervals& held, Interval wanted, Intervals& out) {
   }
 }
 
-// One cut: the index-th of `parts`, within each of `pieces` pieces.
+// cut() returns part `index` of `parts` of each of the `pieces` pieces of
+// `held`.
 Intervals cut(const Intervals& held, std::int64_t pieces, std::int64_t parts,
               std::int64_t index) {
   const std::int64_t size = total(held);
@@ -48,8 +49,8 @@ Intervals cut(const Intervals& held, std::int64_t pieces, std::int64_t parts,
   return out;
 }
 
-// How much one cut leaves, which needs no intervals: pieces are full but for
-// the last ones.
+// cut_size() returns the number of elements that cut() leaves. It needs no
+// intervals, because all pieces but the last ones are full.
 std::int64_t cut_size(std::int64_t size, std::int64_t pieces,
                       std::int64_t parts, std::int64_t index) {
   if (pieces == 1) return chunk(size, parts, index).size();
@@ -60,7 +61,8 @@ std::int64_t cut_size(std::int64_t size, std::int64_t pieces,
          chunk(size - whole * full, parts, index).size();
 }
 
-// Every size that a rank may hold of `tensor_dim`, ascending.
+// local_sizes() returns every size that a rank may hold of `tensor_dim`, in
+// ascending order.
 std::vector<std::int64_t> local_sizes(const Layout& layout,
                                       const DeviceMesh& mesh, int tensor_dim,
                                       std::int64_t size) {
@@ -70,9 +72,9 @@ std::vector<std::int64_t> local_sizes(const Layout& layout,
     const std::int64_t parts = mesh.size(mesh_dim);
     std::vector<std::int64_t> left;
     for (const std::int64_t whole : sizes) {
-      // Over the ranks, chunks of a piece are full, then one is shorter, then
-      // all are empty: only the ranks at these steps need a look. The last
-      // piece is shorter than the others and has steps of its own.
+      // Over the ranks, the chunks of a piece are full, then one is shorter,
+      // then all are empty. Only the ranks at these steps need a check. The
+      // last piece is shorter than the others and has steps of its own.
       const std::int64_t full = (whole + pieces - 1) / pieces;
       const std::int64_t rest = full == 0 ? 0 : whole % full;
       for (const std::int64_t piece : {full, rest}) {
@@ -170,8 +172,8 @@ Dims max_local_shape(const Layout& layout, const DeviceMesh& mesh,
     return local_shape(layout, mesh, shape,
                        Coordinate(static_cast<std::size_t>(mesh.ndim())));
   }
-  // The origin holds most of each piece, but a smaller whole may be cut into
-  // more pieces.
+  // The origin holds the largest part of each piece, but a smaller local size
+  // may be cut into more pieces.
   Dims out;
   for (std::size_t d = 0; d < shape.size(); ++d) {
     out.push_back(

@@ -17,7 +17,7 @@ constexpr std::string_view kHelp =
     "write S(0), SS(0,2), R or P(sum); partials are sum, avg, product, min, "
     "max, band, bor, bxor";
 
-// Without blanks, in the case that placements are written in.
+// tidied() removes blanks and normalises the case as placements are printed.
 std::string tidied(std::string_view text) {
   std::string out;
   bool inside = false;

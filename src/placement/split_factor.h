@@ -1,6 +1,6 @@
-// The largest split factor of a strided shard: a rank's region is listed piece
-// by piece, so that a factor of billions would be a list of billions. As many
-// as a mesh has ranks at most.
+// kMostPieces is the largest split factor of a strided shard, equal to the most
+// ranks of a mesh. A rank's region is a list of pieces, so a factor of billions
+// would be a list of billions.
 #pragma once
 
 #include <shardprop/mesh/device_mesh.h>

@@ -11,7 +11,8 @@
 namespace shardprop {
 namespace {
 
-// Far from overflow even after padding and byte counts of groups.
+// This limit is far from overflow, even after padding and for byte counts of
+// groups.
 constexpr std::int64_t kMaxBytes = std::int64_t{1} << 56;
 
 std::optional<Dims> parse_list(std::string_view text) {
@@ -41,7 +42,8 @@ bool has_no_elements(const Dims& shape) {
   return std::find(shape.begin(), shape.end(), 0) != shape.end();
 }
 
-// Whether the last element lies at most `limit` elements after the first.
+// strides_reach() is true if the last element is at most `limit` elements after
+// the first.
 bool strides_reach(const Dims& shape, const Dims& strides, std::int64_t limit) {
   if (has_no_elements(shape)) return true;
   for (std::size_t i = 0; i < shape.size(); ++i) {
@@ -92,8 +94,8 @@ Result<TensorMeta> TensorMeta::create(Dims shape, Dims strides, DType dtype) {
                       std::to_string(strides[i]),
                   "sizes and strides are not negative");
     }
-    // Zero-sized dims are left out of the product, so that an empty tensor
-    // cannot hide sizes whose strides overflow.
+    // Dims of size 0 do not count in the product. Otherwise an empty tensor
+    // could hide sizes whose strides overflow.
     if (shape[i] > elements) {
       return fail(ErrorCode::kTensorMeta,
                   "a tensor of shape [" + join(shape) + "] is too large",
@@ -111,7 +113,8 @@ Result<TensorMeta> TensorMeta::create(Dims shape, Dims strides, DType dtype) {
 }
 
 Result<TensorMeta> TensorMeta::contiguous(Dims shape, DType dtype) {
-  // Checked with zero strides first: only then is their product safe to take.
+  // Zero strides are checked first, because the product of unchecked sizes
+  // could overflow.
   SP_ASSIGN(TensorMeta meta, create(shape, Dims(shape.size()), dtype));
   meta.strides_ = contiguous_strides(shape);
   return meta;
@@ -160,7 +163,8 @@ bool TensorMeta::is_contiguous() const {
 std::string to_string(const TensorMeta& meta) {
   std::string out(to_string(meta.dtype()));
   out += '[' + join(meta.shape()) + ']';
-  // The strides of a size of 1 are written too, so that it parses back.
+  // The strides of dims of size 1 are printed too, so that the text parses
+  // back.
   if (meta.strides() != contiguous_strides(meta.shape())) {
     out += '{' + join(meta.strides()) + '}';
   }

@@ -19,21 +19,23 @@ struct Cut {
   std::int64_t pieces;  // split factor
 };
 
-// Whether two cuts of `size` elements, one after the other, say the same as
-// the second before the first with its pieces divided by the second's parts.
+// swaps() is true if the two cuts of `size` elements can change places. The
+// pieces of `first` are then divided by the parts of `second`.
 //
-// Evenly cut, a dim is a number of several digits and each cut takes one away:
-// `first` the digit below its pieces. When the pieces are a multiple of what
-// `second` counts through, its digit lies within them, above the first's.
+// If the cuts are even, the index in a dim is a number of several digits, and
+// each cut fixes one digit. `first` fixes the digit just below its pieces. If
+// these pieces are a multiple of what `second` counts through, its digit is
+// above the digit of `first`.
 bool swaps(const Cut& first, const Cut& second, std::int64_t size) {
   return first.pieces % (second.pieces * second.parts) == 0 &&
          size % (first.pieces * first.parts) == 0;
 }
 
-// Canonical cuts of one tensor dim of `size` elements: the highest digit is
-// cut first, which leaves the fewest strides.
+// Returns the canonical cuts of one tensor dim of `size` elements. The highest
+// digit is cut first, which leaves the fewest strided shards.
 std::vector<Cut> canonical_cuts(std::vector<Cut> cuts, std::int64_t size) {
-  // Cuts into one part keep everything, whatever their pieces and place.
+  // A cut into one part keeps all elements, so its pieces and place do not
+  // matter.
   std::vector<Cut> idle;
   std::erase_if(cuts, [&](const Cut& cut) {
     if (cut.parts == 1) idle.push_back({cut.mesh_dim, 1, 1});
@@ -54,8 +56,8 @@ std::vector<Cut> canonical_cuts(std::vector<Cut> cuts, std::int64_t size) {
       left /= cuts[i].parts;
     }
   }
-  // Before the first cut of a later mesh dim: in default order if the others
-  // are.
+  // Each idle cut goes before the first cut of a later mesh dim. The result is
+  // in default order if the other cuts are.
   std::sort(idle.begin(), idle.end(),
             [](const Cut& a, const Cut& b) { return a.mesh_dim < b.mesh_dim; });
   for (const Cut& cut : idle) {
@@ -67,7 +69,7 @@ std::vector<Cut> canonical_cuts(std::vector<Cut> cuts, std::int64_t size) {
   return cuts;
 }
 
-// Which partials there are of a dtype, for help.
+// partials_of() lists the partials that a dtype allows, for the help line.
 std::string partials_of(DType dtype) {
   std::string text;
   for (const ReduceOp op :

@@ -12,9 +12,9 @@ namespace {
 
 using Rows = std::vector<std::vector<std::int64_t>>;
 
-// Whether rows over `sizes` are alike along one of them.
-bool alike_along(const Rows& rows, const InlineVector<std::int64_t, 5>& sizes,
-                 std::size_t dim) {
+// Returns whether rows over `sizes` are equal along one of the dims.
+bool uniform_along(const Rows& rows, const InlineVector<std::int64_t, 5>& sizes,
+                   std::size_t dim) {
   std::size_t stride = 1;
   for (std::size_t d = dim + 1; d < sizes.size(); ++d) {
     stride *= static_cast<std::size_t>(sizes[d]);
@@ -27,7 +27,7 @@ bool alike_along(const Rows& rows, const InlineVector<std::int64_t, 5>& sizes,
   return true;
 }
 
-// The rows at coordinate 0 of one dim.
+// Returns the rows at coordinate 0 of one dim.
 Rows without_dim(Rows rows, const InlineVector<std::int64_t, 5>& sizes,
                  std::size_t dim) {
   std::size_t stride = 1;
@@ -52,7 +52,7 @@ Vector without_entry(const Vector& from, std::size_t index) {
   return out;
 }
 
-// The mesh dims that a scalar may depend on.
+// Adds the mesh dims that a scalar may depend on.
 void add_mesh_dims(const RankScalar& scalar, const LocalContext& context,
                    std::set<std::int32_t>& dims) {
   switch (scalar.kind) {
@@ -87,7 +87,7 @@ RankValues values_of(const std::vector<RankScalar>& scalars, bool is_list,
     for (const RankScalar& scalar : scalars) {
       row.push_back(evaluate(scalar, context, at));
     }
-    // The next coordinate on the dims, the last fastest.
+    // Moves to the next coordinate on the dims. The last dim varies fastest.
     std::size_t d = dims.size();
     while (d > 0) {
       const auto dim = index(dims[d - 1]);
@@ -113,8 +113,8 @@ std::vector<LocalScalar> list_of(const List& list, Function&& scalar) {
   return out;
 }
 
-// Tensors are LocalRefs in a program; an argument that still names one is
-// absent.
+// In a program, tensors are LocalRefs. So an argument that still names a tensor
+// is absent.
 LocalRunValue written(const Argument& argument) {
   return std::visit(
       [](const auto& value) -> LocalRunValue {
@@ -153,23 +153,23 @@ bool is_none(const LocalRef& ref) {
 LocalRunValue written(const LocalOp::Value& value,
                       const LocalContext& context) {
   return std::visit(
-      [&](const auto& held) -> LocalRunValue {
-        using T = std::decay_t<decltype(held)>;
+      [&](const auto& cached) -> LocalRunValue {
+        using T = std::decay_t<decltype(cached)>;
         if constexpr (std::is_same_v<T, Argument>) {
-          return written(held);
+          return written(cached);
         } else if constexpr (std::is_same_v<T, LocalRef>) {
-          if (is_none(held)) return LocalScalar{};
-          return held;
+          if (is_none(cached)) return LocalScalar{};
+          return cached;
         } else if constexpr (std::is_same_v<T, std::vector<LocalRef>>) {
-          // Without a tensor in it, a list says so by its scalars.
-          if (std::all_of(held.begin(), held.end(), is_none)) {
-            return std::vector<LocalScalar>(held.size());
+          // A list without tensors is written as a list of empty scalars.
+          if (std::all_of(cached.begin(), cached.end(), is_none)) {
+            return std::vector<LocalScalar>(cached.size());
           }
-          return held;
+          return cached;
         } else if constexpr (std::is_same_v<T, RankScalar>) {
-          return values_of({held}, false, context);
+          return values_of({cached}, false, context);
         } else {
-          return values_of(held, true, context);
+          return values_of(cached, true, context);
         }
       },
       value);
@@ -180,11 +180,11 @@ LocalRunProgram written(const LocalProgram& program,
   LocalRunProgram out;
   for (const LocalStep& step : program.steps) {
     if (const auto* op = std::get_if<LocalOp>(&step)) {
-      LocalRunOp made{op->name, {}};
+      LocalRunOp produced{op->name, {}};
       for (const auto& [name, value] : op->args) {
-        made.args.emplace_back(name, written(value, context));
+        produced.args.emplace_back(name, written(value, context));
       }
-      out.steps.push_back(std::move(made));
+      out.steps.push_back(std::move(produced));
     } else {
       const auto& collective = std::get<LocalCollective>(step);
       out.steps.push_back(LocalRunCollective{collective.kind, collective.op,
@@ -196,7 +196,7 @@ LocalRunProgram written(const LocalProgram& program,
   return out;
 }
 
-// The scalar of the unsharded operator.
+// Returns the value of the scalar in the unsharded operator.
 std::int64_t unsharded(const RankScalar& scalar, const LocalContext& context) {
   const auto operand = index(scalar.operand);
   std::int64_t x = 0;
@@ -219,7 +219,7 @@ RankValues::RankValues(const DeviceMesh& mesh, DimIndices mesh_dims,
       rows_(std::move(rows)) {
   for (const std::int32_t dim : mesh_dims_) sizes_.push_back(mesh.size(dim));
   for (std::size_t d = mesh_dims_.size(); d-- > 0;) {
-    if (!alike_along(rows_, sizes_, d)) continue;
+    if (!uniform_along(rows_, sizes_, d)) continue;
     rows_ = without_dim(std::move(rows_), sizes_, d);
     sizes_ = without_entry(sizes_, d);
     mesh_dims_ = without_entry(mesh_dims_, d);

@@ -2,10 +2,11 @@
 
 #include "base/guard.h"
 #include "base/try.h"
-#include "plan/assemble_plan.h"
-#include "plan/compare_recipes.h"
-#include "plan/staged_search.h"
-#include "plan/stop.h"
+#include "plan/explain/assemble_plan.h"
+#include "plan/problem/stop.h"
+#include "plan/search/compare_recipes.h"
+#include "plan/search/solve_plan.h"
+#include "plan/search/staged_search.h"
 
 #include <algorithm>
 #include <chrono>
@@ -16,20 +17,22 @@
 namespace shardprop {
 namespace {
 
-// For one question whether there is a plan without a pin or the recipe: table
-// entries to touch, and seconds.
+// Unit: table entries. Limit of one feasibility check of `ConflictMinimizer`.
 constexpr std::uint64_t kWorkPerQuestion = 400'000'000;
+// Unit: seconds. Limit of such a check, unless the caller limits the work.
 constexpr double kSecondsPerQuestion = 10;
 
 using Clock = std::chrono::steady_clock;
 
-// Leaves of the recipe and the pins those without which there would be a plan,
-// and makes the clash that of what is left. Infeasible as all together are.
-class Blame {
+// ConflictMinimizer finds a minimal conflict of an infeasible problem. It drops the recipe,
+// then each pin, and keeps it dropped if the rest is still infeasible. The
+// remaining pins are the reported conflict.
+class ConflictMinimizer {
  public:
-  // `options.start` is set.
-  Blame(const Graph& graph, const DeviceMesh& mesh, const Topology& topology,
-        const OpLibrary& library, PlanOptions options)
+  // Precondition: `options.start` is set.
+  ConflictMinimizer(const Graph& graph, const DeviceMesh& mesh,
+                    const Topology& topology, const OpLibrary& library,
+                    PlanOptions options)
       : graph_(graph),
         mesh_(mesh),
         topology_(topology),
@@ -46,7 +49,8 @@ class Blame {
       PlanOptions fewer = options_;
       fewer.recipe.reset();
       SP_CHECK(drop(std::move(fewer), solution));
-      // The recipe is among what is said to clash, and does not matter.
+      // The recipe is part of the reported conflict and is not needed for it.
+      // So the conflict may not be minimal.
       unsure_ = unsure_ || !options_.recipe;
     }
     for (std::size_t i = 0; i < options_.pins.size() && !is_over_;) {
@@ -56,14 +60,15 @@ class Blame {
       SP_CHECK(drop(std::move(fewer), solution));
       if (options_.pins.size() == before) ++i;
     }
-    solution.clash_irreducible = solution.clash_irreducible && !unsure_;
+    solution.conflict_irreducible = solution.conflict_irreducible && !unsure_;
     return {};
   }
 
   const std::vector<Pin>& pins() const { return options_.pins; }
 
  private:
-  // Leaves out what `fewer` lacks if there is no plan without it.
+  // Solves the problem with `fewer` options, and keeps these if it is
+  // infeasible.
   Result<void> drop(PlanOptions fewer, PlanSolution& solution) {
     is_over_ = left() <= 0 || options_.stop.stop_requested();
     unsure_ = unsure_ || is_over_;
@@ -78,7 +83,7 @@ class Blame {
       is_over_ = unsure_ = true;
       return {};
     }
-    // Under a work limit of the caller's the answer hangs on work alone.
+    // If the caller sets a work limit, the work alone decides the answer.
     PlanSolution without = solve_plan(
         *problem, {by_work_ ? left() : std::min(left(), kSecondsPerQuestion),
                    options_.work_limit});
@@ -101,8 +106,8 @@ class Blame {
   const OpLibrary& library_;
   PlanOptions options_;
   bool by_work_;
-  bool unsure_ = false;   // whether all that is left matters
-  bool is_over_ = false;  // there is no time for more questions
+  bool unsure_ = false;   // a part that is left may be unneeded
+  bool is_over_ = false;  // no time is left for more checks
 };
 
 Result<Plan> plan_for(const Graph& graph, const DeviceMesh& mesh,
@@ -120,9 +125,10 @@ Result<Plan> plan_for(const Graph& graph, const DeviceMesh& mesh,
   PlanSolution& solution = found.solution;
   std::vector<std::string> pins;
   if (solution.status == PlanStatus::kInfeasible) {
-    Blame blame(graph, mesh, topology, library, own);
-    SP_CHECK(blame.run(solution));
-    for (const Pin& pin : blame.pins()) pins.push_back(to_string(pin));
+    ConflictMinimizer minimize_conflict(graph, mesh, topology, library, own);
+    SP_CHECK(minimize_conflict.run(solution));
+    for (const Pin& pin : minimize_conflict.pins())
+      pins.push_back(to_string(pin));
   }
   PlanProgress last{.phase = PlanProgress::Phase::kReport};
   if (solution.assignment) last.objective = solution.evaluation.objective;
@@ -131,7 +137,7 @@ Result<Plan> plan_for(const Graph& graph, const DeviceMesh& mesh,
   Plan plan = assemble_plan(found.problem, solution);
   if (plan.has_plan()) plan.space = found.space;
   plan.ran_out = found.ran_out;
-  plan.clash.pins = std::move(pins);
+  plan.conflict.pins = std::move(pins);
   if (options.compare) {
     SP_ASSIGN(plan.recipes,
               compare_recipes(graph, mesh, topology, library, own, found));

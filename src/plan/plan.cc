@@ -96,8 +96,8 @@ PlanSummary summarize(const Plan& plan) {
     for (const CollectiveStep& step : copy.steps) add(step);
     sum.compute_nanoseconds =
         sat_add(sum.compute_nanoseconds, copy.cut_nanoseconds);
-    sum.hidden_nanoseconds =
-        sat_add(sum.hidden_nanoseconds, copy.hidden_nanoseconds);
+    sum.overlapped_nanoseconds =
+        sat_add(sum.overlapped_nanoseconds, copy.overlapped_nanoseconds);
   }
   for (const PlannedNode& node : plan.nodes) {
     sum.compute_nanoseconds =

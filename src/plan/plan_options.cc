@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::string_view kOptimizers[] = {"none", "sgd", "adamw"};
 constexpr std::string_view kPrecisions[] = {"mixed", "own"};
+// Unit: micro-batches a step.
 constexpr std::uint64_t kMostMicroBatches = 1'000'000;
 constexpr std::string_view kFusions[] = {"compiler", "none"};
 

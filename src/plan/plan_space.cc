@@ -3,7 +3,7 @@
 namespace shardprop {
 namespace {
 
-// "mesh dims 0, 1 as one, 2, 3, 4 as one, "
+// Returns a text such as "mesh dims 0, 1 as one, 2, 3, 4 as one, ".
 std::string joined_in_words(std::uint32_t joined_dims) {
   std::string out;
   for (int m = 1; joined_dims >> m != 0; ++m) {

@@ -2,9 +2,10 @@
 
 #include "base/guard.h"
 #include "base/try.h"
-#include "plan/problem_body.h"
-#include "plan/staged_search.h"
-#include "plan/stop.h"
+#include "plan/problem/problem_data.h"
+#include "plan/problem/stop.h"
+#include "plan/search/solve_plan.h"
+#include "plan/search/staged_search.h"
 
 #include <algorithm>
 #include <chrono>
@@ -15,13 +16,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Of the time, for the plan itself.
+// Share of the time limit for the plan itself.
 constexpr double kShareOfPlan = 0.5;
 
-// What a view shows in the end, through whatever views.
+// Returns the value that a view shows in the end, through all views.
 const Value& viewed(const PlanProblem& problem, ValueId value) {
-  const PlanStorageId storage = problem.value(value).storage;
-  return problem.graph().value(problem.storage(storage).values.front());
+  const PlanBufferId buffer = problem.value(value).buffer;
+  return problem.graph().value(problem.buffer(buffer).values.front());
 }
 
 Error no_strategies(const PlanProblem& problem, const Node& node) {
@@ -54,7 +55,8 @@ std::vector<Layout> layouts_of(const LayoutTable& table, const ChoiceSet& set,
   return out;
 }
 
-// Each way to lay out inputs and results once, at its least cost.
+// Returns the strategies by ascending cost, and each combination of input and
+// output layouts once.
 std::vector<WeighedStrategy> strategies_of(const PlanProblem& problem,
                                            const ChoiceSet& set,
                                            std::optional<std::size_t> chosen) {
@@ -115,7 +117,7 @@ std::vector<UnshardedDim> unsharded_dims(const IndexSpace& space,
 
 class Weighing {
  public:
-  // `options.start` is set.
+  // Precondition: `options.start` is set.
   Weighing(const Graph& graph, NodeId node, const DeviceMesh& mesh,
            const Topology& topology, const OpLibrary& library,
            PlanOptions options)
@@ -147,7 +149,7 @@ class Weighing {
     }
     out.unsharded = unsharded_dims(*set.op.space, mesh_);
     out.strategies = strategies_of(found.problem, set, chosen);
-    SP_CHECK(weigh_all(found.problem.body().set_up.space, out));
+    SP_CHECK(weigh_all(found.problem.data().set_up.space, out));
     return out;
   }
 

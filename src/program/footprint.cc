@@ -40,7 +40,8 @@ class LiveBytes {
   }
 
  private:
-  // When the memory of a value is held; by the id of the value that has it.
+  // The interval in which a value's memory is allocated, by the id of the value
+  // that owns the memory.
   struct Span {
     bool held = false;
     std::size_t from = 0;
@@ -71,7 +72,7 @@ class LiveBytes {
 
   void hold(ProgramValueId id, std::size_t node) {
     if (!counted_[id.index()]) return;
-    const ProgramValueId memory = program_.value(id).storage;
+    const ProgramValueId memory = program_.value(id).buffer;
     Span& span = spans_[memory.index()];
     if (!span.held) span = {true, node, node, bytes_of(memory)};
     span.until = std::max(span.until, node);
@@ -104,7 +105,7 @@ class LiveBytes {
     }
   }
 
-  // Copies for one node are made one after the other.
+  // Copies for one node are produced one after another.
   void note_buffers() {
     struct Move {
       std::size_t node = 0;

@@ -1,4 +1,4 @@
-// An SpmdProgram as text, a line a step.
+// Prints an SpmdProgram as text, one line per step.
 #include <shardprop/program/spmd_program.h>
 
 #include <fmt/format.h>

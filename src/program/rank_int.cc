@@ -9,7 +9,7 @@
 namespace shardprop {
 namespace {
 
-// What `layout` does to tensor dim `dim`, as a layout of dim 0 alone.
+// Returns a layout of dim 0 alone that shards it as `layout` shards dim `dim`.
 Layout cuts_of(const Layout& layout, int dim) {
   Placements placements(static_cast<std::size_t>(layout.mesh_ndim()));
   ShardOrder order(placements.size());

@@ -1,6 +1,6 @@
-// One rank's part in a step of a redistribution: with whom, how terms are
-// combined, and what a rank gives up or scales by itself. Whoever carries a
-// step out, on memory or in operators, takes it from here.
+// One rank's part in a step of a redistribution: its group, the reduction of
+// terms, and the values that the rank discards or scales locally. The executor
+// and the emitter of PyTorch operators both use it.
 #pragma once
 
 #include <shardprop/base/result.h>
@@ -22,27 +22,30 @@ struct StepGroup {
 StepGroup step_group(const RedistributeStep& step, const DeviceMesh& mesh,
                      const Coordinate& at);
 
-// What the terms of the step's mesh dims are reduced by. Mesh dims that are
-// averaged beside a sum are scaled for.
+// The reduction of the step's terms. If a sum also covers mesh dims with
+// averages, `scale` divides by their sizes.
 struct StepReduction {
   ReduceOp op = ReduceOp::kSum;
   DType dtype = DType::kF32;
   double scale = 1;  // of the result
 };
 
-// `where` stands in errors: kPlanStep (a step that reduces what it cannot).
+// `where` is the location in errors. Error: kPlanStep (the step has a reduction
+// that its terms do not allow).
 Result<StepReduction> step_reduction(const RedistributeStep& step,
                                      const DeviceMesh& mesh,
                                      const std::string& where);
 
-// R to P: whether this rank gives up its values for the op's neutral element,
-// as all but the first do where the op would count them again.
+// R to P: true if this rank replaces its values by the neutral element of the
+// reduction. All ranks but the first do, if the reduction would count the
+// values repeatedly.
 bool gives_up(const RedistributeStep& step, const Coordinate& at);
 
-// P(sum) <-> P(avg): the terms of an average are as many times the larger.
+// P(sum) <-> P(avg): returns the factor of the terms. A term of an average is
+// larger by the number of ranks.
 double rescaling(const RedistributeStep& step, const DeviceMesh& mesh);
 
-// Error kPlanStep: a plan that was not made by the planner.
+// Returns error kPlanStep, for a plan that the planner did not produce.
 tl::unexpected<Error> broken_step(const std::string& where,
                                   const std::string& what);
 

@@ -1,4 +1,4 @@
-// What a step of a program takes and makes.
+// Visits the values that a step of a program reads and produces.
 #pragma once
 
 #include <shardprop/program/spmd_program.h>
@@ -8,7 +8,7 @@
 
 namespace shardprop {
 
-// Calls visit(id) for every value that a step takes.
+// Calls visit(id) for every value that a step reads.
 template <class Visit>
 void for_each_taken(const ProgramStep& step, const Visit& visit) {
   if (const auto* op = std::get_if<ProgramOp>(&step.action)) {
@@ -28,7 +28,7 @@ void for_each_taken(const ProgramStep& step, const Visit& visit) {
   }
 }
 
-// Calls visit(id) for every value that a step makes.
+// Calls visit(id) for every value that a step produces.
 template <class Visit>
 void for_each_made(const ProgramStep& step, const Visit& visit) {
   if (const auto* op = std::get_if<ProgramOp>(&step.action)) {

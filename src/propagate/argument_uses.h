@@ -1,10 +1,11 @@
-// ArgumentUses: for each operator met, which of its arguments its row looks at.
-// Found without a lock; written under the caller's.
+// ArgumentUses records, for each operator seen, which of its arguments its
+// operator definition reads. find() takes no lock; learn() runs under the
+// caller's lock.
 //
-// What a row looks at may differ from call to call, and what is known of an
-// operator grows. Every growth is a new version, which is part of every key:
-// answers kept under an older version were right for what they looked at, and
-// are found no more.
+// A definition may read other arguments in another call, so the record of an
+// operator grows. If the looks grow, the record gets a new version, which is
+// part of every key. An answer stored under an older version was right for the
+// arguments that it read, but find() no longer reaches it.
 #pragma once
 
 #include "ops/argument_reads.h"
@@ -22,22 +23,22 @@ struct ArgumentUse {
   std::uint64_t generation = 0;
   std::uint64_t version = 0;
   std::vector<Look> looks;
-  bool shares_shapes = false;  // some answer serves other sizes
+  bool shares_shapes = false;  // some answer holds for other sizes
 };
 
 class ArgumentUses {
  public:
   ArgumentUses() : slots_(kSlots) {}
 
-  // Null when the operator is not known in this generation. Valid as long as
-  // this object.
+  // Returns null if the operator is not known in this generation. The result is
+  // valid as long as this object.
   const ArgumentUse* find(const FunctionSchema* function,
                           std::uint64_t generation) const;
 
-  // --- under the caller's lock ---
+  // --- These functions need the caller's lock. ---
 
-  // What is known from now on; null when too many operators are known, or when
-  // there is no room near the place of this one.
+  // Adds to the record and returns the new one. Returns null if too many
+  // operators are known, or if no slot near the operator's place is free.
   const ArgumentUse* learn(
       const std::shared_ptr<const FunctionSchema>& function,
       std::uint64_t generation, const std::vector<Look>& looks,
@@ -55,7 +56,7 @@ class ArgumentUses {
   }
 
   std::vector<std::atomic<const ArgumentUse*>> slots_;
-  // Readers may still hold an older version.
+  // All records stay allocated, because readers may still use an older version.
   std::vector<std::unique_ptr<const ArgumentUse>> kept_;
 };
 

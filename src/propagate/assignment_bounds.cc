@@ -130,8 +130,9 @@ std::int64_t AssignmentBounds::of(const Assignment& assignment) {
   return of_last(depth);
 }
 
-// Of a whole assignment: what the move takes where that is known, else also
-// by the bytes that must come in.
+// Bounds the moves of a complete assignment. If the cost of a move is known, it
+// is the bound. Otherwise the bound also considers the bytes that a rank must
+// receive.
 void AssignmentBounds::bound_whole(std::span<Beginning> now) const {
   for (std::size_t i = 0; i < given_.size(); ++i) {
     if (moves_[i].is_listed() && needs_.is_exact(i)) {
@@ -148,7 +149,7 @@ void AssignmentBounds::bound_whole(std::span<Beginning> now) const {
   }
 }
 
-// Uneven cuts leave the largest part larger.
+// This is a lower bound: with uneven cuts, the largest part is larger.
 std::int64_t AssignmentBounds::bound_bytes(const Beginning& of,
                                            std::size_t input) const {
   const double wanted = static_cast<double>(call_.op->inputs[input].bytes()) /

@@ -1,8 +1,9 @@
-// AssignmentBounds: what an assignment of strategies to mesh dims, or the
-// beginning of one, asks for at least: the moves of its inputs.
+// AssignmentBounds computes lower bounds on the cost of an assignment of
+// strategies to mesh dims, or of a prefix of one. The cost is that of the moves
+// of its inputs.
 //
-// Assignments are followed mesh dim by mesh dim, as a StrategyWalk does: what a
-// beginning adds to the one before is worked out from that one alone.
+// A StrategyWalk extends assignments one mesh dim at a time. The bound of a
+// prefix follows from the bound of the prefix that is one shorter.
 #pragma once
 
 #include "propagate/bound_op.h"
@@ -25,48 +26,53 @@ class AssignmentBounds {
   static constexpr std::int64_t kImpossible =
       std::numeric_limits<std::int64_t>::max();
 
-  // All must outlive the object. `written`: the inputs that may not be moved.
+  // All arguments must outlive the object. `written` marks the inputs that may
+  // not be moved.
   AssignmentBounds(const SearchContext& context, const BoundOp& call,
                    std::span<const Layout> given, const OperandNeeds& needs,
                    const std::vector<bool>& written);
 
-  // Moves that cost no more than this are known from now on, not bounded.
+  // Makes the exact costs of moves up to `limit` known; other moves are
+  // bounded.
   void extend(std::int64_t limit);
 
-  // Of all assignments with this beginning; that which is one shorter was asked
-  // for before. kImpossible where there is none.
+  // Returns the bound of all assignments with this prefix. Precondition: the
+  // last call for the prefix without its last entry was more recent than any
+  // call for another prefix of that length. Returns kImpossible if no such
+  // assignment exists.
   std::int64_t of(const Assignment& beginning);
-  // What of() last said at this depth.
+  // Returns the last result of of() at this depth.
   std::int64_t of_last(std::size_t depth) const;
-  // As sharp as it gets for a whole assignment with these operands.
+  // Returns the sharpest bound of a complete assignment with these operands.
   std::int64_t of_last(std::size_t depth,
                        std::span<const Layout> operands) const;
 
   OperandMoves& moves(std::size_t input) { return moves_[input]; }
 
-  // Whether something was impossible since a written input would be moved, and
-  // the first shard that no strategy takes.
+  // written_moves() returns whether an assignment was impossible because it
+  // would move a written input. refused() is the error for the first shard that
+  // no strategy accepts.
   bool written_moves() const { return written_moves_; }
   const Error& refused() const { return refused_; }
 
  private:
-  // What a choice for one mesh dim asks of one input.
+  // Ask is the requirement of one choice for a mesh dim on one input.
   struct Ask {
-    std::int64_t bound = 0;     // of the collective that it takes
-    std::int64_t parts = 1;     // into which it cuts
-    std::uint64_t code = 0;     // in that of the layout, if it cuts first
-    std::uint8_t cut_code = 0;  // where the place among the cuts is in it
-    std::int8_t dim = -1;       // that it cuts
+    std::int64_t bound = 0;     // bound of the required collective
+    std::int64_t parts = 1;     // number of parts into which it cuts
+    std::uint64_t code = 0;     // its part of the layout code, if it cuts first
+    std::uint8_t cut_code = 0;  // where the place of the cut is in `code`
+    std::int8_t dim = -1;       // tensor dim that it cuts
     Change change = Change::kNone;
     bool reduces = false;
   };
 
-  // What an assignment that begins so asks of one input.
+  // Beginning is the requirement of an assignment prefix on one input.
   struct Beginning {
-    std::int64_t bound = 0;  // of its move
-    std::int64_t parts = 1;  // into which it is cut
-    std::uint64_t code = 0;  // of its layout, so far
-    std::uint64_t cuts = 0;  // of each tensor dim, four bits each
+    std::int64_t bound = 0;  // bound of the move
+    std::int64_t parts = 1;  // number of parts of the input
+    std::uint64_t code = 0;  // layout code of the prefix
+    std::uint64_t cuts = 0;  // cuts of each tensor dim, four bits each
     bool reduces = false;
 
     void add(const Ask& ask);
@@ -74,7 +80,7 @@ class AssignmentBounds {
 
   void list_asks();
   Ask ask_of(int mesh_dim, std::int16_t choice, std::size_t input) const;
-  // Of all inputs.
+  // Returns the requirements for all inputs.
   std::span<const Ask> asks(std::size_t mesh_dim, std::int16_t choice) const {
     const std::size_t row = mesh_dim * (needs_.choices() + 1) +
                             static_cast<std::size_t>(choice + 1);
@@ -96,7 +102,7 @@ class AssignmentBounds {
   const OperandNeeds& needs_;
   const std::vector<bool>& written_;
   std::vector<bool> empty_;
-  std::vector<Beginning> beginnings_;  // [depth][input], of what is followed
+  std::vector<Beginning> beginnings_;  // [depth][input], of the current prefix
   std::size_t mesh_dims_;
   std::vector<OperandMoves> moves_;
   std::vector<Ask> asks_;           // [mesh dim][choice + 1][input]

@@ -15,7 +15,7 @@ std::optional<std::size_t> output_of(const OpSchema& op, std::size_t result) {
   return static_cast<std::size_t>(slot);
 }
 
-// The operands of an argument, list elements each.
+// Returns the operands of an argument; a list has one per element.
 std::vector<std::size_t> operands_of(const Argument& argument) {
   std::vector<std::size_t> out;
   const auto add = [&](const TensorArg& tensor) {
@@ -34,7 +34,8 @@ std::vector<WrittenOperand> written_operands(const OpSchema& op) {
   std::vector<WrittenOperand> writes;
   const FunctionSchema& function = *op.function;
   if (!function.is_mutating()) return writes;
-  // What is viewed anew in place comes out in the layout of the view.
+  // An operator that changes the view in place returns the layout of the new
+  // view.
   const bool moves = function.has_tag("inplace_view");
   for (std::size_t a = 0; a < function.arguments().size(); ++a) {
     const auto& alias = function.arguments()[a].alias;
@@ -55,8 +56,8 @@ std::vector<WrittenOperand> written_operands(const OpSchema& op) {
   return writes;
 }
 
-// Which results the stated outputs are: those that the call produces, where
-// that is known, else the first.
+// Returns the result slots of the stated outputs. If inference succeeds, these
+// are the results that the call produces; otherwise the first results.
 std::vector<std::int32_t> slots_of(const OpLibrary& library,
                                    const OpSchema& op) {
   OpSchema inferred = op;

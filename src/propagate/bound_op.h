@@ -1,8 +1,8 @@
-// BoundOp: a call with what follows from it alone, whatever the layouts:
-// outputs, index space, the walk over its strategies, which operands it writes,
-// which arguments it depends on. BoundOps remembers them by call, since a
-// program makes few different ones: a miss of layouts is no reason to infer
-// shapes anew.
+// BoundOp is a call with everything that depends on the call but not on the
+// layouts. It stores the outputs, the index space, the walk over its
+// strategies, the operands that it writes, and the arguments that it depends
+// on. BoundOps caches bound calls, because a program makes few different calls.
+// A cache miss for new layouts need not infer the shapes again.
 #pragma once
 
 #include "ops/argument_reads.h"
@@ -25,12 +25,12 @@ namespace shardprop {
 
 struct WrittenOperand {
   std::size_t operand;
-  // The output that is the same tensor, in the same layout.
+  // The output that is the same tensor and has the same layout.
   std::optional<std::size_t> output;
 };
 
 struct BoundOp {
-  std::shared_ptr<const OpSchema> op;  // outputs filled in
+  std::shared_ptr<const OpSchema> op;  // with its outputs
   std::shared_ptr<const IndexSpace> space;
   std::shared_ptr<const StrategyWalk> walk;  // of both
   std::vector<WrittenOperand> writes;
@@ -41,8 +41,8 @@ struct BoundOp {
 Result<BoundOp> bind_op(const OpLibrary& library, const DeviceMesh& mesh,
                         const OpSchema& op);
 
-// The index space that asks for the operands that are not read whole and
-// replicated, however the others are laid out.
+// Returns the index space in which operands that are not read must be full and
+// replicated. It ignores the layouts that they have.
 IndexSpace with_unread_whole(IndexSpace space);
 
 // Safe to use from several threads at once.
@@ -51,12 +51,12 @@ class BoundOps {
   BoundOps(std::shared_ptr<const OpLibrary> library, DeviceMesh mesh)
       : library_(std::move(library)), mesh_(std::move(mesh)) {}
 
-  // As bind_op(); errors are not remembered.
+  // Returns the cached bind_op() of the call; errors are not cached.
   Result<std::shared_ptr<const BoundOp>> get(const OpSchema& op);
 
  private:
-  // More than the different calls of any one program; all are forgotten when
-  // there are more.
+  // This number exceeds the different calls of any one program. If it is
+  // reached, the cache is cleared.
   static constexpr std::size_t kMostHeld = 1 << 12;
 
   std::shared_ptr<const OpLibrary> library_;

@@ -21,13 +21,13 @@ namespace {
 
 using Shared = std::shared_ptr<const OutputSharding>;
 
-// A miss that is being worked out.
+// Flight is a cache miss whose answer a thread is computing.
 struct Flight {
   std::promise<Result<Shared>> promise;
   std::shared_future<Result<Shared>> result{promise.get_future()};
 };
 
-// Begins every key.
+// Writes the first word of every key.
 void write_version(KeyBuffer& key, std::uint64_t generation,
                    const ArgumentUse* use) {
   key.push(generation << 32 | (use == nullptr ? 0 : use->version + 1));
@@ -48,10 +48,10 @@ struct CachingPropagator::Body {
         table(the_options.most_entries, the_options.most_bytes),
         propagator(std::move(the_propagator)) {}
 
-  // Answers a call that the table has no entry for.
+  // Answers a call that has no entry in the table.
   Result<Shared> miss(const OpSchema& op, std::span<const Layout> layouts,
                       ReaderSlot& slot);
-  // Answers a call that no key describes.
+  // Answers a call that has no key.
   Result<Shared> answer_uncached(const OpSchema& op,
                                  std::span<const Layout> layouts);
   Result<Shared> work_out(const ShardingPropagator& on, std::uint64_t in,
@@ -60,8 +60,9 @@ struct CachingPropagator::Body {
             std::span<const Layout> layouts,
             const ShardingPropagator::Body::Answer& answer,
             const Shared& sharding);
-  // Keeps an answer of a family for the sizes of this call alone. Part of a
-  // hit: if another thread holds the lock, or memory is out, nothing is kept.
+  // Stores an answer of a family as an entry for the sizes of this call. This
+  // runs inside a hit. If another thread holds the lock, or memory is short,
+  // nothing is stored.
   void keep_as_its_own(const OpSchema& op, const LayoutsView& layouts,
                        const ArgumentUse& use,
                        const OutputSharding& sharding) noexcept;
@@ -75,7 +76,7 @@ struct CachingPropagator::Body {
   mutable ReaderSlots slots;
   std::atomic<std::uint64_t> generation{0};
 
-  mutable std::mutex mutex;  // of what follows, and of writes to what precedes
+  mutable std::mutex mutex;  // for members below and writes to those above
   ShardingPropagator propagator;
   std::unordered_map<CallKey, std::shared_ptr<Flight>, CallKeyHash> flights;
   std::uint64_t misses = 0;
@@ -89,13 +90,13 @@ struct CachingPropagator::ReaderBody {
   ReaderBody(const ReaderBody&) = delete;
   ReaderBody& operator=(const ReaderBody&) = delete;
 
-  // Null: a miss.
+  // Returns null on a miss.
   const OutputSharding* find(const OpSchema& op, const LayoutsView& layouts);
   const OutputSharding* find_exact(const OpSchema& op,
                                    const LayoutsView& layouts,
                                    const ArgumentUse* use,
                                    std::uint64_t generation);
-  enum class Sizes { kAny, kNew };  // kNew: that no family served yet
+  enum class Sizes { kAny, kNew };  // kNew: sizes that no family served before
   const OutputSharding* find_family(const OpSchema& op,
                                     const LayoutsView& layouts,
                                     const ArgumentUse& use, Sizes asked);
@@ -104,12 +105,13 @@ struct CachingPropagator::ReaderBody {
 
   std::shared_ptr<Body> body;
   ReaderSlot* slot;
-  Shared own;  // the last answer, where the table does not hold it
-  // or where it is made from one of other sizes, those of a family,
+  Shared own;  // the last answer, if the table does not own it
+  // The last answer, if it was resized from an answer of the same family.
   OutputSharding resized;
   std::shared_ptr<const SharedShapes> family;
   bool was_shared = false;  // the last answer
-  // Calls that a family served once: the second time they get an entry.
+  // Calls that a family has served once; the second time, the call gets an
+  // entry.
   std::array<std::uint64_t, 1024> served{};
   std::uint32_t served_count = 0;
 };
@@ -125,8 +127,8 @@ const OutputSharding* CachingPropagator::ReaderBody::find(
   if (use == nullptr || !use->shares_shapes || !body->options.share_shapes) {
     return find_exact(op, layouts, use, generation);
   }
-  // New sizes come one after the other: then the table, which knows nothing of
-  // them, is out of the cache, and the family is not.
+  // If new sizes follow each other, the table has no entry for them. Its memory
+  // is then not in the CPU cache, but that of the family is.
   if (was_shared) {
     if (const auto* found = find_family(op, layouts, *use, Sizes::kNew)) {
       return found;
@@ -160,7 +162,7 @@ const OutputSharding* CachingPropagator::ReaderBody::find_family(
   write_version(key, use.generation, &use);
   if (!write_family(key, sizes, op, layouts, use.looks)) return nullptr;
   const std::uint64_t hash = key.hash();
-  // As good as a key of the call: its family and its sizes.
+  // The hash of family and sizes identifies the call.
   const std::uint64_t call = hash_words(sizes.words()) ^ hash;
   std::uint64_t& before = served[call % served.size()];
   if (asked == Sizes::kNew && before == call) return nullptr;
@@ -173,7 +175,8 @@ const OutputSharding* CachingPropagator::ReaderBody::find_family(
   if (!fill_in(*entry->shapes, sizes, op, resized)) return nullptr;
   ReaderSlot::count(slot->shared_hits);
   was_shared = true;
-  // Now and then at once: two calls may be after the same place.
+  // Two calls may compete for the same place, so one call in 1024 gets its
+  // entry at once.
   if (before == call || ++served_count % served.size() == 0) {
     body->keep_as_its_own(op, layouts, use, resized);
   } else {
@@ -209,7 +212,7 @@ Result<Shared> CachingPropagator::Body::miss(const OpSchema& op,
   {
     const std::scoped_lock lock(mutex);
     in = generation.load(std::memory_order_relaxed);
-    // Another thread may have been here since.
+    // Another thread may have stored the answer since.
     const ArgumentUse* use = uses.find(op.function.get(), in);
     KeyBuffer now;
     write_version(now, in, use);
@@ -218,8 +221,9 @@ Result<Shared> CachingPropagator::Body::miss(const OpSchema& op,
       ++waits;
       return entry->sharding;
     }
-    // All arguments, since it is not known yet which of them count. The
-    // generation too: a flight of an older one has the answer of its library.
+    // The key contains all arguments, because it is not known yet which of them
+    // matter. It also contains the generation, because a flight of an older
+    // generation has the answer of another library.
     KeyBuffer all;
     write_version(all, in, nullptr);
     write_call(all, op, layouts, {});
@@ -327,7 +331,7 @@ void CachingPropagator::Body::keep_as_its_own(
                      std::make_shared<const OutputSharding>(sharding), nullptr),
                  slots);
   } catch (const std::bad_alloc&) {
-    // The caller has its answer already.
+    // The caller already has its answer, so a failure to store it is ignored.
   }
 }
 
@@ -361,7 +365,7 @@ Result<Shared> CachingPropagator::propagate(
     if (found == &reader.resized) {
       return std::make_shared<const OutputSharding>(std::move(reader.resized));
     }
-    // Still announced.
+    // The slot still announces the entry, so the entry is not freed.
     return reader.slot->looks_at.load(std::memory_order_relaxed)->sharding;
   });
 }
@@ -383,10 +387,11 @@ Result<void> CachingPropagator::set_library(
   }
   return guarded([&]() -> Result<void> {
     ShardingPropagator made = propagator().with_library(std::move(library));
-    // `made` outlives the lock, so that the old library ends without it.
+    // `made` outlives the lock, so that the old library is destroyed without
+    // the lock.
     const std::scoped_lock lock(body_->mutex);
     std::swap(body_->propagator, made);
-    // Keys of the old generation are written no more.
+    // No thread writes keys of the old generation from here on.
     body_->generation.fetch_add(1, std::memory_order_release);
     body_->table.clear(body_->slots);
     return {};

@@ -12,7 +12,7 @@ constexpr std::uint64_t kOdd[] = {0xa0761d6478bd642fULL, 0xe7037ed1a0b428dbULL};
 constexpr std::uint64_t kStep[] = {0x8ebc6af09c88c6e3ULL,
                                    0x589965cc75374cc3ULL};
 
-// Both halves of a product: two words are mixed by one multiplication.
+// Both halves of the product are used, so one multiplication mixes two words.
 std::uint64_t mixed(std::uint64_t a, std::uint64_t b) {
   __extension__ using Wide = unsigned __int128;
   const Wide product = static_cast<Wide>(a) * b;
@@ -95,8 +95,8 @@ void KeyBuffer::push_to_heap(std::uint64_t word) {
 }
 
 std::uint64_t hash_words(std::span<const std::uint64_t> words) {
-  // Each pair is mixed with a number of its place, so that none waits for
-  // another.
+  // Each pair of words is mixed with numbers of its place, so the
+  // multiplications do not depend on each other.
   std::uint64_t sum = words.size();
   std::uint64_t one = kOdd[0];
   std::uint64_t other = kOdd[1];
@@ -144,7 +144,8 @@ void write_layout(KeyBuffer& key, const Layout& layout) {
   const Placements& placements = layout.placements();
   key.append(std::span(placements.data(), placements.size()),
              [](Placement placement) { return placement.bits(); });
-  // Places of cuts are below kMaxMeshDims: three bits each, and how many.
+  // Each place of a cut is below kMaxMeshDims and takes three bits; the count
+  // of placements comes first.
   std::uint64_t order = placements.size();
   for (const std::int8_t place : layout.shard_order()) {
     order = order << 3 | static_cast<std::uint8_t>(place);
@@ -162,8 +163,8 @@ void write_call(KeyBuffer& key, const OpSchema& op, const LayoutsView& layouts,
     write_meta(key, op.inputs[i]);
     if (!layouts.empty()) write_layout(key, layouts[i]);
   }
-  // Outputs that are stated, since they cannot be inferred. The slots follow
-  // the last of them.
+  // The outputs are stated if they cannot be inferred. The slots come after the
+  // last output.
   for (const TensorMeta& meta : op.outputs) write_meta(key, meta);
   for (const std::int32_t slot : op.output_slots) {
     key.push(static_cast<std::uint64_t>(slot));

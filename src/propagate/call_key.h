@@ -1,8 +1,8 @@
-// CallKey: a call of an operator as words, equal exactly when the calls are:
-// function, arguments, operands, layouts.
+// CallKey encodes a call of an operator as words. Two keys are equal exactly if
+// function, arguments, operands and layouts are equal.
 //
-// The words are written into a KeyBuffer on the stack, hashed and compared
-// there; only what is kept becomes a CallKey.
+// The words are written to a KeyBuffer on the stack, then hashed and compared
+// there. Only a stored call becomes a CallKey.
 #pragma once
 
 #include "ops/argument_reads.h"
@@ -36,7 +36,7 @@ class KeyBuffer {
     }
     push_to_heap(word);
   }
-  // A run of words; one check for all of them.
+  // Appends a run of words with one capacity check.
   template <class T, class ToWord>
   void append(std::span<const T> items, const ToWord& word) {
     if (static_cast<std::size_t>(inline_ + kInline - end_) >= items.size()) {
@@ -60,7 +60,7 @@ class KeyBuffer {
   void push_to_heap(std::uint64_t word);
   std::uint64_t* end_;
   std::uint64_t inline_[kInline];    // NOLINT
-  std::vector<std::uint64_t> heap_;  // all of them, once there are more
+  std::vector<std::uint64_t> heap_;  // all words, once inline_ is full
 };
 
 std::uint64_t hash_words(std::span<const std::uint64_t> words);
@@ -68,7 +68,7 @@ std::uint64_t hash_words(std::span<const std::uint64_t> words);
 struct CallKey {
   std::vector<std::uint64_t> words;
   std::uint64_t hash = 0;
-  // Keeps the address that stands in the words.
+  // Keeps alive the function whose address is among the words.
   std::shared_ptr<const FunctionSchema> function;
 
   friend bool operator==(const CallKey& a, const CallKey& b) {
@@ -81,7 +81,8 @@ struct CallKeyHash {
   }
 };
 
-// The layouts of operands, by themselves or in their specs.
+// LayoutsView refers to the layouts of operands, either alone or inside their
+// specs.
 class LayoutsView {
  public:
   LayoutsView() = default;
@@ -110,8 +111,8 @@ class LayoutsView {
   std::size_t size_ = 0;
 };
 
-// `looks`: how much of each argument counts; empty: all of it. `layouts`: one
-// per operand, or none.
+// `looks` says how much of each argument matters; if it is empty, all of it
+// does. `layouts` has one entry per operand, or none.
 void write_call(KeyBuffer& key, const OpSchema& op, const LayoutsView& layouts,
                 std::span<const Look> looks);
 
@@ -120,7 +121,7 @@ CallKey kept(const KeyBuffer& key,
 CallKey call_key(const OpSchema& op, const LayoutsView& layouts,
                  std::span<const Look> looks);
 
-// Parts of write_call().
+// These functions write parts of the key of write_call().
 void write_function(KeyBuffer& key, const OpSchema& op);
 void write_arguments(KeyBuffer& key, const OpSchema& op,
                      std::span<const Look> looks);

@@ -1,4 +1,4 @@
-// Every strategy of a call, priced, and why it lost.
+// Lists and prices every strategy of a call and says why each one lost.
 
 #include "base/guard.h"
 #include "base/index.h"
@@ -43,7 +43,7 @@ std::string why_not(const Candidate& lost, const Candidate& won) {
   return "as good, and later in the order of strategies";
 }
 
-// Nothing where the operands that are written keep their layouts.
+// Returns an empty text if the written operands keep their layouts.
 std::string change_of_written(const BoundOp& call,
                               std::span<const Layout> given,
                               const Candidate& candidate) {
@@ -107,7 +107,8 @@ Result<std::vector<Candidate>> ShardingPropagator::candidates(
       given.push_back(without_single_ranks(
           canonical(inputs[i], body.mesh, op.inputs[i].shape()), body.mesh));
     }
-    // As propagate() searches: without the linearities that it leaves out.
+    // propagate() also searches without the linearities that no partial input
+    // feeds.
     IndexSpace space = with_unread_whole(*call->space);
     std::erase_if(space.linearities, [&](const Linearity& linearity) {
       return !is_fed(linearity, given);

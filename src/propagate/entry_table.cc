@@ -20,7 +20,7 @@ std::size_t bytes_of(const OutputSharding& sharding) {
              move.plan->steps.capacity() * sizeof(RedistributeStep);
   }
   bytes += sharding.inside.capacity() * sizeof(CollectiveStep);
-  // An entry of a rank argument holds a layout and a list of mesh dims.
+  // A rank argument owns a layout and a list of mesh dims.
   bytes += sharding.rank_arguments.capacity() *
            (sizeof(RankArgument) + 2 * sizeof(Layout));
   return bytes;
@@ -126,7 +126,7 @@ const Entry* EntryTable::find(std::uint64_t hash,
                     entry->key.words.end())) {
       continue;
     }
-    // Written seldom, so that readers of one entry share its cache line.
+    // The entry is written rarely, so that its readers share its cache line.
     if (entry->lives.load(std::memory_order_relaxed) != kMostLives) {
       entry->lives.store(kMostLives, std::memory_order_relaxed);
     }
@@ -187,8 +187,9 @@ bool EntryTable::evict_one(Set& set, Spare spare) {
 }
 
 void EntryTable::make_room(std::size_t bytes) {
-  // After kMostLives sweeps over all sets every entry that no reader hit
-  // meanwhile has left; then the others leave too, at most ways_ from each set.
+  // After kMostLives sweeps over all sets, every entry that no reader hit
+  // meanwhile is evicted. The other entries are evicted next, at most ways_ per
+  // set.
   const std::size_t sparing = sets_.size() * kMostLives;
   for (std::size_t visit = 0; bytes_ + bytes > most_bytes_; ++visit) {
     evict_one(sets_[sweep_], visit < sparing ? Spare::kUsed : Spare::kNone);

@@ -1,6 +1,6 @@
-// EntryTable: answers by key, in sets of a few ways. Finding takes no lock:
-// entries never change, and an entry that a reader may be looking at is not
-// freed (hazard pointers). Everything else is under the caller's lock.
+// EntryTable stores answers by key in sets of a few ways. find() takes no lock:
+// entries never change, and an entry that a reader may be using is not freed
+// (hazard pointers). All other functions need the caller's lock.
 //
 // Each reader announces the one entry it looks at, and keeps it announced until
 // its next look. An evicted entry is freed when no reader announces it. So at
@@ -29,15 +29,16 @@ struct Entry {
 
   CallKey key;
   std::shared_ptr<const OutputSharding> sharding;
-  // Sizes that the answer serves; null if it serves its own alone.
+  // The sizes that the answer holds for; null if it holds for its own sizes
+  // only.
   std::shared_ptr<const SharedShapes> shapes;
   std::size_t bytes = 0;
-  // Rounds of the clock that it survives without being used.
+  // The number of clock rounds that the entry survives without a hit.
   mutable std::atomic<std::uint8_t> lives{0};
 };
 
-// ReaderSlot is the announcement of one reader, alone on its cache line, and
-// the reader's counts.
+// ReaderSlot is the announcement of one reader and the reader's counts. It has
+// a cache line of its own.
 struct alignas(128) ReaderSlot {
   std::atomic<const Entry*> looks_at{nullptr};
   std::atomic<bool> taken{false};
@@ -45,14 +46,14 @@ struct alignas(128) ReaderSlot {
   std::atomic<std::uint64_t> shared_hits{0};
   ReaderSlot* next = nullptr;  // set before the slot is published
 
-  // Only the reader itself counts.
+  // Only the reader itself increments its counters.
   static void count(std::atomic<std::uint64_t>& counter) {
     counter.store(counter.load(std::memory_order_relaxed) + 1,
                   std::memory_order_relaxed);
   }
 };
 
-// ReaderSlots owns all slots and reuses those that readers have returned.
+// ReaderSlots owns all slots and reuses the slots that readers have released.
 class ReaderSlots {
  public:
   ReaderSlots() = default;
@@ -60,7 +61,7 @@ class ReaderSlots {
   ReaderSlots(const ReaderSlots&) = delete;
   ReaderSlots& operator=(const ReaderSlots&) = delete;
 
-  // Without a lock. May throw std::bad_alloc.
+  // take() needs no lock. It may throw std::bad_alloc.
   ReaderSlot& take();
   static void give_back(ReaderSlot& slot);
 
@@ -87,15 +88,15 @@ class EntryTable {
   EntryTable(const EntryTable&) = delete;
   EntryTable& operator=(const EntryTable&) = delete;
 
-  // The entry with these words, which stays valid while `slot` looks at it;
-  // null when there is none.
+  // Returns the entry with these words, or null. The entry stays valid while
+  // `slot` announces it.
   const Entry* find(std::uint64_t hash, std::span<const std::uint64_t> words,
                     ReaderSlot& slot) const;
 
-  // --- under the caller's lock ---
+  // --- These functions need the caller's lock. ---
 
-  // Puts the entry in, others out. One of its key that is there already stays.
-  // False when the entry alone is too large.
+  // Inserts the entry and evicts others if necessary. An existing entry with
+  // the same key stays. Returns false if the entry alone is too large.
   bool insert(std::unique_ptr<const Entry> entry, const ReaderSlots& slots);
   void clear(const ReaderSlots& slots);
   std::uint64_t evictions() const { return evictions_; }
@@ -117,10 +118,10 @@ class EntryTable {
   static std::uint32_t tag_of(std::uint64_t hash) {
     return static_cast<std::uint32_t>(hash) | 1U;  // 0: empty
   }
-  // Which entries an eviction leaves: those that a reader used lately, or none.
+  // Which entries an eviction keeps: recently used entries, or no entry.
   enum class Spare : std::uint8_t { kUsed, kNone };
 
-  // Takes a life, or finds that there is none left.
+  // Reduces the lives of the entry by one; returns true if it had none left.
   bool is_expendable(const Entry& entry) const;
   // A way of the set that is free, or is freed after at most
   // ways_ * kMostLives + 1 visits, however often readers hit the entries.

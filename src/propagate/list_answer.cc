@@ -1,4 +1,4 @@
-// An operator on lists, answered from what the calls of its elements answer.
+// Answers a call of an operator on lists from the answers for its elements.
 #include "base/nothing_wrong.h"
 #include "base/try.h"
 #include "propagate/propagator_body.h"
@@ -11,8 +11,8 @@
 namespace shardprop {
 namespace {
 
-// An element may neither run a program nor take arguments of its own on each
-// rank: ranks run one call for all elements.
+// All ranks run one call for all elements. An element may therefore neither
+// need a program nor have per-rank arguments.
 Result<void> check_runs_as_it_is(const OpSchema& list, const BoundOp& call,
                                  const OutputSharding& sharding,
                                  const DeviceMesh& mesh) {
@@ -32,7 +32,8 @@ Result<void> check_runs_as_it_is(const OpSchema& list, const BoundOp& call,
                     "tensors"});
 }
 
-// A tensor that all elements share is moved for the first of them.
+// If all elements share a tensor, the tensor is moved only for the first of
+// them.
 Result<void> add_moves(const OpSchema& list, const ElementCall& element,
                        std::vector<InputMove> moves, OutputSharding& made) {
   for (InputMove& move : moves) {
@@ -96,7 +97,7 @@ ShardingPropagator::Body::answer_of_list(const OpSchema& op,
     add_results(op, std::move(one.sharding), made);
     for (std::size_t a = 0; a < op.args.size(); ++a) {
       Look look = one.call->looks[form.arguments[a]];
-      // A list has no sign.
+      // A list has no sign, so its full value matters.
       if (look == Look::kSign) look = Look::kValue;
       call.looks[a] = std::max(call.looks[a], look);
     }

@@ -17,9 +17,9 @@ constexpr CollectiveKind kKinds[] = {
     CollectiveKind::kAllReduce, CollectiveKind::kAllToAll,
     CollectiveKind::kPermute};
 
-// The message (S or B of collective_cost.h) by which `bytes` come to a rank
-// that lacks them: all but its own part of what is gathered or exchanged; of
-// what is reduced, the terms of the others.
+// Returns the message (S or B of collective_cost.h) that delivers `bytes`
+// missing bytes to a rank. A gather or exchange sends everything but the
+// rank's own part. A reduction sends the terms of the other ranks.
 double message(CollectiveKind kind, double bytes, double ranks) {
   switch (kind) {
     case CollectiveKind::kAllGather:
@@ -38,7 +38,7 @@ Change change(Placement given, Placement needed) {
   if (given.is_replicate()) return Change::kNone;
   if (given.is_shard()) {
     if (needed.is_partial()) return Change::kImpossible;
-    // Another order of the cuts is left to the planner.
+    // The planner decides about another order of the cuts.
     const bool stays = needed.is_shard() && needed.dim() == given.dim();
     return stays ? Change::kNone : Change::kCollective;
   }
@@ -71,7 +71,7 @@ MoveBound::MoveBound(const Topology& topology, const DeviceMesh& mesh)
       const auto lines = collective_algorithms(topology, kind, place);
       if (lines.empty()) continue;
       std::int64_t least = kNever;
-      // Corrections of the lines may make a larger message the faster one.
+      // With corrections of the lines, a larger message may be the faster one.
       for (int s = kSteps; s-- > 0;) {
         const double lacking = std::ldexp(1 + (s % 4) / 4.0, s / 4);
         const double bytes =
@@ -91,7 +91,7 @@ MoveBound::MoveBound(const Topology& topology, const DeviceMesh& mesh)
 
 std::int64_t MoveBound::coming(std::int64_t bytes) const {
   if (bytes < 1) return 0;
-  // Its exponent and the first two bits behind the point.
+  // The step consists of the exponent and the first two bits of the mantissa.
   const auto bits = std::bit_cast<std::uint64_t>(static_cast<double>(bytes));
   const auto step = index((bits >> 50) - (1023U << 2));
   return by_bytes_[std::min<std::size_t>(step, kSteps - 1)];

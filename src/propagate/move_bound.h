@@ -1,9 +1,11 @@
-// MoveBound: what moving a tensor takes at least, read off the placements.
+// MoveBound is a lower bound on the time of moving a tensor, derived from its
+// placements.
 //
-// A shard or a term that is not as the operator needs it takes part in some
-// collective over its mesh dim, and what a rank lacks of its part must reach
-// it. No plan costs less than the cheapest collective over any group that holds
-// the mesh dim, for as many bytes as must come in.
+// If a shard or partial differs from the operator's requirement, it takes part
+// in some collective over its mesh dim. The missing bytes of a rank's part must
+// also reach the rank. A plan therefore costs at least the cheapest collective
+// over any group that contains the mesh dim. It also costs at least the
+// cheapest collective that delivers the missing bytes.
 #pragma once
 
 #include <shardprop/mesh/collective_kind.h>
@@ -20,11 +22,11 @@
 
 namespace shardprop {
 
-// What a strategy needs of one operand on one mesh dim.
+// The change that a strategy requires of one operand on one mesh dim.
 enum class Change : std::uint8_t {
-  kNone,        // as it is, or to be had without sending
-  kCollective,  // only by a collective
-  kImpossible,  // a shard cannot become a term
+  kNone,        // unchanged, or possible without sending
+  kCollective,  // needs a collective
+  kImpossible,  // a shard cannot become a partial
 };
 Change change(Placement given, Placement needed);
 
@@ -32,25 +34,25 @@ class MoveBound {
  public:
   MoveBound(const Topology& topology, const DeviceMesh& mesh);
 
-  // Of a tensor with elements whose part on the mesh dim changes so, which is
-  // Change::kCollective.
+  // The bound for a nonempty tensor whose placement on the mesh dim changes
+  // like this. Precondition: the change is Change::kCollective.
   std::int64_t at_least(int mesh_dim, Placement given, Placement needed) const {
     const auto m = index(mesh_dim);
     if (!given.is_shard()) return by_dim_[m].any;
-    // What a shard becomes it becomes by a gather in the end, or an exchange.
+    // A shard changes by a gather in the end, or by an exchange.
     return needed.is_shard() ? by_dim_[m].shards : by_dim_[m].gather;
   }
-  // Of the whole move; 0 where the layouts are equal.
+  // The bound for the full move; 0 if the layouts are equal.
   std::int64_t at_least(const Layout& given, const Layout& needed,
                         const TensorMeta& meta) const;
 
-  // Of whatever brings a rank this many bytes that it lacks.
+  // The bound for any collective that brings a rank `bytes` missing bytes.
   std::int64_t coming(std::int64_t bytes) const;
 
  private:
-  // Of powers of two and three equal steps between each two.
+  // Steps are powers of two and three equal steps between two of them.
   static constexpr int kSteps = 200;
-  // The least of collectives that a mesh dim is part of.
+  // The minimum over the collectives in which a mesh dim takes part.
   struct OfDim {
     std::int64_t any = 0;
     std::int64_t gather = 0;
@@ -58,7 +60,7 @@ class MoveBound {
     void add(CollectiveKind kind, std::int64_t nanoseconds);
   };
   std::vector<OfDim> by_dim_;
-  // [s]: any collective by which 2^(s/4) * (1 + s%4 / 4) bytes or more come.
+  // [s]: any collective that delivers 2^(s/4) * (1 + s%4 / 4) bytes or more
   std::array<std::int64_t, kSteps> by_bytes_{};
   DeviceMesh mesh_;
 };

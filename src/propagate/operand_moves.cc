@@ -10,9 +10,9 @@
 namespace shardprop {
 namespace {
 
-// A plan may use the partials of its two ends only. Searching with one more
-// finds nothing cheaper unless terms turn into terms that are cheaper to
-// reduce; sums are as cheap as averages or cheaper.
+// A plan may use only the partials of its two ends. A search with one more
+// partial finds a cheaper plan only if partials turn into partials that are
+// cheaper to reduce. P(sum) is never more expensive than P(avg).
 bool adds_nothing(Placement partial, const Layout& given) {
   for (const Placement own : given.placements()) {
     if (!own.is_partial() || own == partial || !partials_mix(own, partial)) {
@@ -26,10 +26,11 @@ bool adds_nothing(Placement partial, const Layout& given) {
   return true;
 }
 
-// Of mesh dims larger than 1, with which pairs of strided layouts are searched.
+// The most mesh dims larger than 1 for which pairs of strided layouts are
+// searched.
 constexpr int kMostSearchedDims = 3;
 
-// Tensor dims with strided shards are whole.
+// Returns the layout with all tensor dims that have strided shards unsharded.
 Layout without_strided(const Layout& layout) {
   Layout out = layout;
   for (int m = 0; m < layout.mesh_ndim(); ++m) {
@@ -102,7 +103,7 @@ Result<std::int64_t> OperandMoves::cost(const Layout& to) {
   const bool detour = is_detour(to);
   const auto code = code_of(detour ? without_strided(to) : to);
   if (code && detour) {
-    // Far more than any move takes, in few steps.
+    // The limit grows in few steps, to far more than any move takes.
     for (std::int64_t limit = sat_add(beyond_, beyond_ / 4);
          nanoseconds(*code) == kImpossible && beyond_ != kImpossible;
          limit = sat_add(beyond_, beyond_)) {
@@ -121,7 +122,7 @@ Result<std::shared_ptr<const RedistributePlan>> OperandMoves::plan(
     const Layout& to) {
   const auto code = is_detour(to) ? std::nullopt : code_of(to);
   if (!code) return planner_->plan(*given_, to, *meta_);
-  // How far the search happens to have gone decides nothing.
+  // The result must not depend on how far the search happens to have gone.
   if (nanoseconds(*code) == kImpossible) {
     SP_ASSIGN(const std::int64_t nanoseconds, cost(to));
     extend(nanoseconds);

@@ -1,11 +1,11 @@
-// OperandMoves: what moving one operand of a call takes: by one search for all
-// layouts near the given one where they are listed (Reach), by the planner pair
-// by pair elsewhere.
+// OperandMoves computes the cost of moving one operand of a call. If it can
+// list layouts, one search (Reach) prices all layouts near the given one.
+// Otherwise the planner prices each pair.
 //
-// Strided shards are not listed, and on meshes of more than three dims larger
-// than 1 a search for each pair takes too long. There they are gone around: what
-// is taken for the cost is to gather them first, to move from there, and to
-// slice the target's. The plan may cost less.
+// Strided shards are not listed. On meshes of more than three dims larger than
+// 1, a search per pair takes too long. OperandMoves then avoids the search: it
+// gathers strided shards first, moves from there, and slices the target's
+// strided shards. The actual plan may cost less than this.
 #pragma once
 
 #include "base/index.h"
@@ -29,8 +29,8 @@ class OperandMoves {
   static constexpr std::int64_t kImpossible =
       std::numeric_limits<std::int64_t>::max();
 
-  // `given` is canonical. Of `partials` and `orders` are the layouts that may be
-  // asked for.
+  // `given` is canonical. `partials` and `orders` bound the layouts that may be
+  // requested.
   OperandMoves(CachingPlanner& planner, redistribute::RecentReaches& recent,
                const Layout& given, const TensorMeta& meta,
                std::span<const Placement> partials,
@@ -40,25 +40,26 @@ class OperandMoves {
   OperandMoves(const OperandMoves&) = delete;
   OperandMoves& operator=(const OperandMoves&) = delete;
 
-  // Whether nanoseconds() knows the layouts of up to the limit.
+  // Returns whether nanoseconds() knows the layouts that cost up to the limit.
   bool is_listed() const { return reach_ != nullptr; }
   void extend(std::int64_t limit) {
     if (reach_ == nullptr) return;
     if (limit >= gathers_) reach_->extend(limit - gathers_);
     beyond_ = limit < gathers_ ? gathers_ : sat_add(gathers_, reach_->beyond());
   }
-  // No layout that nanoseconds() does not know takes less.
+  // A layout that nanoseconds() does not know costs at least beyond().
   std::int64_t beyond() const { return beyond_; }
-  // Precondition of what follows: is_listed(). The code of a layout is the sum
-  // of those of its placements: symbols that come `cut`-th among the cuts of
-  // their tensor dim. R's symbol is 0.
+  // Precondition of the functions below: is_listed(). The code of a layout is
+  // the sum of the codes of its placements. The code of a placement consists of
+  // its symbol and its place `cut` among the cuts of its tensor dim. The symbol
+  // of R is 0.
   std::uint8_t symbol(Placement placement) const;
   std::uint64_t code(int mesh_dim, std::uint8_t symbol,
                      std::uint64_t cut) const {
     return (std::uint64_t{symbol} << 4 | cut) << shift(mesh_dim);
   }
   std::uint8_t shift(int mesh_dim) const { return shifts_[index(mesh_dim)]; }
-  // kImpossible where it takes more than the limit.
+  // Returns kImpossible if the move costs more than the limit.
   std::int64_t nanoseconds(std::uint64_t code) const {
     return sat_add(gathers_, reach_->nanoseconds(code));
   }
@@ -73,9 +74,9 @@ class OperandMoves {
     Result<std::int64_t> cost;
   };
 
-  // Nothing where the search does not answer for it.
+  // Returns nullopt if the search does not cover the layout.
   std::optional<std::uint64_t> code_of(const Layout& to) const;
-  // By strided shards that are gone around.
+  // Returns whether the move avoids a search by gathering strided shards.
   bool is_detour(const Layout& to) const;
 
   CachingPlanner* planner_;
@@ -84,9 +85,9 @@ class OperandMoves {
   const TensorMeta* meta_;
   std::unique_ptr<redistribute::Reach> reach_;
   bool goes_around_ = false;
-  std::int64_t gathers_ = 0;  // before the search begins
+  std::int64_t gathers_ = 0;  // cost of the gathers before the search
   std::int64_t beyond_ = 0;
-  // Of each mesh dim larger than 1, where its placement is in a code.
+  // For each mesh dim larger than 1, the position of its placement in a code.
   InlineVector<std::uint8_t, 8> shifts_;
   std::vector<Priced> priced_;
 };

@@ -19,7 +19,7 @@ Placement need_of_factor(const IndexSpace& space, std::size_t f,
                               : Placement::replicate();
 }
 
-// P(sum) and P(avg) turn into each other.
+// P(sum) and P(avg) convert into each other.
 ReduceOp kind(ReduceOp op) {
   return op == ReduceOp::kAvg ? ReduceOp::kSum : op;
 }

@@ -1,5 +1,5 @@
-// OperandNeeds: what mesh dims given to a factor or a linearity ask of every
-// input of a call, read off its index space.
+// OperandNeeds is the placement that each choice (a factor or a linearity) for
+// a mesh dim requires of each input of a call. It follows from the index space.
 //
 //   mm ab,bc->ac: given to a: S(0), R; to b: S(1), S(0); to c: R, S(1)
 #pragma once
@@ -17,17 +17,18 @@
 
 namespace shardprop {
 
-// Whether some operand that the linearity takes as a partial is one; others
-// turn whole tensors into terms, which never costs less than leaving them.
+// Returns whether an input is partial as the linearity requires; true if it
+// requires no partial. Other linearities turn replicated tensors into partials,
+// which never costs less than keeping them.
 bool is_fed(const Linearity& linearity, std::span<const Layout> given);
 
 class OperandNeeds {
  public:
   OperandNeeds(const IndexSpace& space, std::span<const Layout> given);
 
-  // Choices are those of an Assignment; kUnassigned asks for R.
+  // Choices are those of an Assignment; kUnassigned requires R.
   std::size_t choices() const { return fed_.size(); }
-  // False of a linearity without any partial that it takes.
+  // Returns false for a linearity if no input is partial as it requires.
   bool is_fed_choice(std::int16_t choice) const {
     return choice == kUnassigned || fed_[index(choice)];
   }
@@ -35,11 +36,11 @@ class OperandNeeds {
     return choice == kUnassigned ? Placement::replicate()
                                  : needs_[index(choice) * inputs_ + input];
   }
-  // Whether the placements of an assignment, mesh dim by mesh dim and cut in
-  // the order of the mesh dims, are the layout of the input. Not where a tensor
-  // dim is made of several factors, nor where averages may become sums.
+  // Returns whether the placements of an assignment are the layout of the
+  // input, with cuts in the order of the mesh dims. This is false if a tensor
+  // dim consists of several factors, or if averages may become sums.
   bool is_exact(std::size_t input) const { return exact_[input]; }
-  // The partials that are asked of the input.
+  // Returns the partials that choices require of the input.
   std::vector<Placement> partials(std::size_t input) const;
 
  private:

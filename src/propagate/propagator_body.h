@@ -1,4 +1,5 @@
-// What a ShardingPropagator stands on; CachingPropagator looks inside.
+// ShardingPropagator::Body stores the state of a propagator; CachingPropagator
+// uses it too.
 #pragma once
 
 #include "ops/foreach.h"
@@ -29,7 +30,7 @@ struct ShardingPropagator::Body {
     return {mesh, topology, *planner, bound, recent};
   }
 
-  // An answer before the guard has seen it.
+  // Answer is the result before the guard checks it.
   struct Answer {
     OutputSharding sharding;
     std::shared_ptr<const BoundOp> call;
@@ -37,7 +38,7 @@ struct ShardingPropagator::Body {
   };
   Result<Answer> answer(const OpSchema& op,
                         std::span<const Layout> inputs) const;
-  // The same of an operator on lists, element by element.
+  // Does the same for an operator on lists, element by element.
   Result<Answer> answer_of_list(const OpSchema& op, const ForeachForm& form,
                                 std::span<const Layout> inputs) const;
   // Errors: kInvalidArgument, those of check_layout().
@@ -54,16 +55,18 @@ struct ShardingPropagator::Body {
   mutable redistribute::RecentReaches recent;
 };
 
-// The layouts of specs on `mesh`. Errors: kRedistributeMeshes, kShapeMismatch.
+// Returns the layouts of specs on `mesh`. Errors: kRedistributeMeshes,
+// kShapeMismatch.
 Result<std::vector<Layout>> layouts_on(const DeviceMesh& mesh,
                                        const OpSchema& op,
                                        std::span<const TensorSpec> inputs);
 
-// Of a layout that a strategy chose. Throws InternalError where it does not fit.
+// Returns the spec of a layout that a strategy chose. Throws InternalError if
+// the layout does not fit the tensor.
 Result<TensorSpec> spec_of(const DeviceMesh& mesh, const Layout& layout,
                            const TensorMeta& meta);
 
-// Whether a guard has anything to say.
+// Returns whether the guard applies to the answer.
 inline bool sees_moves(const PropagatorOptions& options,
                        const OutputSharding& sharding) {
   return options.moves != ImplicitMoves::kAllowed && !sharding.moves.empty();

@@ -223,8 +223,8 @@ Result<OpStrategy> ShardingPropagator::strategies(
 Result<std::shared_ptr<const LocalStrategy>> ShardingPropagator::local_strategy(
     const OpSchema& op, const OutputSharding& sharding) const {
   return guarded([&]() -> Result<std::shared_ptr<const LocalStrategy>> {
-    // With the caller's own arguments: those that the answer does not depend
-    // on may differ from call to call.
+    // The call has the caller's own arguments, because an answer may serve
+    // calls that differ in arguments that it does not depend on.
     SP_ASSIGN(const auto call, body_->calls.get(op));
     if (sharding.inputs.size() != call->op->inputs.size() ||
         sharding.outputs.size() != call->op->outputs.size() ||

@@ -10,7 +10,7 @@
 namespace shardprop {
 namespace {
 
-// Arguments that name dims, which stay where they are whatever the sizes.
+// Names of arguments that name dims; their values do not depend on sizes.
 constexpr std::string_view kDimNames[] = {"dim", "dims", "dim0", "dim1"};
 
 bool may_be_a_size(const ArgumentSchema& declared) {
@@ -29,7 +29,8 @@ bool looks_at_no_size(const BoundOp& call) {
   return true;
 }
 
-// The only factor of a dim; nullopt of a dim of size 1 with none.
+// Returns whether each dim has exactly one factor; a dim of size 1 may have
+// none.
 bool is_plain(const IndexSpace& space, const Operand& operand,
               const TensorMeta& meta) {
   for (std::size_t d = 0; d < operand.dims.size(); ++d) {
@@ -61,7 +62,8 @@ bool is_plain(const Layout& layout) {
   return !layout.has_strided() && layout.has_default_order();
 }
 
-// Dense in the order of the dims, strides of single elements included.
+// Returns whether the tensor is row-major without gaps, including the strides
+// of dims of size 1.
 bool is_row_major(const TensorMeta& meta) {
   std::int64_t stride = 1;
   for (int d = meta.rank(); d-- > 0;) {
@@ -163,7 +165,8 @@ bool serves(const SharedShapes& shapes, const SizeClasses& sizes) {
 
 bool fill_in(const SharedShapes& shapes, const SizeClasses& sizes,
              const OpSchema& op, OutputSharding& out) {
-  // Calls of one operator one after the other differ in few inputs.
+  // Consecutive calls of one operator differ in few inputs, so most specs stay
+  // as they are.
   for (std::size_t i = 0; i < op.inputs.size(); ++i) {
     TensorSpec& spec = out.inputs[i];
     if (!(spec.meta() == op.inputs[i])) spec.resize(op.inputs[i]);

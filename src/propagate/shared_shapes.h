@@ -1,16 +1,17 @@
-// SharedShapes: an answer that holds for a family of calls: the same operator,
-// arguments and layouts, with sizes of which the same are equal and the same
-// are 1.
+// SharedShapes describes an answer that holds for a family of calls. The calls
+// of a family have the same operator, arguments and layouts. The same sizes are
+// equal, and the same sizes are 1.
 //
 //   mm f32[8,16] S(0), f32[16,4] R on [2]  serves  f32[6,32] S(0), f32[32,10] R
 //
-// Which calls have one is read off their index space: every factor is parallel
-// and stands alone in the dims of the operands, every dim of an output is one
-// of an input, and the row looked at no argument that could be a size or an
-// index. Then nothing but the equality of sizes is asked of the call. That the
-// choice does not depend on sizes either follows where only one strategy
-// leaves the inputs where they are (ChosenStrategy::is_only_fit) and every cut
-// is even.
+// The index space determines whether a call has a family. Every factor must be
+// parallel and the only factor of its dims. Every dim of an output must be a
+// dim of an input. The definition must not have read an argument that could be
+// a size or an index. The call then depends on the equality of sizes only.
+//
+// The choice of the strategy must not depend on sizes either. This holds if
+// exactly one strategy leaves the inputs unmoved (ChosenStrategy::is_only_fit)
+// and every cut is even.
 #pragma once
 
 #include "propagate/bound_op.h"
@@ -27,14 +28,15 @@
 
 namespace shardprop {
 
-// The different sizes of a call in the order they appear, 1 left out.
+// SizeClasses lists the different sizes of a call in order of appearance,
+// without 1.
 class SizeClasses {
  public:
   static constexpr std::size_t kMost = 14;
   static constexpr std::uint8_t kOne = 0;
   static constexpr std::uint8_t kTooMany = 0xff;
 
-  // From 1 on; kOne of size 1.
+  // Returns the class of a size, from 1 on; kOne for size 1.
   std::uint8_t add(std::int64_t size) {
     if (size == 1) return kOne;
     for (std::size_t i = 0; i < count_; ++i) {
@@ -59,27 +61,27 @@ class SizeClasses {
 
 struct SharedShapes {
   using Classes = InlineVector<std::uint8_t, 8>;
-  std::vector<Classes> outputs;  // of the dims
-  // What each size must be a multiple of, by class from 1 on.
+  std::vector<Classes> outputs;  // size class of each dim
+  // The divisor of each size, by class from 1 on.
   std::array<std::int64_t, SizeClasses::kMost> divisors{};
 };
 
-// Writes the key of the family of a call; false where it has none by its
-// operands alone (strides, sizes of 0, strided shards, stated outputs).
+// Writes the key of the family of a call. Returns false if the operands rule
+// out a family (strides, sizes of 0, strided shards, stated outputs).
 bool write_family(KeyBuffer& key, SizeClasses& sizes, const OpSchema& op,
                   const LayoutsView& layouts, std::span<const Look> looks);
 
-// Null where the answer serves no other sizes.
+// Returns null if the answer holds for no other sizes.
 std::shared_ptr<const SharedShapes> shared_shapes(const BoundOp& call,
                                                   const OutputSharding& answer,
                                                   const DeviceMesh& mesh,
                                                   const SizeClasses& sizes);
 
-// Whether these sizes are served.
+// Returns whether the answer holds for these sizes.
 bool serves(const SharedShapes& shapes, const SizeClasses& sizes);
 
-// Makes `out`, an answer for one call of the family, that of another; false
-// where an output is larger than a tensor may be.
+// Converts `out`, an answer for one call of the family, to the answer for `op`.
+// Returns false if an output is larger than a tensor may be.
 bool fill_in(const SharedShapes& shapes, const SizeClasses& sizes,
              const OpSchema& op, OutputSharding& out);
 

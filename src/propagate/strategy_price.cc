@@ -7,7 +7,7 @@
 namespace shardprop {
 namespace {
 
-// A strategy as pricing takes it.
+// Interned is a strategy in the form that pricing reads.
 struct Interned {
   Interned(const BoundOp& call, const Assignment& assignment,
            std::span<const Layout> operands) {

@@ -1,4 +1,4 @@
-// Prices that only a strategy as a whole has: its collectives inside, and its
+// Prices that depend on the full strategy: its collectives inside, and its
 // compute.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace shardprop {
 
-// What a search stands on.
+// SearchContext is the input that all searches share.
 struct SearchContext {
   const DeviceMesh& mesh;
   const Topology& topology;

@@ -17,7 +17,8 @@ namespace {
 
 constexpr std::int64_t kImpossible = AssignmentBounds::kImpossible;
 
-// Whether the placement is the one needed, however cut.
+// Returns whether the placement is the required one, apart from the order of
+// cuts.
 bool may_be(Placement given, Placement needed) {
   if (given.is_shard() && needed.is_shard()) return given.dim() == needed.dim();
   if (given.is_partial() && needed.is_partial()) {
@@ -43,7 +44,7 @@ class Search {
 
   tl::expected<ChosenStrategy, NoChoice> run() {
     find_fits();
-    // Nothing is cheaper than nothing.
+    // A strategy without cost is optimal.
     if (best_ && best_->moved_nanoseconds + best_->inside_nanoseconds == 0) {
       best_->is_only_fit = fits_ == 1;
       return *std::move(best_);
@@ -66,7 +67,7 @@ class Search {
     std::vector<Layout> operands;
   };
 
-  // --- what leaves every input where it is ---
+  // --- Strategies that leave every input where it is. ---
 
   class Fits : public StrategyVisitor {
    public:
@@ -103,7 +104,7 @@ class Search {
     walk_.run(fits);
   }
 
-  // --- all others ---
+  // --- All other strategies. ---
 
   class Gather : public StrategyVisitor {
    public:
@@ -115,7 +116,7 @@ class Search {
     }
     bool visit(const Assignment& assignment,
                std::span<const Layout> operands) override {
-      // Those of an earlier pass have had their turn.
+      // An earlier pass already priced assignments up to before_.
       if (s_.bounds_->of_last(assignment.size()) > s_.before_) {
         s_.keep(assignment, operands);
       }
@@ -126,14 +127,14 @@ class Search {
     Search& s_;
   };
 
-  // An assignment that is not gathered yet, with a bound of before.
+  // An assignment that is not gathered yet, with a bound from an earlier pass.
   struct Open {
     std::int64_t bound;
     Assignment assignment;
   };
 
-  // Opens what lies not far above the least bound of any assignment, of which
-  // there is a guess.
+  // Opening collects the assignments whose bounds are not far above the least
+  // bound. It starts with a guess of the least bound.
   class Opening : public StrategyVisitor {
    public:
     Opening(Search& search, std::int64_t guess)
@@ -141,9 +142,9 @@ class Search {
           mesh_dims_(static_cast<std::size_t>(search.context_.mesh.ndim())),
           near_(guess) {}
     void forget_guess() { near_ = beyond_ = kImpossible; }
-    // kImpossible where there is none near the guess.
+    // Returns kImpossible if no assignment is near the guess.
     std::int64_t least() const { return least_; }
-    // All with bounds below it are open.
+    // All assignments with bounds below beyond() are open.
     std::int64_t beyond() const { return beyond_; }
 
     bool follows(const Assignment& beginning) override {
@@ -171,8 +172,9 @@ class Search {
     std::int64_t beyond_ = kImpossible;
   };
 
-  // Of the assignment that takes the least on each mesh dim after the other. On
-  // two mesh dims the walk is as short.
+  // Returns the bound of the assignment that takes the cheapest choice for one
+  // mesh dim after the other. With fewer than three mesh dims the full walk is
+  // as short.
   std::int64_t greedy_bound() {
     if (context_.mesh.ndim() < 3) return kImpossible;
     const auto choices = static_cast<std::int16_t>(needs_.choices());
@@ -190,7 +192,7 @@ class Search {
         best = choice;
       }
       if (least == kImpossible) return kImpossible;
-      // What follows stands on it.
+      // The bounds of longer prefixes need this prefix as the last one.
       assignment[assignment.size() - 1] = best;
       (void)bounds_->of(assignment);
     }
@@ -203,7 +205,7 @@ class Search {
     Opening opening(*this, greedy_bound());
     walk_.run(opening);
     if (opening.least() == kImpossible) {
-      // The walk may not take the one that was guessed.
+      // The walk may not visit the guessed assignment.
       opening.forget_guess();
       walk_.run(opening);
       if (opening.least() == kImpossible) return;
@@ -222,7 +224,7 @@ class Search {
       price_pending();
       if (beyond_ == kImpossible || (best_ && beyond_ > best_cost())) return;
       before_ = limit_;
-      // Steps large enough that few passes do.
+      // Large steps keep the number of passes small.
       limit_ = sat_add(beyond_, beyond_ / 16);
       if (best_) limit_ = std::min(limit_, best_cost());
     }
@@ -230,7 +232,7 @@ class Search {
 
   void gather_open() {
     std::erase_if(open_, [&](Open& open) {
-      // Bounds grow with what is known of moves.
+      // A bound grows when more costs of moves become known.
       if (open.bound <= limit_) open.bound = bound_of(open.assignment);
       if (open.bound > limit_) {
         beyond_ = std::min(beyond_, open.bound);
@@ -296,10 +298,10 @@ class Search {
     return kImpossible;
   }
 
-  // Of the best.
+  // Plans the moves of the best strategy.
   bool plan_moves() {
     best_->plans.resize(given_.size());
-    // A plan may cost less than what was taken for its cost.
+    // A plan may cost less than the price that the search used.
     best_->moved_nanoseconds = 0;
     for (std::size_t i = 0; i < given_.size(); ++i) {
       if (best_->operands[i] == given_[i]) continue;
@@ -315,7 +317,7 @@ class Search {
     return true;
   }
 
-  // --- both ---
+  // --- Used for both kinds of strategies. ---
 
   bool keeps_written(std::span<const Layout> operands) const {
     for (const WrittenOperand& write : call_.writes) {
@@ -376,8 +378,8 @@ class Search {
 
   std::optional<AssignmentBounds> bounds_;
   std::int64_t limit_ = -1;
-  std::int64_t before_ = -1;           // the limit of the pass before
-  std::int64_t beyond_ = kImpossible;  // the least bound above the limit
+  std::int64_t before_ = -1;           // limit of the previous pass
+  std::int64_t beyond_ = kImpossible;  // least bound above the limit
   std::vector<Open> open_;
   std::vector<Pending> pending_;
 
@@ -406,8 +408,8 @@ tl::expected<ChosenStrategy, NoChoice> choose_strategy(
     std::span<const Layout> given) {
   const std::vector<std::size_t>& unread = call.space->unread;
   if (unread.empty()) return Search(context, call, given).run();
-  // What is not read is no reason to choose: it is searched for as if it were
-  // replicated and asked to be, and stays as it lies.
+  // An operand that is not read does not affect the choice. The search treats
+  // it as replicated and required to be replicated; its real layout stays.
   BoundOp read = call;
   read.space =
       std::make_shared<const IndexSpace>(with_unread_whole(*call.space));

@@ -31,7 +31,8 @@ struct PlanKey {
 struct PlanKeyHash {
   using is_transparent = void;
 
-  // One multiplication a word: lookups are counted in tens of nanoseconds.
+  // Each word needs one multiplication, because a lookup should take tens of
+  // nanoseconds only.
   static void mix(std::uint64_t& hash, std::uint64_t word) {
     hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL;
     hash ^= hash >> 29;
@@ -71,7 +72,7 @@ struct CachingPlanner::Body {
   Body(RedistributePlanner the_planner, std::size_t the_capacity)
       : planner(std::move(the_planner)), capacity(the_capacity) {}
 
-  // Calls `use` on the plan while it is held.
+  // Calls `use` on the plan while the cache keeps it.
   template <class Use>
   auto with_plan(const Layout& src, const Layout& dst, const TensorMeta& meta,
                  Use&& use)

@@ -61,9 +61,9 @@ class Coalescer {
     return key_of(steps(tensor)[step]);
   }
 
-  // Launching now what others reach later would cost them a launch of their
-  // own: the key that fewest still have ahead goes first, then the one that
-  // most are at.
+  // Chooses the next launch. A tensor that reaches the chosen key later needs a
+  // launch of its own. The key that the fewest tensors still have ahead goes
+  // first; on a tie, the key that most tensors are at.
   std::optional<LaunchKey> choose() const {
     std::map<LaunchKey, std::pair<int, int>> waiting;  // ahead, -(at it)
     for (std::size_t t = 0; t < plans_.size(); ++t) {
@@ -94,7 +94,7 @@ class Coalescer {
                  ? std::int64_t{0}
                  : collective_nanoseconds(topology_, wanted.kind, place, bytes);
     };
-    std::int64_t beside = 0;  // passes over memory: every tensor its own
+    std::int64_t beside = 0;  // memory passes, one per tensor
     std::int64_t separate = 0;
     for (std::size_t t = 0; t < plans_.size(); ++t) {
       if (next_[t] >= steps(t).size() || !(key(t, next_[t]) == wanted)) {

@@ -15,8 +15,8 @@ namespace {
 constexpr double kKiB = 1024;
 constexpr double kMiB = 1024 * kKiB;
 
-// A value at a size; between two points it changes with the logarithm of the
-// size.
+// CurvePoint is a value at a size. Between two points, the value changes
+// linearly with the logarithm of the size.
 struct CurvePoint {
   double size;
   double value;
@@ -35,23 +35,24 @@ double curve_at(std::span<const CurvePoint> points, double size) {
   return points.back().value;
 }
 
-// Shares of peak. NCCL tuning.cc, treeCorrectionFactor, by message size.
+// Shares of peak bandwidth by message size (NCCL tuning.cc,
+// treeCorrectionFactor).
 constexpr CurvePoint kTreeShare[] = {
     {1 * kKiB, 1}, {64 * kKiB, 0.45}, {1 * kMiB, 0.45}, {64 * kMiB, 1}};
-// autoparallel, by bytes a rank.
+// Shares of peak bandwidth by bytes per rank (autoparallel).
 constexpr CurvePoint kFullNodeShare[] = {{8 * kMiB, 0.68}, {32 * kMiB, 0.87}};
 constexpr CurvePoint kSwitchTreeShare[] = {
     {32 * kKiB, 0.1}, {128 * kKiB, 0.3}, {8 * kMiB, 0.68}, {32 * kMiB, 0.87}};
 constexpr CurvePoint kExchangeShare[] = {
     {16 * kKiB, 0.28}, {256 * kKiB, 0.62}, {2 * kMiB, 0.89}, {16 * kMiB, 1}};
-// autoparallel: rings over nodes wait for each other.
+// autoparallel: rings over several nodes wait for each other.
 constexpr double kRingSynchronisation = 4.7;
-// autoparallel: latency of an all-to-all by nodes, and what the network's
-// switches cost its remote part.
+// autoparallel: the latency in us of an all-to-all by number of nodes, and the
+// loss of its remote part in the network's switches.
 constexpr CurvePoint kExchangeLatency[] = {{1, 50}, {2, 37},  {4, 42},
                                            {8, 60}, {16, 98}, {32, 290}};
 constexpr double kRemoteLoss = 0.44;
-// NCCL: Simple all-reduce rings over nodes.
+// NCCL: the penalty of Simple all-reduce rings over several nodes.
 constexpr double kSimpleRingPenalty = 1.4;
 
 double correction_share(LineCorrection correction, double bytes,
@@ -86,7 +87,7 @@ double pick(const PerProtocol& values, Protocol protocol) {
   return protocol == Protocol::kLl128 ? values.ll128 : values.simple;
 }
 
-// The lines of one group, algorithm by algorithm.
+// Builder computes the lines of one group, algorithm by algorithm.
 class Builder {
  public:
   Builder(const Topology& topology, const GroupPlace& place)
@@ -112,7 +113,7 @@ class Builder {
         }
         break;
       case CollectiveKind::kBroadcast:
-        // A pipelined ring: every rank passes on the whole of what it gets.
+        // In a pipelined ring, every rank sends on all that it receives.
         rings(kind, ranks_ - 1);
         for (AlgorithmLine& line : lines_) {
           line.bandwidth_gbps *= (ranks_ - 1) / ranks_;
@@ -133,8 +134,9 @@ class Builder {
   }
 
  private:
-  // Bandwidth of a ring's slowest hop. A ring over nodes spreads over the
-  // network cards of all its ranks in a node, as far as the node's links go.
+  // Returns the bandwidth of the slowest hop of a ring. A ring over several
+  // nodes uses the network cards of all its ranks in a node. The links of the
+  // node limit this bandwidth.
   double bus() const {
     if (place_.nodes == 1) return topology_.node_bandwidth_gbps.value;
     return std::min(topology_.network_bandwidth_gbps.value *
@@ -179,7 +181,8 @@ class Builder {
   double network_step(Protocol protocol) const {
     double own = 0;
     if (nccl_) {
-      // With one rank a node NCCL takes the tree's network step for all.
+      // With one rank per node, NCCL uses the tree's network step for all
+      // algorithms.
       own = pick(place_.ranks_per_node == 1 ? tuning_.tree_network_step
                                             : tuning_.ring_network_step,
                  protocol);
@@ -250,7 +253,7 @@ class Builder {
     }
   }
 
-  // Reductions in the switches of a node, and trees of such nodes.
+  // Adds reductions in the switches of a node, and trees of such nodes.
   void switches() {
     if (!topology_.node_reduces || tuning_.nvls_share == 0) return;
     if (place_.ranks_per_node == 1) return;
@@ -262,8 +265,8 @@ class Builder {
                         .bandwidth_gbps = tuning_.nvls_share * node});
       return;
     }
-    // Beyond two nodes a tree's inner nodes send twice what they receive, by
-    // the switches and by the network.
+    // With more than two nodes, the inner nodes of a tree send twice the bytes
+    // that they receive. This holds for the switches and for the network.
     const double tree_share = place_.nodes == 2 ? 1 : 0.5;
     const double switch_share =
         place_.nodes == 2 ? tuning_.nvls_share : tree_share;
@@ -287,7 +290,7 @@ class Builder {
           topology_.network_bandwidth_gbps.value * (1 - kRemoteLoss / nodes_);
       per_byte = std::max(per_byte, far / network);
     }
-    // Small pieces go by the same low-latency steps as a ring's.
+    // Small pieces use the same low-latency steps as a ring.
     const double stepwise = ring_latency(Protocol::kLl, ranks_ - 1);
     lines_.push_back(
         {.algorithm = "direct",
@@ -299,7 +302,7 @@ class Builder {
          .correction = LineCorrection::kExchange});
   }
 
-  // One message from every rank to another one.
+  // Adds one message from each rank to another rank.
   void send() {
     const bool across = place_.nodes > 1;
     lines_.push_back(
@@ -360,7 +363,8 @@ std::int64_t line_nanoseconds(const std::vector<AlgorithmLine>& lines,
   for (const AlgorithmLine& line : lines) {
     const double fixed = line.latency_us + line.synchronisation_us;
     const double at_peak = fixed + size / (1e3 * line.bandwidth_gbps);
-    // A correction only ever adds; what cannot win needs none.
+    // A correction only adds time, so a line that is too slow without it is
+    // skipped.
     if (at_peak >= least) continue;
     const double share = correction_share(line.correction, size, place);
     least = std::min(least, fixed + (at_peak - fixed) / share);

@@ -1,4 +1,5 @@
-// What collectives send, and which reductions engines have.
+// Computes the bytes that collectives send, and which reductions each engine
+// supports.
 #include <shardprop/redistribute/collective_cost.h>
 
 namespace shardprop {
@@ -33,7 +34,7 @@ bool reduces_natively(Engine engine, ReduceOp op, DType dtype) {
     case Engine::kThreads:
       return true;
     case Engine::kNccl:
-      // Complex sums are sums of pairs of floats.
+      // A sum of complex numbers is a sum of pairs of floats.
       if (is_complex(dtype)) {
         return dtype != DType::kC32 &&
                (op == ReduceOp::kSum || op == ReduceOp::kAvg);

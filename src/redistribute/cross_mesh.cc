@@ -38,7 +38,7 @@ Intervals common(const Intervals& a, const Intervals& b) {
   return out;
 }
 
-// The boxes that both regions hold, in row-major order.
+// Returns the boxes of elements that both regions hold, in row-major order.
 std::vector<Piece> common(const LocalRegion& a, const LocalRegion& b) {
   std::vector<Piece> pieces{Piece{}};
   for (std::size_t d = 0; d < a.dims().size() && !pieces.empty(); ++d) {
@@ -65,7 +65,7 @@ std::int64_t elements(const std::vector<Piece>& pieces) {
   return count;
 }
 
-// Most messages of a plan.
+// The most messages of a plan.
 constexpr std::size_t kMostWants = std::size_t{1} << 18;
 
 Error too_many_messages() {
@@ -77,7 +77,7 @@ Error too_many_messages() {
                "shard the target alike, and redistribute on its own mesh"};
 }
 
-// A receiver's want of one shard.
+// Want is one shard that has elements for a receiver.
 struct Want {
   std::size_t shard;
   std::int64_t dst_rank;
@@ -127,15 +127,15 @@ struct Load {
 
 std::int64_t total(const Load& load) { return load.near + load.far; }
 
-// The holders of one shard, the least busy first. Loads only grow, so that what
-// was put in line with less is put back.
+// Senders are the holders of one shard, the least busy first. Loads only grow,
+// so an entry with an outdated load is inserted again with the current one.
 class Senders {
  public:
   using Loads = std::unordered_map<std::int64_t, Load>;
 
   void add(std::int64_t rank) { line_.emplace(0, rank); }
 
-  // By load, then by rank.
+  // Returns the rank with the least load; on a tie the smallest rank.
   std::int64_t least_busy(const Loads& loads) {
     while (true) {
       const auto [load, rank] = line_.top();
@@ -151,15 +151,15 @@ class Senders {
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> line_;
 };
 
-// Of every shard that several ranks hold and that is sent: all its holders, and
-// those on each node.
+// SendersOfShards stores the holders of each shard that is sent and that
+// several ranks hold. It stores all holders, and the holders on each node.
 class SendersOfShards {
  public:
   // `held` must outlive the object.
   SendersOfShards(const std::vector<Shard>& held, std::int64_t node_size)
       : held_(held), node_size_(node_size) {}
 
-  // On the receiver's node if any is, then the least busy.
+  // Prefers a holder on the receiver's node, then the least busy holder.
   std::int64_t pick(std::size_t shard, std::int64_t receiver,
                     const Senders::Loads& loads) {
     const std::vector<std::int64_t>& ranks = held_[shard].ranks;
@@ -199,8 +199,8 @@ Sends assign(const std::vector<Shard>& held, Wants of,
              const Topology& topology) {
   std::vector<Want>& wants = of.wants;
   const std::int64_t node = topology.node_size();
-  // Largest first spreads evenest; the rest of the order makes it the same
-  // every time.
+  // Largest first balances the loads best. The other keys make the order
+  // deterministic.
   std::stable_sort(wants.begin(), wants.end(),
                    [](const Want& a, const Want& b) {
                      return std::tie(b.bytes, a.shard, a.dst_rank) <
@@ -226,8 +226,8 @@ Sends assign(const std::vector<Shard>& held, Wants of,
   for (auto& [pair, batch] : batches) {
     sends.transfers.push_back(std::move(batch));
   }
-  // Ranks send and receive at once; a rank's links inside and outside its
-  // node work side by side.
+  // Ranks send and receive at the same time. The links of a rank inside its
+  // node and outside of it work in parallel.
   std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> known;
   const auto timed = [&](const Load& load) {
     const auto part = [&](std::int64_t bytes, std::int64_t nodes) {
@@ -253,7 +253,8 @@ Sends assign(const std::vector<Shard>& held, Wants of,
   return sends;
 }
 
-// Layouts without partials that reductions of `layout` can lead to at once.
+// Returns the layouts without partials that reductions of the spec's layout can
+// reach in one step.
 std::vector<Layout> reduced_layouts(const TensorSpec& spec) {
   std::vector<Layout> out;
   const auto with_all = [&](Placement placement) {
@@ -314,7 +315,8 @@ Result<CrossMeshPlan> least_sends(const TensorSpec& src, const TensorSpec& dst,
     plan.sent_bytes = sends.sent;
     plan.received_bytes = sends.received;
     plan.nanoseconds = plan.before.nanoseconds + sends.nanoseconds;
-    // Source, what is sent from, the target, and messages packed and waiting.
+    // The peak counts the source, the reduced source, the target, and the
+    // packed and waiting messages.
     const std::int64_t reduced =
         plan.before.steps.empty() ? 0 : max_local_bytes(from);
     plan.peak_bytes =

@@ -3,7 +3,7 @@
 namespace shardprop::redistribute {
 namespace {
 
-// Mesh dims that cut a tensor dim with some strided cut.
+// Returns the mesh dims that cut a tensor dim on which some cut is strided.
 Mask strided_cuts(const State& state, const ActiveDims& active,
                   const Alphabet& alphabet) {
   Mask cuts = 0;
@@ -26,7 +26,7 @@ State without(State state, Mask cuts) {
   return state;
 }
 
-// The same layout, in the symbols of another alphabet.
+// Returns the same layout in the symbols of another alphabet.
 State translated(State state, const ActiveDims& active, const Alphabet& from,
                  const Alphabet& to) {
   for (int i = 0; i < active.count; ++i) {

@@ -1,5 +1,5 @@
-// Paths around strided shards, for pairs of layouts with too many of them to
-// search.
+// Finds paths that avoid strided shards, for pairs of layouts with too many
+// strided shards to search.
 #pragma once
 
 #include "redistribute/search.h"
@@ -8,10 +8,11 @@
 
 namespace shardprop::redistribute {
 
-// A gather of every tensor dim that `source` cuts into strided shards, a path
-// of least cost without strided shards, and a slice of those that `target`
-// cuts so. Not of least cost as a whole. The problem's memory limit is not
-// heeded. Precondition: no shard of `source` is a partial of `target`.
+// Returns a gather of every tensor dim that `source` cuts into strided shards,
+// a path without strided shards, and a slice of the strided dims of `target`.
+// The middle path has the least cost, but the total path may not. The problem's
+// memory limit is ignored. Precondition: no shard of `source` is a partial of
+// `target`.
 //
 //   SS(0,2),R,S(1) -> R,S(0),R   gathers dim 0, then R,R,S(1) -> R,S(0),R
 std::optional<Path> path_around_strides(const SearchProblem& problem,

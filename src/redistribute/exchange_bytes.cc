@@ -8,7 +8,7 @@ namespace shardprop::redistribute {
 namespace {
 
 std::int64_t overlap(const Intervals& a, const Intervals& b) {
-  // Cut orders need not ascend, so every pair is looked at.
+  // The intervals may be in any order, so every pair is compared.
   std::int64_t common = 0;
   for (const Interval& x : a) {
     for (const Interval& y : b) {

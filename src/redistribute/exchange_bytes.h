@@ -1,4 +1,4 @@
-// What only a look at every rank tells, where shards are uneven.
+// Computes sizes of uneven shards by visiting every rank.
 #pragma once
 
 #include <shardprop/mesh/device_mesh.h>
@@ -9,18 +9,18 @@
 
 namespace shardprop::redistribute {
 
-// Both are exact on meshes of up to kCountedRanks ranks; beyond, they are what
-// a shard as large as the largest in every dim would take, which no rank
-// exceeds.
+// Both functions are exact on meshes of up to kCountedRanks ranks. On larger
+// meshes, they assume a shard with the largest size in every dim. No rank
+// exceeds this bound.
 inline constexpr std::int64_t kCountedRanks = 4096;
 
-// Elements of the largest shard. Without strided shards the rank at the origin
-// holds it; with them it may be any.
+// Returns the elements of the largest shard. Without strided shards, the rank
+// at the origin holds it; with strided shards, any rank may.
 std::int64_t largest_shard(const Layout& layout, const DeviceMesh& mesh,
                            const TensorMeta& meta);
 
-// The most bytes any rank sends when shards are dealt anew: what it held and
-// does not keep.
+// Returns the most bytes that a rank sends in an exchange of shards: the
+// elements that it held and does not keep.
 std::int64_t exchanged_bytes(const Layout& src, const Layout& dst,
                              const DeviceMesh& mesh, const TensorMeta& meta);
 

@@ -39,8 +39,8 @@ struct Line {
   double at(double bytes) const { return latency + per_byte * bytes; }
 };
 
-// Least squares of (predicted - seen) / seen, kept to latencies of 0 and more
-// and to times that grow with the size.
+// Minimises the squares of (predicted - measured) / measured. The latency stays
+// at 0 or more, and the time grows with the size.
 Line fit_line(std::span<const Measurement> points) {
   double w = 0;
   double x = 0;
@@ -58,7 +58,7 @@ Line fit_line(std::span<const Measurement> points) {
   }
   const double spread = w * xx - x * x;
   Line line;
-  // Sizes too near to each other say nothing of a slope.
+  // If the sizes are too close to each other, they do not determine a slope.
   line.per_byte = spread > 1e-12 * w * xx ? (w * xy - x * y) / spread : 0;
   line.latency = (y - line.per_byte * x) / w;
   if (line.per_byte <= 0) line = {y / w, 0};
@@ -89,7 +89,8 @@ double worst_error(std::span<const Line> lines,
   return worst;
 }
 
-// The best way to cut `points` into `count` ranges of two sizes at least.
+// Returns the best way to cut `points` into `count` ranges of at least two
+// sizes.
 std::vector<Line> fit_ranges(std::span<const Measurement> points,
                              std::size_t count) {
   const std::size_t n = points.size();
@@ -140,7 +141,8 @@ Result<std::vector<Measurement>> parse_measurements(std::string_view text) {
     ++row;
     const std::vector<std::string_view> words = words_of(line);
     if (words.empty() || words.front().front() == '#') continue;
-    // size count type redop root time ..., or bytes and time alone.
+    // A line has the columns size, count, type, redop, root, time, ...; or
+    // bytes and time only.
     const std::size_t time = words.size() == 2 ? 1 : 5;
     const auto bytes = parse_int(words.front());
     const double microseconds =
@@ -181,7 +183,7 @@ Result<CollectiveFit> fit_collective(CollectiveKind collective,
     const std::vector<Line> lines = fit_ranges(points, count);
     if (lines.empty()) break;
     const double error = worst_error(lines, points);
-    // Another line must earn its place.
+    // One more line must reduce the worst error by at least 10 %.
     if (error < 0.9 * least) {
       least = error;
       best = lines;
@@ -190,7 +192,7 @@ Result<CollectiveFit> fit_collective(CollectiveKind collective,
   CollectiveFit fit;
   fit.worst_relative_error = least;
   for (const Line& line : best) {
-    // A range without a slope is one of latency: its bandwidth does not show.
+    // A range without a slope shows only latency; its bandwidth is unknown.
     constexpr double kUnseenBandwidth = 1e6;
     fit.lines.push_back(
         {collective, place.ranks_per_node, place.nodes, line.latency,

@@ -9,7 +9,7 @@
 namespace shardprop::redistribute {
 namespace {
 
-// The tensor dim that the whole group cuts.
+// Returns the tensor dim that all mesh dims of the group cut, or kManyDims.
 MoveForm cut_dim(Mask group, const State& sharded, const ActiveDims& active,
                  const Alphabet& alphabet) {
   int dim = -1;
@@ -31,7 +31,8 @@ MoveForm exchange_form(Mask group, const State& from, const State& to,
     left |= std::uint64_t{1} << alphabet[from.symbol[i]].dim;
     cut |= std::uint64_t{1} << alphabet[to.symbol[i]].dim;
   }
-  // Mesh dims outside the group cut as before; those of it are larger than 1.
+  // The cuts of mesh dims outside the group do not change; those of the group
+  // are larger than 1.
   const auto parts = [&](const State& state, std::int16_t dim) {
     std::int64_t product = 1;
     for (int i = 0; i < active.count; ++i) {
@@ -120,8 +121,8 @@ LayoutGraph::LayoutGraph(const ActiveDims& active, Alphabet alphabet)
 
 bool LayoutGraph::find_states(std::size_t most_states) {
   const MoveTable table(active_, alphabet_);
-  // Each is the replicated one with some mesh dims made partial and then some
-  // others cut.
+  // Each layout is the replicated one with some mesh dims made partial and then
+  // some other mesh dims sharded.
   index_.insert(State{});
   const auto add = [&](Move, Mask, const State& to) {
     if (states().size() <= most_states) index_.insert(to);
@@ -253,7 +254,7 @@ std::shared_ptr<const LayoutGraph> LayoutGraphs::listed(
     std::span<const Placement> partials) const {
   Key key{static_cast<std::uint64_t>(meta.rank()) + 1};
   for (const Placement partial : partials) key.push_back(partial.bits());
-  // As Alphabet::create() orders them.
+  // The partials are in the order of Alphabet::create().
   std::sort(key.begin() + 1, key.end());
   const std::scoped_lock lock(mutex_);
   Entry& entry = entry_of(key);

@@ -1,5 +1,6 @@
-// All layouts of an alphabet, and the moves out of those that some search came
-// by: what searches over one mesh share. Sizes of tensors do not enter.
+// LayoutGraph stores all layouts of an alphabet and the moves from the layouts
+// that some search reached. The searches over one mesh share it. It does not
+// depend on tensor sizes.
 #pragma once
 
 #include "redistribute/moves.h"
@@ -18,12 +19,12 @@
 
 namespace shardprop::redistribute {
 
-// Layout states found so far, numbered in the order they were found.
+// StateIndex numbers layout states in the order in which they were found.
 class StateIndex {
  public:
   StateIndex() : slots_(kFirstSlots, kEmpty) {}
 
-  // The number of `state`, and whether it is new.
+  // Returns the number of `state` and whether it is new.
   std::pair<std::uint32_t, bool> insert(const State& state);
   std::optional<std::uint32_t> find(const State& state) const {
     return find(state.code());
@@ -40,43 +41,45 @@ class StateIndex {
   std::vector<std::uint32_t> slots_;
 };
 
-// What the price of a move between even shards depends on beside its group, its
-// partials and the size of the shard that it starts from: of a gather or a
-// reduce-scatter the tensor dim that the whole group cuts, or kManyDims; of an
-// exchange one of the others.
+// MoveForm is the part of a move that affects its price between even shards.
+// The price also depends on the group, the partials, and the size of the shard
+// at the start. For a gather or reduce-scatter, the form is the tensor dim that
+// the full group cuts, or kManyDims. For an exchange, it is one of the values
+// below.
 using MoveForm = std::uint8_t;
 inline constexpr MoveForm kManyDims = 0xff;
-inline constexpr MoveForm kSamePoints = 0;  // every dim is cut as before
-inline constexpr MoveForm kOtherDims = 1;   // no dim is both left and cut
+inline constexpr MoveForm kSamePoints = 0;  // every dim keeps its cuts
+inline constexpr MoveForm kOtherDims = 1;   // no dim loses and gains cuts
 inline constexpr MoveForm kOverlapping = 2;
-// Beside the last two: neither end cuts the outermost dim alone, so that what is
-// sent is packed and what comes unpacked.
+// Added to the two forms above if neither end cuts the outermost dim alone. The
+// sent elements are then packed and the received ones unpacked.
 inline constexpr MoveForm kUnpacked = 2;
 inline constexpr MoveForm kExchangeForms = 5;
 
-// Where moves of one kind over one group lead from a layout.
+// Targets are the layouts that moves of one kind over one group reach from a
+// layout.
 struct Targets {
   std::vector<std::uint32_t> states;  // those in mesh order first
-  std::size_t in_order = 0;           // so many
+  std::size_t in_order = 0;           // number of states in mesh order
   std::vector<MoveForm> forms;        // one for each state
 };
 
-// The moves out of one layout.
+// Exits are the moves from one layout.
 struct Exits {
   struct Run {
     Move move;
     std::uint8_t group;
   };
   std::vector<Run> runs;
-  // Of each run, once listed; none of exits that are not kept.
+  // One entry per run, once listed; empty for exits that are not kept.
   mutable std::vector<std::atomic<const Targets*>> targets;
 };
 
 class LayoutGraph {
  public:
-  // Nothing where there are more layouts.
-  // Precondition: the alphabet has no strided shards, whose written forms
-  // depend on the tensor.
+  // Returns null if there are more than `most_states` layouts. Precondition:
+  // the alphabet has no strided shards, because their canonical forms depend on
+  // the tensor.
   static std::shared_ptr<const LayoutGraph> build(const ActiveDims& active,
                                                   const Alphabet& alphabet,
                                                   std::size_t most_states);
@@ -87,8 +90,9 @@ class LayoutGraph {
   std::optional<std::uint32_t> find(std::uint64_t code) const {
     return index_.find(code);
   }
-  // What is listed when it is first asked for and kept, or put into a scratch
-  // of the caller where too much is kept already. On any thread.
+  // Exits and targets are listed at the first request and kept. If too many are
+  // kept, they are written to the caller's Scratch instead. Any thread may call
+  // this.
   struct Scratch {
     Exits exits;
     Targets targets;
@@ -97,7 +101,7 @@ class LayoutGraph {
     const Exits* kept = kept_[state].load(std::memory_order_acquire);
     return kept != nullptr ? *kept : list_exits(state, scratch.exits);
   }
-  // `exits` of `state`; the run is one of theirs.
+  // Precondition: `exits` belongs to `state`, and `run` is one of its runs.
   const Targets& targets(std::uint32_t state, const Exits& exits,
                          std::size_t run, Scratch& scratch) const {
     if (exits.targets.empty()) {
@@ -108,21 +112,21 @@ class LayoutGraph {
     return kept != nullptr ? *kept
                            : list_targets(state, exits, run, scratch.targets);
   }
-  // Into how many parts a layout cuts each tensor dim.
+  // The number of parts into which a layout cuts each tensor dim.
   std::span<const std::int64_t> parts(std::uint32_t state) const {
     return {parts_.data() + state * rank_, rank_};
   }
-  // The product of them.
+  // The product of parts().
   std::int64_t all_parts(std::uint32_t state) const {
     return all_parts_[state];
   }
-  // Whether outer mesh dims cut first.
+  // Returns whether outer mesh dims cut first.
   bool is_in_mesh_order(std::uint32_t state) const {
     return in_mesh_order_[state] != 0;
   }
 
  private:
-  // Of runs and targets together.
+  // The most runs and targets together.
   static constexpr std::size_t kMostKept = std::size_t{1} << 22;
 
   LayoutGraph(const ActiveDims& active, Alphabet alphabet);
@@ -141,22 +145,23 @@ class LayoutGraph {
   std::vector<std::int64_t> all_parts_;
   std::vector<std::uint8_t> in_mesh_order_;
 
-  mutable std::mutex mutex_;  // of all writes to what follows
+  mutable std::mutex mutex_;  // guards all writes to the members below
   mutable std::size_t count_kept_ = 0;
   mutable std::deque<Exits> kept_exits_;
   mutable std::deque<Targets> kept_targets_;
   mutable std::vector<std::atomic<const Exits*>> kept_;  // by state
 };
 
-// The graphs of one mesh.
+// LayoutGraphs caches the graphs of one mesh.
 class LayoutGraphs {
  public:
-  // Nothing where the alphabet has been asked for but a few times, or never
-  // anything: search without. To find one pair fewer layouts are met.
+  // Returns null if the alphabet was requested only a few times, or is too
+  // large. The caller then searches without a graph: a search for one pair
+  // visits fewer layouts.
   std::shared_ptr<const LayoutGraph> get(const ActiveDims& active,
                                          const Alphabet& alphabet) const;
-  // Of all shards of `meta` and these partials, at once; nothing where there
-  // are more layouts than are listed.
+  // Returns the graph of all shards of `meta` and these partials at once.
+  // Returns null if there are more layouts than may be listed.
   std::shared_ptr<const LayoutGraph> listed(
       const ActiveDims& active, int mesh_ndim, const TensorMeta& meta,
       std::span<const Placement> partials) const;
@@ -164,14 +169,15 @@ class LayoutGraphs {
  private:
   struct Entry {
     int asked = 0;
-    std::size_t tried = 0;  // for so many layouts at most
+    std::size_t tried = 0;  // largest limit on layouts tried so far
     std::shared_ptr<const LayoutGraph> graph;
   };
-  // The number of shard placements, then every partial's bits.
+  // The number of shard placements, then the bits of every partial.
   using Key = InlineVector<std::uint64_t, 4>;
   static constexpr std::size_t kMostEntries = 64;
   static constexpr int kAskedBefore = 4;
-  // Of what is listed to search for one pair, and to search for all.
+  // The most layouts to list for the search of one pair, and for a search of
+  // all layouts.
   static constexpr std::size_t kMostStates = 1 << 12;
   static constexpr std::size_t kMostListed = 1 << 18;
 

@@ -17,8 +17,8 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
 }
 
-// What the first of `parts` ranks holds of `size` elements, cut within each of
-// `pieces`.
+// Returns the elements that the first of `parts` ranks holds of `size`
+// elements, cut within each of `pieces` pieces.
 std::int64_t first_part(std::int64_t size, std::int64_t pieces,
                         std::int64_t parts) {
   if (pieces == 1 || size == 0) return ceil_div(size, parts);
@@ -27,7 +27,7 @@ std::int64_t first_part(std::int64_t size, std::int64_t pieces,
   return whole * ceil_div(full, parts) + ceil_div(size - whole * full, parts);
 }
 
-// What frameworks put into buckets.
+// Returns whether frameworks group collectives of this kind into buckets.
 bool is_bucketed(CollectiveKind kind) {
   return kind == CollectiveKind::kAllGather ||
          kind == CollectiveKind::kReduceScatter ||
@@ -67,7 +67,7 @@ GroupTimes::GroupTimes(const Topology& topology, const DeviceMesh& mesh,
     const std::int64_t exchange = least(CollectiveKind::kAllToAll);
     set(Move::kGather, least(CollectiveKind::kAllGather));
     set(Move::kExchange, std::min(exchange, least(CollectiveKind::kPermute)));
-    // What the engine cannot reduce starts with an exchange.
+    // If the engine cannot reduce, the reduction starts with an exchange.
     set(Move::kReduceScatter,
         std::min(exchange, least(CollectiveKind::kReduceScatter)));
     set(Move::kReduce, std::min(exchange, least(CollectiveKind::kAllReduce)));
@@ -88,7 +88,7 @@ double GroupTimes::least_per_byte(Mask outer, bool reduces) const {
     const double cells = size_of(group & outer);
     const double cell = size_of(all_ & ~outer);
     const double groups = cell / size_of(group & ~outer);
-    // Of S or B, what a cell comes to hold that it did not before.
+    // Adds the share of S or B that is new to a cell.
     const auto add = [&](CollectiveKind kind, double share) {
       for (const AlgorithmLine& line : lines(kind, group)) {
         most = std::max(most, share * line.bandwidth_gbps);
@@ -100,7 +100,7 @@ double GroupTimes::least_per_byte(Mask outer, bool reduces) const {
     if (!reduces) continue;
     add(CollectiveKind::kReduceScatter, groups / cells);
     add(CollectiveKind::kAllReduce, groups);
-    // Where the engine cannot reduce, an all-reduce ends in an all-gather.
+    // If the engine cannot reduce, an all-reduce ends in an all-gather.
     add(CollectiveKind::kAllGather, groups);
   }
   return 1 / most;
@@ -127,7 +127,8 @@ std::int64_t GroupTimes::memory_pass(std::int64_t bytes) const {
 LocalSize MovePricer::local_size(const State& state) const {
   LocalSize size;
   size.shape = shape_;
-  // In cut order: a strided cut looks at what the cuts before it left.
+  // In cut order, because a strided cut depends on the result of the cuts
+  // before it.
   for (int place = 0; place < active_.count; ++place) {
     for (int i = 0; i < active_.count; ++i) {
       const Alphabet::Symbol& symbol = alphabet_[state.symbol[i]];
@@ -284,9 +285,10 @@ MovePricer::GroupCuts MovePricer::cuts_of(Mask group,
   return cuts;
 }
 
-// Of cuts of the same tensor dims without strided ones: whether each dim is cut
-// at the same points before and after: into as many parts, since mesh dims
-// outside the group cut what they cut before.
+// Returns whether each dim is cut at the same points before and after.
+// Precondition: both ends cut the same tensor dims, without strided cuts. The
+// points are equal if the number of parts is, because the cuts outside the
+// group do not change.
 bool MovePricer::permutes(Mask group, const State& from, const State& to,
                           bool even) const {
   for (int i = 0; i < active_.count; ++i) {
@@ -342,8 +344,8 @@ MovePrice MovePricer::exchange(Mask group, const State& from,
   price.kind = CollectiveKind::kAllToAll;
   price.staged = true;
   if ((left.dims & cut.dims) == 0) {
-    // Every rank sends every other one an equal piece.
-    // Strided shards that are largest in one dim need not be so in another.
+    // Every rank sends an equal piece to every other rank. A strided shard that
+    // is the largest in one dim may not be the largest in another.
     price.padded = !(strided(from) || strided(to));
     price.exact = even || price.padded;
     std::int64_t piece = item_;
@@ -353,14 +355,14 @@ MovePrice MovePricer::exchange(Mask group, const State& from,
     price.message_bytes = ranks * piece;
     price.bytes_per_rank = (ranks - 1) * piece;
   } else {
-    // There is a rank that keeps nothing, or nearly nothing.
+    // Some rank keeps almost no element.
     price.bytes_per_rank = std::max(in, out);
     price.message_bytes = ceil_div(price.bytes_per_rank * ranks, ranks - 1);
   }
-  // Pieces for the other ranks are put one behind another, and what comes is
-  // put in its place: each a pass over memory. A cut of the outermost dim needs
-  // no packing, the end of one no unpacking; what is staged pays one of both at
-  // least.
+  // The pieces for other ranks are packed one after another, and received
+  // pieces are unpacked. Each needs one memory pass. A cut of the outermost dim
+  // needs no packing, and a gather of it needs no unpacking. A staged exchange
+  // pays at least one of the two.
   price.nanoseconds =
       timed(price.kind, group, price.message_bytes) + from_size.memory_pass;
   if (!left.is_outermost() && !cut.is_outermost()) {
@@ -375,8 +377,8 @@ std::int64_t MovePricer::least(Move move, Mask group,
   return least_exchange(group, bytes(from_size));
 }
 
-// Equal pieces for every rank are no less than the shard, nor is whatever else
-// an exchange sends.
+// Equal pieces for all ranks have at least the bytes of the shard. The same
+// holds for any other exchange.
 std::int64_t MovePricer::least_exchange(Mask group, std::int64_t bytes) {
   return std::min(timed(CollectiveKind::kPermute, group, bytes),
                   timed(CollectiveKind::kAllToAll, group, bytes) +

@@ -1,5 +1,5 @@
-// What one move costs: collective, time, payload and memory, from the padded
-// sizes of the largest shard before and after.
+// MovePricer computes the cost of one move: collective, time, payload and
+// memory. It uses the padded sizes of the largest shard before and after.
 #pragma once
 
 #include "base/index.h"
@@ -17,21 +17,21 @@
 
 namespace shardprop::redistribute {
 
-// Times of collectives on every group of a mesh.
+// GroupTimes computes the times of collectives on every group of a mesh.
 class GroupTimes {
  public:
   GroupTimes(const Topology& topology, const DeviceMesh& mesh,
              const ActiveDims& active, std::int64_t bucket_bytes);
 
   std::int64_t ranks(Mask group) const { return places_[group].ranks; }
-  // `bytes` as collective_cost.h has it; 0 bytes take no time.
+  // `bytes` is defined as in collective_cost.h; 0 bytes take no time.
   std::int64_t nanoseconds(CollectiveKind kind, Mask group,
                            std::int64_t bytes) const;
-  // Never more than nanoseconds() of any size above 0.
+  // Returns a lower bound of nanoseconds() for any size above 0.
   std::int64_t least_nanoseconds(Move move, Mask group) const {
     return least_[index(move)][group];
   }
-  // The same for whatever collective runs over `group`.
+  // Returns the same for any collective over `group`.
   std::int64_t least_nanoseconds(Mask group) const {
     std::int64_t least = least_nanoseconds(Move::kGather, group);
     for (const Move move :
@@ -40,9 +40,10 @@ class GroupTimes {
     }
     return least;
   }
-  // Fix the coordinates on the mesh dims `outer`: the ranks left are a cell.
-  // No cell comes by a byte that none of its ranks holds in less nanoseconds;
-  // `reduces`: also counting bytes that become values of terms.
+  // A cell is the set of ranks that have fixed coordinates on the mesh dims
+  // `outer`. The result is a lower bound, in nanoseconds, for each byte that a
+  // cell receives and that none of its ranks holds. With `reduces`, bytes that
+  // result from reducing partials count too.
   double least_per_byte(Mask outer, bool reduces) const;
   Mask all() const { return all_; }
   // The mesh dims whose groups span several nodes.
@@ -63,7 +64,7 @@ class GroupTimes {
   Engine engine_;
   double memory_gbps_;
   std::int64_t bucket_bytes_;
-  // Of a full bucket, by kind and group.
+  // Time of a full bucket, by kind and group.
   std::array<std::array<std::int64_t, kGroups>, kKinds> bucket_times_{};
   Mask all_ = 0;
   Mask crossing_ = 0;
@@ -72,19 +73,20 @@ class GroupTimes {
   std::array<std::array<std::int64_t, kGroups>, kMoves> least_{};
 };
 
-// The largest shard of a layout, which the rank at the origin holds.
+// LocalSize is the size of the largest shard of a layout, which the rank at the
+// origin holds.
 struct LocalSize {
   Dims shape;
   std::int64_t elements = 1;
   std::int64_t memory_pass = 0;  // nanoseconds to read and write it
-  bool even = true;  // every rank holds as much, in one run of each dim
+  bool even = true;  // all ranks hold as much, in one run of each dim
 };
 
-// The collective of a move, all but its mesh dims.
+// MovePrice is the collective of a move without its mesh dims.
 struct MovePrice : CollectiveStep {
   std::int64_t held_bytes = 0;  // input, output and staging
-  // False where some rank may send less than the largest shard; only a count
-  // over ranks says how much.
+  // False if some rank may send less than the largest shard. The exact bytes
+  // then need a count over all ranks.
   bool exact = true;
 };
 
@@ -104,10 +106,11 @@ class MovePricer {
     return size.elements * item_;
   }
 
-  // No move of this kind over `group` from a shard of this size takes less.
+  // Returns a lower bound for any move of this kind over `group` from a shard
+  // of this size.
   std::int64_t least(Move move, Mask group, const LocalSize& from_size);
 
-  // The same of an exchange, by the bytes of the shard.
+  // Returns the same for an exchange, from the bytes of the shard.
   std::int64_t least_exchange(Mask group, std::int64_t bytes);
 
   MovePrice price(Move move, Mask group, const State& from,
@@ -124,27 +127,28 @@ class MovePricer {
   MovePrice exchange(Mask group, const State& from, const LocalSize& from_size,
                      const State& to, const LocalSize& to_size);
   Placement reduced_placement(Mask group, const State& from) const;
-  // Whether shards of `group` follow one another in memory of `whole`.
+  // Returns whether the shards of `group` are consecutive in the memory of
+  // `whole`.
   bool contiguous(Mask group, const State& sharded, const LocalSize& shards,
                   const LocalSize& whole) const;
   bool strided(const State& state) const;
-  // What the mesh dims of a group cut.
+  // GroupCuts are the cuts of the mesh dims of a group.
   struct GroupCuts {
-    std::uint64_t dims = 0;  // a bit per tensor dim
+    std::uint64_t dims = 0;  // one bit per tensor dim
     bool strided = false;
 
-    // Its shards follow one another in memory.
+    // Returns whether its shards are consecutive in memory.
     bool is_outermost() const { return dims == 1 && !strided; }
   };
   GroupCuts cuts_of(Mask group, const State& state) const;
   bool permutes(Mask group, const State& from, const State& to,
                 bool even) const;
-  // Into how many parts each cut of a tensor dim cuts it, by place.
+  // The number of parts of each cut of a tensor dim, by place.
   using Cuts = std::array<std::int64_t, kMaxPlannedDims>;
   Cuts sizes_of_cuts(const State& state, std::int16_t dim) const;
   std::int64_t timed(CollectiveKind kind, Mask group, std::int64_t bytes);
 
-  // The few sizes of a search recur at most of its edges.
+  // A search has few different sizes, which recur on most of its edges.
   struct Remembered {
     std::int64_t bytes = -1;
     std::uint32_t what = 0;

@@ -1,8 +1,8 @@
-// The table of moves: every layout that one collective reaches.
+// MoveTable lists every layout that one collective reaches.
 //
-// Each move names the set G of mesh dims it runs over. A move whose set could
-// be smaller is left out: the smaller one reaches the same layout in smaller
-// groups.
+// Each move names the set G of mesh dims over which it runs. If a smaller set
+// reaches the same layout, only the move over the smaller set is listed,
+// because its groups are smaller.
 #pragma once
 
 #include "redistribute/sharding_state.h"
@@ -32,11 +32,11 @@ class MoveTable {
   MoveTable(const ActiveDims& active, const Alphabet& alphabet)
       : active_(active), alphabet_(alphabet) {}
 
-  // Calls visit(Move, Mask, const State&) for every move out of `at`, with the
-  // layout it leads to, if admit(Move, Mask), asked once ahead of all outcomes
-  // of a kind of move over a group, says that they are worth listing. Ends once
-  // visit() returns false; one that returns nothing sees all: with strided
-  // shards a single layout may have billions.
+  // Calls visit(Move, Mask, const State&) for every move from `at` and the
+  // layout that it reaches. For each kind of move and group, admit(Move, Mask)
+  // is called first; the moves are listed only if it returns true. The loop
+  // ends when visit() returns false. If visit() returns void, all moves are
+  // listed; with strided shards, one layout may have billions.
   template <class Admit, class Visit>
   void for_each(const State& at, Admit&& admit, Visit&& visit) const {
     const int count = std::min(active_.count, kMaxPlannedDims);
@@ -52,7 +52,7 @@ class MoveTable {
     Mask replicated = 0;
     Mask sharded = 0;
     Mask partial = 0;
-    std::array<Mask, kMaxPlannedDims> later{};  // cuts of the same dim behind
+    std::array<Mask, kMaxPlannedDims> later{};  // later cuts of the same dim
     for (int i = 0; i < count; ++i) {
       const Alphabet::Symbol& symbol = alphabet_[at.symbol[i]];
       Mask& kind =
@@ -126,7 +126,8 @@ class MoveTable {
     }
   }
 
-  // The first cut that leaves a tensor dim comes straight back.
+  // Returns whether the first cut that leaves a tensor dim returns to the same
+  // place.
   bool shrinks(const State& from, const State& to, const State& gathered,
                Mask group) const {
     for (int i = 0; i < active_.count; ++i) {
@@ -146,8 +147,8 @@ class MoveTable {
     return false;
   }
 
-  // Every way to let the mesh dims of `group`, replicated in `base`, cut last,
-  // until a call returns false.
+  // Calls `call` for every way in which the mesh dims of `group`, replicated in
+  // `base`, can cut last. Stops if a call returns false.
   template <class Call>
   void append_shards(const State& base, Mask group, Call&& call) const {
     std::array<int, kMaxPlannedDims> dims{};
@@ -163,7 +164,7 @@ class MoveTable {
   bool place_next(const State& base, State& state,
                   const std::array<int, kMaxPlannedDims>& dims, int count,
                   int next, Call&& call) const {
-    // The second bound only tells the compiler what the first one means.
+    // The second bound only tells the compiler the range of the first one.
     if (next == count || next == kMaxPlannedDims) return call(state);
     const int i = dims[next];
     for (std::uint8_t s = alphabet_.first_shard();
@@ -194,7 +195,8 @@ class MoveTable {
     return true;
   }
 
-  // Every way to make the mesh dims of `group` partial without mixing.
+  // Calls `call` for every way to make the mesh dims of `group` partial without
+  // mixing reductions.
   template <class Call>
   void append_partials(State& state, Mask group, int next, Call&& call) const {
     if (next == active_.count || next == kMaxPlannedDims) {
@@ -221,7 +223,8 @@ class MoveTable {
     }
   }
 
-  // P(avg) for P(sum) and the other way round, where the alphabet has it.
+  // Returns P(avg) for P(sum) and P(sum) for P(avg), if the alphabet contains
+  // it.
   std::optional<std::uint8_t> rescaled_symbol(std::uint8_t symbol) const {
     const Placement from = alphabet_[symbol].placement;
     for (std::uint8_t s = alphabet_.first_partial(); s < alphabet_.size();

@@ -56,7 +56,7 @@ Mask PathBound::unsettled(const State& state) const {
   for (int i = 0; i < count; ++i) {
     if (state.symbol[i] == 0) continue;
     const Alphabet& alphabet = problem_.alphabet;
-    // Sums and averages turn into one another without a collective.
+    // Sums and averages convert into one another without a collective.
     const bool settled = alphabet[state.symbol[i]].partial
                              ? alphabet[target_.symbol[i]].partial
                              : state.symbol[i] == target_.symbol[i] &&
@@ -80,7 +80,7 @@ Mask PathBound::unsettled(const State& state) const {
 
 Label PathBound::operator()(const State& state) const {
   if (!bounded_) return 0;
-  Mask terms = 0;  // of reductions that the target wants done
+  Mask terms = 0;  // mesh dims with partials that must be reduced
   for (int i = 0; i < problem_.active.count; ++i) {
     if (problem_.alphabet[state.symbol[i]].partial &&
         !problem_.alphabet[target_.symbol[i]].partial) {
@@ -94,7 +94,7 @@ Label PathBound::operator()(const State& state) const {
     const double kept = (terms & probe.outer) != 0 ? 0 : kept_by(cuts, probe);
     most = std::max(most, (probe.needed - kept) * probe.per_element);
   }
-  // Rounded down by more than rounding of times can make up for.
+  // The bound is rounded down by more than the rounding of times can add.
   const double least = most * (1 - 1e-9) - 64;
   const Label bytes =
       least > 0 ? label_of(whole_nanoseconds(std::floor(least),
@@ -134,8 +134,8 @@ void PathBound::wanted_by(const CutList& cuts, Probe& probe) const {
   for (int k = 0; k < cuts.count; ++k) {
     const auto at = index(k);
     bool outer = (probe.outer >> cuts.mesh_dim[at] & 1U) != 0;
-    // An inner cut is undone by the union over the cell, unless it comes
-    // before an outer one, which would leave holes: then one rank's part.
+    // The union over the cell undoes an inner cut. An inner cut before an outer
+    // one would leave holes in the union, so it counts as the part of one rank.
     for (int later = k + 1; later < cuts.count; ++later) {
       const auto behind = index(later);
       outer = outer || (cuts.dim[behind] == cuts.dim[at] &&
@@ -152,7 +152,7 @@ double PathBound::kept_by(const CutList& cuts, const Probe& probe) const {
   for (const std::int64_t size : problem_.meta.shape()) {
     held.push_back({0, size});
   }
-  std::uint64_t blurred = 0;  // dims whose union may have holes from here on
+  std::uint64_t blurred = 0;  // dims whose union may have holes after this cut
   for (int k = 0; k < cuts.count; ++k) {
     const auto at = index(k);
     const std::uint64_t dim = std::uint64_t{1} << cuts.dim[at];

@@ -1,4 +1,5 @@
-// What a path still has ahead of it, at least: the bound the search goes by.
+// PathBound computes a lower bound on the rest of a path, which guides the
+// search.
 #pragma once
 
 #include "redistribute/search.h"
@@ -11,9 +12,9 @@
 
 namespace shardprop::redistribute {
 
-// Nanoseconds above steps in one number, so that one comparison says which of
-// two paths is better. 64 steps are more than any path of distinct layouts
-// that wins can have; times stay below 2^55 ns, a year.
+// Label combines nanoseconds (high) and steps (low) in one number, so that one
+// comparison orders two paths. A cheapest path over distinct layouts has fewer
+// than 64 steps. Times stay below 2^55 ns, about a year.
 using Label = std::int64_t;
 inline constexpr Label kUnreached = std::numeric_limits<Label>::max() / 4;
 constexpr Label label_of(std::int64_t nanoseconds, std::int64_t steps) {
@@ -21,36 +22,42 @@ constexpr Label label_of(std::int64_t nanoseconds, std::int64_t steps) {
 }
 constexpr std::int64_t nanoseconds_of(Label label) { return label / 64; }
 
-// What a layout at least has ahead of it: latencies plus bytes.
+// PathBound is a lower bound on the cost from a layout to the target: latencies
+// plus bytes.
 //
-// A shard or partial that is not as the target wants it must take part in some
-// collective, and so must one behind a cut that has to change. The least that
-// collectives over a set of mesh dims can take is the cheapest way to cover
-// the set by groups, by their latencies alone. And what a cell of ranks needs
-// and none of them holds must come in, at no more than the best rate at which
-// any collective feeds a cell; cells are single ranks, and the ranks that slow
-// mesh dims set apart.
+// If a shard or partial differs from the target, it must take part in some
+// collective. A cut after a cut that must change must do so too. The least
+// latency of collectives over a set of mesh dims is the cheapest cover of the
+// set by groups.
 //
-// No path costs less, so the search by it (A*) is exact.
+// Bytes that a cell of ranks needs and that none of its ranks holds must be
+// received. The fastest collective into a cell bounds the rate. The cells are
+// single ranks, and the sets of ranks that slow mesh dims separate.
+//
+// The bound never exceeds the cost of a path, so the search with it (A*) is
+// exact.
 class PathBound {
  public:
-  // With strided shards a collective may change how others are written, and
-  // tensors without elements travel for nothing: then there is no bound.
+  // The bound is 0 with strided shards, because a collective may change the
+  // canonical form of others. It is 0 for tensors without elements too, because
+  // moving them is free.
   PathBound(const SearchProblem& problem, const State& target);
 
-  // The part that latencies have.
+  // Returns the latency part of the bound.
   Label latencies(const State& state) const;
-  // Mesh dims that take part in some collective on the way from a layout.
+  // Returns the mesh dims that take part in some collective on the way from a
+  // layout.
   Mask unsettled(const State& state) const;
-  // The least latencies of collectives over a set of mesh dims.
+  // Returns the least latencies of collectives over a set of mesh dims.
   Label covering(Mask set) const { return bounded_ ? cover_[set] : 0; }
-  // Both parts.
+  // Returns the sum of both parts.
   Label operator()(const State& state) const;
 
  private:
-  // One cell, by its coordinates on the mesh dims `outer`: the first or, where
-  // `last` has a bit, the last. Two opposite ones, since shards move in or out
-  // of any one cell by chance.
+  // Probe is one cell, given by its coordinates on the mesh dims `outer`. A
+  // coordinate is the last one if `last` has its bit, otherwise the first. Two
+  // opposite cells are used, because a single cell may keep its elements by
+  // chance.
   struct Probe {
     Mask outer = 0;
     Mask last = 0;
@@ -59,7 +66,7 @@ class PathBound {
     double needed = 1;  // elements wanted
   };
 
-  // Mesh dims that shard, first cuts first.
+  // CutList lists the mesh dims that shard, first cuts first.
   struct CutList {
     std::array<std::int8_t, kMaxPlannedDims> mesh_dim{};
     std::array<std::int16_t, kMaxPlannedDims> dim{};
@@ -68,9 +75,11 @@ class PathBound {
 
   CutList cuts_of(const State& state) const;
   Interval part_of(Interval whole, int mesh_dim, const Probe& probe) const;
-  // A box that the cell's ranks want among them: no more than they do want.
+  // Computes a box of elements that the ranks of the cell want together; the
+  // box is never too large.
   void wanted_by(const CutList& cuts, Probe& probe) const;
-  // How much of what the cell wants its ranks hold among them: no less.
+  // Returns how many wanted elements the ranks of the cell hold together; the
+  // number is never too small.
   double kept_by(const CutList& cuts, const Probe& probe) const;
 
   const SearchProblem& problem_;

@@ -42,7 +42,8 @@ Result<void> check_pair(const Layout& src, const Layout& dst) {
   return {};
 }
 
-// Whether some rank holds nothing of dim `d`. 4 over 3 ranks is 2, 2, 0.
+// Returns whether some rank holds no element of dim `d`. For example, 4 over 3
+// ranks is 2, 2, 0.
 bool has_empty_shard(const Layout& layout, const DeviceMesh& mesh,
                      const TensorMeta& meta, int d) {
   const auto cuts = layout.cuts(d);
@@ -59,7 +60,7 @@ bool has_empty_shard(const Layout& layout, const DeviceMesh& mesh,
     }
     return sizes.contains(0);
   }
-  // Coordinates along the mesh dims that cut `d`, like an odometer.
+  // The loop counts through the coordinates on the mesh dims that cut `d`.
   Coordinate at(static_cast<std::size_t>(mesh.ndim()), 0);
   for (;;) {
     const Dims local = local_shape(layout, mesh, meta.shape(), at);
@@ -137,8 +138,9 @@ const RedistributeOptions& RedistributePlanner::options() const {
 
 namespace {
 
-// A second or two of search among strided shards. On meshes of many dims that is
-// seldom enough to find a path, and callers ask for several.
+// This limit allows a second or two of search among strided shards. On meshes
+// of many dims, this time rarely finds a path and callers request several
+// plans, so the limit is lower.
 std::size_t most_strided_moves(const redistribute::ActiveDims& active) {
   return active.count > 3 ? 500'000 : 4'000'000;
 }
@@ -148,7 +150,7 @@ struct Found {
   Path path;
 };
 
-// What both plan() and cost() need: the path, in states.
+// Found is the result that plan() and cost() share: the path as states.
 template <class Body>
 Result<Found> find_path(const Body& body, const Layout& src, const Layout& dst,
                         const TensorMeta& meta) {
@@ -176,7 +178,7 @@ Result<Found> find_path(const Body& body, const Layout& src, const Layout& dst,
   auto path = shortest_path(problem, *source, *target);
   if (alphabet.has_strided() && (!path || !path->is_least)) {
     auto around = redistribute::path_around_strides(problem, *source, *target);
-    const auto fits = [&] {  // it may take more memory than there is
+    const auto fits = [&] {  // the detour may exceed the memory limit
       return !body.options.memory_limit ||
              body.along(*around, alphabet, src, dst, meta).peak_bytes <=
                  *body.options.memory_limit;
@@ -229,8 +231,8 @@ Result<RedistributePlan> RedistributePlanner::plan(
 
 namespace {
 
-// On the way, mesh dims of size 1 are as in the target, but for partials,
-// which need not go with those still to be reduced.
+// On the way, mesh dims of size 1 have the placements of the target, except
+// partials. These may not mix with partials that are still to be reduced.
 Layout idle_dims_of(const Layout& target, const DeviceMesh& mesh) {
   Layout others = target;
   for (int i = 0; i < mesh.ndim(); ++i) {
@@ -242,7 +244,7 @@ Layout idle_dims_of(const Layout& target, const DeviceMesh& mesh) {
   return others;
 }
 
-// Where only mesh dims of size 1 differ.
+// Returns the step of a plan in which only mesh dims of size 1 differ.
 RedistributeStep idle_step(const DeviceMesh& mesh, const Layout& from,
                            const Layout& to, DType dtype,
                            std::int64_t peak_bytes) {
@@ -281,7 +283,7 @@ RedistributePlan RedistributePlanner::Body::along(
     MovePrice price = priced();
     const std::int64_t nanoseconds = price.nanoseconds;
     if (alphabet.has_strided()) {
-      // The search took the origin's shards for the largest.
+      // The search assumed that the origin holds the largest shards.
       from_size.elements = redistribute::largest_shard(at, mesh, meta);
       to_size.elements = redistribute::largest_shard(next, mesh, meta);
       price = priced();
@@ -308,7 +310,8 @@ RedistributePlan RedistributePlanner::Body::along(
     plan.steps.push_back(
         idle_step(mesh, from, to, meta.dtype(), plan.peak_bytes));
   } else if (!plan.steps.empty()) {
-    // Equal but for how cuts over mesh dims of size 1 are counted.
+    // The two layouts differ only in the order of cuts over mesh dims of size
+    // 1.
     plan.steps.back().dst = to;
   }
   return plan;

@@ -1,4 +1,5 @@
-// What a RedistributePlanner holds; shared with the table of all pairs.
+// RedistributePlanner::Body stores the state of a planner; RedistributeRows
+// shares it.
 #pragma once
 
 #include "redistribute/layout_graph.h"
@@ -20,7 +21,8 @@ struct RedistributePlanner::Body {
         active(mesh),
         times(topology, mesh, active, the_options.bucket_bytes) {}
 
-  // The plan that takes this path; layouts canonical.
+  // Returns the plan that follows this path. Precondition: the layouts are
+  // canonical.
   RedistributePlan along(const redistribute::Path& path,
                          const redistribute::Alphabet& alphabet,
                          const Layout& from, const Layout& to,
@@ -33,8 +35,8 @@ struct RedistributePlanner::Body {
   redistribute::LayoutGraphs graphs;
 };
 
-// Padded to the utmost, a tensor takes its size on every rank; sizes and times
-// beyond this would not fit their integers. Error: kRedistributeMeshTooLarge.
+// With maximal padding, a tensor takes its size on every rank. Sizes and times
+// beyond this limit would overflow. Error: kRedistributeMeshTooLarge.
 Result<void> check_size(const DeviceMesh& mesh, const TensorMeta& meta);
 
 }  // namespace shardprop

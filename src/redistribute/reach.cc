@@ -111,7 +111,7 @@ void Reach::extend(std::int64_t nanoseconds) {
 }
 
 void Reach::settle() {
-  Label largest = kUnreached;  // once all are reached, none has more
+  Label largest = kUnreached;  // of all labels, once all are reached
   while (!queue_.empty()) {
     std::pop_heap(queue_.begin(), queue_.end(), std::greater<>());
     const Waiting next = queue_.back();
@@ -137,8 +137,8 @@ std::int64_t Reach::beyond() const {
   return least == kUnreached ? kBeyond : nanoseconds_of(least);
 }
 
-// After a slice: to slice again is one larger slice, and what gathers or
-// exchanges some of what was just cut is a smaller or another one.
+// After a slice, a second slice equals one larger slice. A gather or exchange
+// of a dim that was just sliced equals a smaller or another slice.
 bool Reach::is_needless(const Exits::Run& run, std::uint32_t at) const {
   const Node& node = nodes_[at];
   if (node.before == kNone || node.move != Move::kSlice) return false;
@@ -160,7 +160,7 @@ void Reach::expand(std::uint32_t at, bool only_collectives) {
   }
 }
 
-// No move of the run leads to a label below this.
+// Returns a lower bound on the labels that the moves of the run reach.
 Label Reach::least_of(std::uint32_t at, const Exits::Run& run) {
   const Label least = labels_[at] + 1;
   if (!sends(run.move) || empty_) return least;
@@ -180,7 +180,7 @@ Label Reach::least_exchange(std::uint32_t at, Mask group) {
   return entry.least;
 }
 
-// In the order in which one search that never stops comes by them.
+// The order is that in which one search without a limit finds the paths.
 bool Reach::is_before(std::uint32_t at, std::uint32_t run,
                       const Node& known) const {
   if (known.before == kNone) return false;
@@ -196,7 +196,7 @@ void Reach::relax(std::uint32_t at, const Exits& exits, std::uint32_t number) {
     return;
   }
   const bool evenly = is_even(at);
-  // Of the forms that moves of the run have.
+  // Prices of the forms that moves of the run have.
   std::array<std::int64_t, kExchangeForms> by_form;
   by_form.fill(-1);
   Label later = kUnreached;
@@ -285,15 +285,15 @@ std::int64_t Reach::price(std::uint32_t at, const Exits::Run& run,
       .nanoseconds;
 }
 
-// Between even shards a price depends on the group, the size of the shard that
-// the move starts from, this, and the terms that are reduced.
+// Between even shards, a price depends on the group, the size of the shard at
+// the start, this form, and the reduced partials.
 unsigned Reach::form_of(const Exits::Run& run, MoveForm form, std::uint32_t at,
                         std::uint32_t to) const {
   switch (run.move) {
     case Move::kExchange:
       return form;
-    // What is gathered lies whole at the target, what is scattered at the
-    // source.
+    // A gather leaves the full dim at the target; a reduce-scatter starts with
+    // it at the source.
     case Move::kGather:
       return is_staged(form, to) ? 1 : 0;
     case Move::kReduceScatter:
@@ -323,7 +323,8 @@ std::int64_t Reach::even_price(std::uint32_t at, const Exits::Run& run,
   return entry.nanoseconds;
 }
 
-// Whether shards of the cut dim do not follow one another in memory of `whole`.
+// Returns whether the shards of the cut dim are not consecutive in the memory
+// of `whole`.
 bool Reach::is_staged(MoveForm form, std::uint32_t whole) const {
   if (form == 0) return false;
   if (form == kManyDims) return true;

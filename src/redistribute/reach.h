@@ -1,12 +1,13 @@
-// Reach: what a tensor in one layout costs to turn into every other one, near
-// layouts first: one search for all the layouts that an operator may ask of an
-// operand.
+// Reach computes the cost from one layout of a tensor to all others, near
+// layouts first. One search covers all layouts that an operator may require of
+// an operand.
 //
 //   bf16[4096,4096] S(0),R on dp=2,tp=4, 10 us: S(0),R 0, S(0),S(0) 0,
 //     S(0),S(1) 0, R,R 8.1 us, ...
 //
-// Costs are RedistributePlanner::cost() of the pair, under the placements that
-// the search knows: all shards, the partials of the source and those named.
+// The costs equal RedistributePlanner::cost() of the pair, under the placements
+// that the search knows. These are all shards, the partials of the source and
+// the named partials.
 #pragma once
 
 #include "redistribute/layout_graph.h"
@@ -30,21 +31,23 @@ class Reach {
   static constexpr std::int64_t kBeyond =
       std::numeric_limits<std::int64_t>::max();
 
-  // Which layouts are asked for. Others are met on the way only.
+  // The layouts that may be requested. The search passes through the others
+  // only.
   enum class Orders : std::uint8_t {
     kAll,
     kOfMesh,  // outer mesh dims cut first
   };
 
-  // Nothing where the layouts are not listed (strided shards, too many of
-  // them), sizes are more than can be planned for, or the planner has a memory
-  // limit: then the planner is asked for pairs. `source` is canonical.
+  // Returns null if the layouts cannot be listed (strided shards, or too many
+  // layouts), if sizes are too large to plan, or if the planner has a memory
+  // limit. The caller then plans each pair. Precondition: `source` is
+  // canonical.
   static std::unique_ptr<Reach> from(const RedistributePlanner& planner,
                                      const Layout& source,
                                      const TensorMeta& meta,
                                      std::span<const Placement> partials,
                                      Orders orders);
-  // Whether from() of the same makes such a one.
+  // Returns whether from() with these arguments would build this object.
   bool is_from(const Layout& source, const TensorMeta& meta,
                std::span<const Placement> partials, Orders orders) const;
   ~Reach();
@@ -54,21 +57,24 @@ class Reach {
   const ActiveDims& active() const;
   const Alphabet& alphabet() const { return graph_->alphabet(); }
 
-  // Layouts that it knows of.
+  // The number of known layouts.
   std::size_t states() const { return graph_->states().size(); }
-  // False after an extend() that threw.
+  // Returns false after an extend() that threw.
   bool is_whole() const { return whole_; }
 
-  // Finds every layout asked for that costs at most so much.
+  // Finds every requested layout that costs at most `nanoseconds`.
   void extend(std::int64_t nanoseconds);
-  // No layout that was not found costs less; kBeyond once all are found.
+  // Returns a lower bound on the cost of layouts not yet found; kBeyond once
+  // all are found.
   std::int64_t beyond() const;
-  // Whether a layout is one of those asked for, by State::code().
+  // Returns whether a layout is among those requested. `code` is its
+  // State::code().
   bool is_asked(std::uint64_t code) const;
-  // Of State::code(); kBeyond where it costs more than the search has gone.
+  // `code` is a State::code(). Returns kBeyond if the cost exceeds the limit of
+  // the search.
   std::int64_t nanoseconds(std::uint64_t code) const;
-  // A plan of least cost and, among those, of fewest steps; always the same,
-  // however far the search has gone and in how many steps.
+  // Returns the plan of least cost; on a tie the one with the fewest steps. The
+  // plan does not depend on how far the search has gone, or in how many steps.
   // Precondition: nanoseconds() of its state is known.
   RedistributePlan plan(const Layout& target) const;
 
@@ -76,10 +82,10 @@ class Reach {
   static constexpr std::uint32_t kNone = 0xffffffffU;
   enum class Shards : std::uint8_t { kUnknown, kEven, kUneven };
   struct Node {
-    std::int64_t bytes = -1;  // of the largest shard, once asked for
+    std::int64_t bytes = -1;  // bytes of the largest shard, once needed
     std::uint32_t before = kNone;
-    std::uint32_t size = kNone;  // in sizes_, once asked for
-    std::uint16_t run = 0;       // of `before`, that led here
+    std::uint32_t size = kNone;  // index in sizes_, once needed
+    std::uint16_t run = 0;       // run of `before` that led here
     Move move = Move::kReduce;
     std::uint8_t group = 0;
     Shards shards = Shards::kUnknown;
@@ -91,14 +97,14 @@ class Reach {
       return a.label != b.label ? a.label > b.label : a.node > b.node;
     }
   };
-  // Moves that lead beyond the limit, none of them to less than `least`.
+  // Postponed is a run of moves beyond the limit; none costs less than `least`.
   struct Postponed {
     Label least;
     std::uint32_t at;
-    std::uint32_t run;  // or kCollectives: all that send
+    std::uint32_t run;  // or kCollectives: all runs that send
   };
   static constexpr std::uint32_t kCollectives = kNone;
-  // Prices of moves between even shards.
+  // Remembered is a cached price of a move between even shards.
   struct Remembered {
     std::uint64_t key = 0;
     std::int64_t parts = 0;  // 0: free
@@ -118,13 +124,15 @@ class Reach {
 
   void settle();
   void expand(std::uint32_t at, bool only_collectives);
-  // Whether `run` out of `at` leads nowhere that is not had for less.
+  // Returns whether all targets of `run` out of `at` are reached more cheaply
+  // otherwise.
   bool is_needless(const Exits::Run& run, std::uint32_t at) const;
   Label least_of(std::uint32_t at, const Exits::Run& run);
   Label least_exchange(std::uint32_t at, Mask group);
-  // Whether a path over this run is taken rather than an equal one known.
+  // Returns whether a path over this run wins against the known path of equal
+  // cost.
   bool is_before(std::uint32_t at, std::uint32_t run, const Node& known) const;
-  // Follows the moves of one run of `at`, the number-th.
+  // Follows the moves of run `number` of `at`.
   void relax(std::uint32_t at, const Exits& exits, std::uint32_t number);
   std::int64_t price(std::uint32_t at, const Exits::Run& run, std::uint32_t to);
   bool is_even(std::uint32_t node);
@@ -133,7 +141,7 @@ class Reach {
   std::int64_t even_price(std::uint32_t at, const Exits::Run& run,
                           unsigned form, std::uint32_t to);
   bool is_staged(MoveForm form, std::uint32_t whole) const;
-  // Place in sizes_.
+  // Returns the index in sizes_.
   std::uint32_t size_of(std::uint32_t node);
   std::int64_t shard_bytes(std::uint32_t node);
 
@@ -148,8 +156,8 @@ class Reach {
   bool empty_;
   MovePricer pricer_;
   std::uint32_t source_;
-  Label any_collective_ = 0;  // the least that one takes
-  Label back_ = 0;  // what it takes at least to get to the order of the mesh
+  Label any_collective_ = 0;  // least cost of a collective
+  Label back_ = 0;            // least cost to return to mesh order
   std::int64_t limit_ = -1;
   Label most_ = 0;
   std::vector<Label> labels_;

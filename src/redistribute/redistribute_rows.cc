@@ -30,7 +30,8 @@ struct Edge {
   std::int64_t held_bytes;
 };
 
-// Every layout that moves lead to, and the cheapest move between neighbours.
+// Graph stores every layout that moves reach, and the cheapest move between
+// neighbours.
 class Graph {
  public:
   Graph(const DeviceMesh& mesh, const redistribute::ActiveDims& active,
@@ -41,7 +42,7 @@ class Graph {
         alphabet_(std::move(alphabet)),
         meta_(meta),
         pricer_(times, active, alphabet_, meta_) {
-    // Everything is reached from the replicated layout.
+    // All layouts can be reached from the replicated layout.
     index_.insert(State{});
     sizes_.push_back(pricer_.local_size(State{}));
     for (std::uint32_t at = 0;
@@ -53,12 +54,12 @@ class Graph {
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
-  // Whether there are more moves than are kept; then some are missing.
+  // Returns whether there are more moves than are kept; some are then missing.
   bool is_too_large() const { return moves_ > kMostMoves; }
   const std::vector<State>& states() const { return index_.states(); }
   const Alphabet& alphabet() const { return alphabet_; }
 
-  // Costs from `source` to every state.
+  // Computes the costs from `source` to every state.
   void distances(std::uint32_t source, std::optional<std::int64_t> limit,
                  std::int64_t* costs) const {
     using Item = std::pair<std::int64_t, std::uint32_t>;
@@ -123,8 +124,9 @@ class Graph {
     return false;
   }
 
-  // 24 bytes each. Four mesh dims and a tensor of five dims stay below, five
-  // mesh dims and three tensor dims have some seven million.
+  // A move takes 24 bytes. Four mesh dims and a tensor of five dims stay below
+  // this limit. Five mesh dims and three tensor dims have about seven million
+  // moves.
   static constexpr std::int64_t kMostMoves = std::int64_t{1} << 22;
 
   const DeviceMesh& mesh_;

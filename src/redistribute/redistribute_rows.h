@@ -1,13 +1,15 @@
-// RedistributeRows: the costs from one layout of a tensor to all others in one
-// search: what a plan problem reads its edge costs from.
+// RedistributeRows computes the costs from one layout of a tensor to all others
+// in one search. A plan problem reads its edge costs from it.
 //
-// Over the layouts and moves of planner.h, with P(sum) (where the dtype can be
-// summed), the partials and the split factors of the layouts asked for. Every
-// cost equals RedistributePlanner::cost() of the same pair under the same
-// alphabet of placements. Without any asked for that is cost() of the pair: a
-// partial comes from R or from partials only, so that what has none gains
-// nothing by P(sum). The exception: between strided layouts of many mesh dims a
-// plan goes around them (detour.h), and may cost more than the row says.
+// It covers the layouts and moves of planner.h, with P(sum) if the dtype can be
+// summed. It also covers the partials and split factors of the requested
+// layouts. Every cost equals RedistributePlanner::cost() of the same pair under
+// the same alphabet of placements.
+//
+// Without requested layouts, this is cost() of the pair. A partial comes only
+// from R or from partials, so P(sum) never helps a layout without partials. The
+// exception is a plan between strided layouts of many mesh dims. It avoids
+// strided shards (detour.h) and may cost more than the row.
 //
 //   auto rows = RedistributeRows::create(planner, meta).value();
 //   rows.costs_from(*rows.index_of(src))[*rows.index_of(dst)];
@@ -28,23 +30,23 @@ namespace shardprop {
 // Safe to use from several threads at once.
 class RedistributeRows {
  public:
-  // The cost of what cannot be: a shard to a partial, or no path within the
-  // planner's memory limit.
+  // The cost of an impossible redistribution: a shard to a partial, or no path
+  // within the planner's memory limit.
   static constexpr std::int64_t kImpossible =
       std::numeric_limits<std::int64_t>::max();
 
-  // `wanted` are layouts that must be among those of the rows.
-  // Errors: kRedistributeMeshTooLarge; those of check_layout() for `wanted`.
+  // The rows include the layouts of `wanted`. Errors:
+  // kRedistributeMeshTooLarge; those of check_layout() for `wanted`.
   static Result<RedistributeRows> create(const RedistributePlanner& planner,
                                          const TensorMeta& meta,
                                          std::span<const Layout> wanted = {});
 
   const std::vector<Layout>& layouts() const;
-  // Of the canonical form of `layout`; nothing when it is not among them. Mesh
-  // dims of size 1 count as replicated.
+  // Returns the index of the canonical form of `layout`; nullopt if the rows do
+  // not include it. Mesh dims of size 1 count as replicated.
   std::optional<std::size_t> index_of(const Layout& layout) const;
-  // Nanoseconds to each of layouts(), worked out at every call.
-  // Precondition: from < layouts().size().
+  // Returns the nanoseconds to each of layouts(); every call computes them
+  // again. Precondition: from < layouts().size().
   std::vector<std::int64_t> costs_from(std::size_t from) const;
 
  private:

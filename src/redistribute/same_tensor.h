@@ -1,4 +1,4 @@
-// What every redistribution asks first.
+// Checks that source and target of a redistribution are the same tensor.
 #pragma once
 
 #include <shardprop/base/result.h>

@@ -13,16 +13,16 @@ namespace {
 
 constexpr std::uint32_t kNone = 0xffffffffU;
 
-// A layout that is met for the first time takes as long as so many moves.
+// A layout that is found for the first time takes the time of this many moves.
 constexpr std::size_t kMovesOfNew = 32;
 
-// Of strided shards, so many layouts keep the number of their canonical form.
+// The most strided layouts whose canonical form is cached.
 constexpr std::size_t kMostForms = std::size_t{1} << 20;
 
-// What every move into a layout looks at, apart from the rest.
+// Standing is the part of a layout that every move into it reads.
 struct Standing {
-  Label label = kUnreached;  // of the best path from the source so far
-  Label ahead = kUnknown;    // no path on to the target is shorter
+  Label label = kUnreached;  // label of the best path from the source so far
+  Label ahead = kUnknown;    // lower bound of the rest of the path
   static constexpr Label kUnknown = -1;
 };
 
@@ -33,10 +33,10 @@ struct Node {
   Mask group = 0;
 };
 
-// Equal layouts in line are taken by their code, which does not depend on how
-// layouts are numbered.
+// Layouts with equal priority are ordered by code, which does not depend on
+// their numbers.
 struct Waiting {
-  Label whole;  // label and what is at least ahead
+  Label whole;  // label plus lower bound of the rest
   std::uint64_t code;
   std::uint32_t node;
   friend bool operator>(const Waiting& a, const Waiting& b) {
@@ -70,8 +70,9 @@ class Search {
       const Waiting next = queue_.top();
       queue_.pop();
       if (next.node == target_) return path();
-      // Reached better since. A layout reached better after it was expanded
-      // is expanded again, so that rounded bounds lose nothing.
+      // The entry is outdated if the layout was reached better since. A layout
+      // that is reached better after its expansion is expanded again, so
+      // rounded bounds do no harm.
       const Standing& standing = standings_[next.node];
       if (next.whole > standing.label + standing.ahead) continue;
       if (gives_up()) {
@@ -107,7 +108,8 @@ class Search {
     return number;
   }
 
-  // Of strided shards; kNone where the canonical form is outside the alphabet.
+  // For strided shards; returns kNone if the canonical form is outside the
+  // alphabet.
   std::uint32_t canonical_number(const State& written) {
     const auto known = written_.find(written.code());
     if (known) return canonical_[*known];
@@ -130,13 +132,13 @@ class Search {
 
   Label best() const { return standings_[target_].label; }
 
-  // Without strided shards a path is found soon.
+  // Without strided shards, the search continues until a path is found.
   bool gives_up() const {
     return moves_ > problem_.most_moves &&
            (problem_.alphabet.has_strided() || best() != kUnreached);
   }
 
-  // No such move out of `at` leads to a path of less.
+  // Returns a lower bound on the labels that such moves from `at` reach.
   Label least_after(std::uint32_t at, Move move, Mask group) {
     const std::int64_t least =
         sends_ ? pricer_.least(move, group, nodes_[at].size) : 0;
@@ -163,7 +165,7 @@ class Search {
     const bool strided = problem_.alphabet.has_strided();
     const Mask unsettled = strided ? 0 : ahead_.unsettled(state);
     Label least = 0;
-    // What lies outside of the group is not settled by it.
+    // The move does not settle mesh dims outside the group.
     const auto admit = [&](Move move, Mask group) {
       least = least_after(at, move, group);
       return least + ahead_.covering(unsettled & ~group) < best();
@@ -222,13 +224,13 @@ class Search {
   PathBound ahead_;
   bool sends_;
   StateIndex index_;
-  StateIndex written_;                    // as moves write them
-  std::vector<std::uint32_t> canonical_;  // the numbers of their forms
+  StateIndex written_;                    // as moves produce them
+  std::vector<std::uint32_t> canonical_;  // numbers of their canonical forms
   LayoutGraph::Scratch scratch_;
   std::vector<Node> nodes_;
   std::vector<Standing> standings_;
   Queue queue_;
-  std::size_t moves_ = 0;  // that were not listed
+  std::size_t moves_ = 0;  // moves that no graph listed
   std::uint32_t source_ = kNone;
   std::uint32_t target_ = kNone;
 };

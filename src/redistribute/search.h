@@ -1,4 +1,4 @@
-// Shortest paths over layouts: states are made as the search reaches them.
+// Finds shortest paths over layouts; it creates states when it reaches them.
 #pragma once
 
 #include "redistribute/layout_graph.h"
@@ -23,10 +23,10 @@ struct PathStep {
 struct Path {
   std::int64_t nanoseconds = 0;
   std::vector<PathStep> steps;
-  bool is_least = true;  // false where the search was given up
+  bool is_least = true;  // false if the search gave up
 };
 
-// Some seconds of search.
+// This limit allows some seconds of search.
 inline constexpr std::size_t kMostMoves = 100'000'000;
 
 struct SearchProblem {
@@ -36,15 +36,16 @@ struct SearchProblem {
   const DeviceMesh& mesh;
   const TensorMeta& meta;
   std::optional<std::int64_t> memory_limit;
-  const LayoutGraph* graph;  // of the alphabet; may be null
-  // The search is given up beyond this many moves; moves that are listed in a
-  // graph do not count.
+  const LayoutGraph* graph;  // graph of the alphabet; may be null
+  // The search gives up after this many moves. Moves that a graph lists do not
+  // count.
   std::size_t most_moves = kMostMoves;
 };
 
-// A path of least cost, and of fewest steps among those; always the same one.
-// Where the search is given up the best one that was found. Nothing when the
-// memory limit leaves no path, or with strided shards none was found.
+// Returns a path of least cost; on a tie the one with the fewest steps. The
+// result is deterministic. If the search gives up, it returns the best path
+// that it found. Returns nullopt if the memory limit leaves no path, or if it
+// found none with strided shards.
 std::optional<Path> shortest_path(const SearchProblem& problem,
                                   const State& source, const State& target);
 

@@ -10,7 +10,8 @@
 namespace shardprop::redistribute {
 namespace {
 
-// Products of the sizes of non-empty sets of mesh dims other than `without`.
+// Adds the products of the sizes of nonempty sets of mesh dims other than
+// `without`.
 void add_mesh_factors(const ActiveDims& active, int without,
                       std::set<std::int64_t>& factors) {
   for (Mask mask = 1; mask < Mask{1} << active.count; ++mask) {
@@ -108,7 +109,7 @@ std::optional<State> to_state(const Layout& layout, const ActiveDims& active,
     if (!symbol) return std::nullopt;
     state.symbol[i] = *symbol;
     if (!layout[mesh_dim].is_shard()) continue;
-    // Mesh dims of size 1 leave gaps in the order, which close here.
+    // Mesh dims of size 1 leave gaps in the order, which are closed here.
     for (std::size_t j = 0; j < active.mesh_dims.size(); ++j) {
       const std::int32_t other = active.mesh_dims[j];
       if (layout[other].shards(layout[mesh_dim].dim()) &&
@@ -130,7 +131,8 @@ Layout to_layout(const State& state, const ActiveDims& active,
     placements[at] = alphabet[state.symbol[i]].placement;
     order[at] = static_cast<std::int8_t>(state.order[i]);
   }
-  // Cuts over mesh dims of size 1 change nothing wherever they stand: last.
+  // Cuts over mesh dims of size 1 have no effect at any place, so they come
+  // last.
   for (std::size_t i = 0; i < placements.size(); ++i) {
     const auto mesh_dim = static_cast<std::int32_t>(i);
     if (!placements[i].is_shard() ||

@@ -1,5 +1,6 @@
-// The planner's own picture of a layout: a few bytes, over the mesh dims
-// larger than 1 only, each placement an index into an alphabet.
+// State is the planner's own encoding of a layout. It takes a few bytes and
+// covers only the mesh dims larger than 1. Each placement is an index into an
+// alphabet.
 #pragma once
 
 #include <shardprop/mesh/device_mesh.h>
@@ -17,7 +18,8 @@ namespace shardprop::redistribute {
 
 using Mask = std::uint32_t;  // a set of active mesh dims
 
-// Mesh dims larger than 1: all that a search needs to know of a mesh.
+// ActiveDims are the mesh dims larger than 1, the only part of a mesh that a
+// search needs.
 struct ActiveDims {
   explicit ActiveDims(const DeviceMesh& mesh);
   int count = 0;  // may exceed kMaxPlannedDims: check first
@@ -25,12 +27,14 @@ struct ActiveDims {
   InlineVector<std::int64_t, 8> sizes;
 };
 
-// symbol: index into Alphabet; order: place among the cuts of its tensor dim.
+// State has for each active mesh dim a symbol (index into Alphabet) and an
+// order (place among the cuts of its tensor dim).
 struct State {
   std::array<std::uint8_t, kMaxPlannedDims> symbol{};
   std::array<std::uint8_t, kMaxPlannedDims> order{};
 
-  // Compares and hashes as one word: 8 bits of symbol and 4 of order a dim.
+  // Encodes the state as one word for comparison and hashing: 8 bits of symbol
+  // and 4 bits of order per dim.
   std::uint64_t code() const {
     std::uint64_t code = 0;
     for (int i = 0; i < kMaxPlannedDims; ++i) {
@@ -38,14 +42,15 @@ struct State {
     }
     return code;
   }
-  // Where the bits of an active mesh dim begin.
+  // Returns the position of the bits of an active mesh dim.
   static constexpr std::uint8_t shift(std::size_t dim) {
     return static_cast<std::uint8_t>(12 * (kMaxPlannedDims - 1 - dim));
   }
   friend bool operator==(const State&, const State&) = default;
 };
 
-// The placements that a search may use, R first, then shards, then partials.
+// Alphabet lists the placements that a search may use: R first, then shards,
+// then partials.
 class Alphabet {
  public:
   struct Symbol {
@@ -56,7 +61,7 @@ class Alphabet {
     bool shard() const { return dim >= 0; }
   };
 
-  // Error: kRedistributeMeshTooLarge when there are more than fit.
+  // Error: kRedistributeMeshTooLarge if there are more placements than fit.
   static Result<Alphabet> create(const ActiveDims& active,
                                  const TensorMeta& meta,
                                  std::span<const Layout> endpoints,
@@ -80,17 +85,17 @@ class Alphabet {
   bool strided_ = false;
 };
 
-// Nothing when a placement is outside the alphabet. Mesh dims of size 1 are
-// left out.
+// Returns nullopt if a placement is outside the alphabet. Mesh dims of size 1
+// are ignored.
 std::optional<State> to_state(const Layout& layout, const ActiveDims& active,
                               const Alphabet& alphabet);
 
-// The layout of `state`, with the placements of mesh dims of size 1 as in
+// Returns the layout of `state`. Mesh dims of size 1 get their placements from
 // `others`.
 Layout to_layout(const State& state, const ActiveDims& active,
                  const Alphabet& alphabet, const Layout& others);
 
-// The state of the canonical layout; nothing when that needs a placement
+// Returns the state of the canonical layout; nullopt if it needs a placement
 // outside the alphabet.
 std::optional<State> canonical_state(const State& state,
                                      const ActiveDims& active,

@@ -38,8 +38,8 @@ ShardIndex::ShardIndex(std::span<const Shard> shards) {
   if (shards.empty()) return;
   const std::size_t rank = shards[0].region.dims().size();
   runs_.resize(rank);
-  // By tensor dim and first element: shards hold equal runs of a dim or none
-  // in common.
+  // The key is the tensor dim and the first element, because two shards hold
+  // equal runs of a dim or have no element in common.
   std::vector<std::unordered_map<std::int64_t, std::int32_t>> known(rank);
   for (std::size_t s = 0; s < shards.size(); ++s) {
     Parts parts;

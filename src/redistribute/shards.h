@@ -1,5 +1,5 @@
-// The different shards of a layout, who holds each, and which of them share
-// elements with a region.
+// Lists the different shards of a layout, the holders of each shard, and the
+// shards that share elements with a region.
 #pragma once
 
 #include <shardprop/placement/local_region.h>
@@ -13,37 +13,38 @@
 
 namespace shardprop::redistribute {
 
-// Ranks that hold the same elements, at least one.
+// Shard is a region and the ranks that hold it, at least one.
 struct Shard {
   LocalRegion region;
   std::vector<std::int64_t> ranks;
 };
 
-// Mesh dims that do not shard only multiply holders.
+// Returns the shards of a layout. Mesh dims that do not shard only add holders.
 std::vector<Shard> shards_of(const TensorSpec& spec);
 
-// Shards of one layout cut each tensor dim into runs of elements, every element
-// into just one, and are told apart by which runs they hold. Looking up what
-// overlaps takes as long as there are shards that do.
+// ShardIndex finds shards that overlap a region. The shards of one layout cut
+// each tensor dim into runs, and each element is in exactly one run. Shards
+// differ in the runs that they hold. A lookup takes time in proportion to the
+// number of overlapping shards.
 class ShardIndex {
  public:
   // `shards` must outlive the object.
   explicit ShardIndex(std::span<const Shard> shards);
 
-  // Ascending.
+  // Returns indices in ascending order.
   std::vector<std::size_t> overlapping(const LocalRegion& region) const;
 
  private:
   struct Run {
     Interval elements;
-    std::int32_t part;  // which of the dim's different sets of runs
+    std::int32_t part;  // index among the different sets of runs of the dim
   };
   using Parts = std::vector<std::int32_t>;  // by tensor dim
   struct PartsHash {
     std::size_t operator()(const Parts& parts) const;
   };
 
-  // Parts of a tensor dim that share elements with `wanted`.
+  // Returns the parts of a tensor dim that share elements with `wanted`.
   std::vector<std::int32_t> parts(std::size_t dim,
                                   const Intervals& wanted) const;
 

@@ -1,4 +1,4 @@
-// Activation functions, and the gradients of pointwise functions.
+// Evaluates activation functions and the gradients of pointwise functions.
 
 #include "reference/arithmetic.h"
 #include "reference/pointwise.h"
@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-// f of self and the numbers named.
+// Returns a kernel of f, applied to self and the named numbers.
 template <class F>
 Kernel of_self(std::vector<std::string_view> numbers, F f) {
   return [=](const Call& call) {
@@ -24,7 +24,7 @@ Kernel of_self(std::vector<std::string_view> numbers, F f) {
   };
 }
 
-// f of the operands named.
+// Returns a kernel of f, applied to the named operands.
 template <class F>
 Kernel of(std::vector<std::string_view> operands, F f) {
   return [=](const Call& call) { return pointwise(call, {operands, f}); };
@@ -36,7 +36,8 @@ double clamped(double x, double low, double high) {
   return std::isnan(x) ? x : std::min(std::max(x, low), high);
 }
 
-// Where logit is cut off: between eps and 1 - eps, as the dtype holds them.
+// The interval to which logit clamps its operand: from eps to 1 - eps, rounded
+// to the dtype.
 struct Cut {
   double low;
   double high;
@@ -100,7 +101,7 @@ std::vector<Tensor> nan_to_num(const Call& call) {
                           [](const std::int64_t* x) { return x[0]; }});
 }
 
-// As hard limits of integers stay integers.
+// Clamps the operand. Integers stay integers.
 std::vector<Tensor> limited(const Call& call, std::string_view low,
                             std::string_view high) {
   return pointwise(call,
@@ -126,8 +127,7 @@ std::vector<Tensor> elu_backward(const Call& call) {
              }});
 }
 
-// z is exp(-|x|), which the forward call keeps in `buffer`; on a GPU that is
-// empty.
+// `buffer` has z = exp(-|x|) from the forward call; on a GPU it is empty.
 std::vector<Tensor> log_sigmoid_backward(const Call& call) {
   const auto slope = [](double x, double z) {
     return x < 0 ? 1 - z / (1 + z) : z / (1 + z);

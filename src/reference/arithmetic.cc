@@ -100,7 +100,7 @@ double erfinv(double x) {
   if (std::fabs(x) == 1) {
     return std::copysign(std::numeric_limits<double>::infinity(), x);
   }
-  // Winitzki's approximation, then Newton's steps.
+  // Winitzki's approximation gives the start of Newton's iteration.
   const double a = 0.147;
   const double l = std::log1p(-x * x);
   const double b = 2 / (pi * a) + l / 2;
@@ -119,7 +119,7 @@ double zeta(double s, double q) {
     if (s != std::floor(s)) return std::numeric_limits<double>::quiet_NaN();
   }
   require(!(q < -1e6), "zeta is asked too far below 0");
-  // Euler and Maclaurin: terms up to q + n, then the integral.
+  // The Euler-Maclaurin formula sums terms up to q + n and adds an integral.
   double sum = 0;
   int n = 0;
   for (; n < 12 || q + n < 9; ++n) {
@@ -145,7 +145,8 @@ double polygamma(std::int64_t order, double x) {
   if (order == 0) return digamma(x);
   if (order == 1 && x < 0.5) {
     if (std::fmod(x, 1) == 0) return std::numeric_limits<double>::infinity();
-    // By reflection: the poles of zeta would hide what is between them.
+    // Uses the reflection formula, because the poles of zeta would cover the
+    // values between them.
     const double sine = std::sin(pi * x);
     return pi * pi / (sine * sine) - polygamma(1, 1 - x);
   }

@@ -1,4 +1,5 @@
-// Scalar arithmetic as PyTorch defines it, where C++ leaves it open or differs.
+// Scalar arithmetic as PyTorch defines it, if C++ leaves it undefined or
+// differs.
 #pragma once
 
 #include <cmath>
@@ -24,17 +25,18 @@ constexpr std::int64_t wrap_multiply(std::int64_t a, std::int64_t b) {
                                    static_cast<std::uint64_t>(b));
 }
 
-// Quotients of integers; a CallError where b is 0.
+// Quotients of integers. They throw CallError if b is 0.
 std::int64_t quotient(std::int64_t a, std::int64_t b);        // towards zero
 std::int64_t floor_quotient(std::int64_t a, std::int64_t b);  // down
 std::int64_t modulo(std::int64_t a, std::int64_t b);  // of the sign of b
 double floor_quotient(double a, double b);
 double modulo(double a, double b);
 
-// Negative exponents leave powers of 1 and -1 alone, and 0 of the rest.
+// Returns the power. With a negative exponent it is 1 or -1 for these bases,
+// else 0.
 std::int64_t power(std::int64_t base, std::int64_t exponent);
 
-// The larger (smaller); NaN where either is.
+// Returns the larger (smaller) operand, or NaN if either is NaN.
 inline double maximum(double a, double b) {
   return std::isnan(a) || std::isnan(b) ? a + b : (a < b ? b : a);
 }
@@ -45,11 +47,11 @@ inline double minimum(double a, double b) {
 inline double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 double softplus(double x, double beta = 1, double threshold = 20);
 double gelu(double x, bool tanh);
-// The derivative of gelu at x.
+// Returns the derivative of gelu at x.
 double gelu_slope(double x, bool tanh);
 double digamma(double x);
 double erfinv(double x);
-// The Hurwitz zeta function.
+// Returns the Hurwitz zeta function.
 double zeta(double s, double q);
 double polygamma(std::int64_t order, double x);
 

@@ -1,5 +1,6 @@
-// Scaled dot-product attention and its gradients, element by element, for the
-// kernels of every device. The kernels differ in their extra results.
+// Evaluates scaled dot-product attention and its gradients, element by element,
+// for the kernels of every device. The kernels differ in their additional
+// results.
 
 #include "reference/arithmetic.h"
 #include "reference/pointwise.h"
@@ -12,8 +13,9 @@
 namespace shardprop::reference {
 namespace {
 
-// Queries [batch, heads, queries, width], keys [batch, groups, keys, width],
-// values [batch, groups, keys, depth]: heads h of a group share its keys.
+// The operands are queries [batch, heads, queries, width], keys [batch, groups,
+// keys, width] and values [batch, groups, keys, depth]. The heads of a group
+// share its keys.
 struct Attention {
   std::int64_t batch = 1;
   std::int64_t heads = 1;
@@ -28,13 +30,13 @@ struct Attention {
   std::vector<double> bias;  // [batch, heads, queries, keys]; may be empty
 
   std::int64_t rows() const { return batch * heads; }
-  // The group whose keys row r takes.
+  // Returns the group whose keys row r uses.
   std::int64_t group_of(std::int64_t row) const {
     return row / heads * groups + row % heads / (heads / groups);
   }
 };
 
-// The bias at every point; where a mask says no, minus infinity.
+// Returns the bias at every point: minus infinity if a bool mask is false.
 std::vector<double> bias_of(const Tensor& mask, const Dims& points) {
   std::vector<double> out = broadcast_values<double>(mask, points);
   if (mask.dtype() == DType::kBool) {
@@ -43,7 +45,7 @@ std::vector<double> bias_of(const Tensor& mask, const Dims& points) {
   return out;
 }
 
-// All dims but those of the matrices.
+// Returns the dims before the last two.
 Dims leading_dims(const Tensor& tensor) {
   Dims dims = tensor.shape();
   dims.pop_back();
@@ -51,7 +53,7 @@ Dims leading_dims(const Tensor& tensor) {
   return dims;
 }
 
-// The values of matrices, repeated along the dims in front of them.
+// Returns the values of matrices, broadcast along their leading dims.
 std::vector<double> spread(const Tensor& matrices, Dims shape) {
   for (const int dim : {-2, -1}) {
     shape.push_back(matrices.size(matrices.rank() + dim));
@@ -115,7 +117,7 @@ double dot(const std::vector<double>& a, std::int64_t i,
   return sum;
 }
 
-// The scores of one query against all keys.
+// Returns the scores of one query against all keys.
 std::vector<double> scores_of(const Attention& a, std::int64_t row,
                               std::int64_t query) {
   std::vector<double> out;
@@ -139,7 +141,8 @@ double log_sum(const std::vector<double>& scores) {
   return top + std::log(sum);
 }
 
-// A row that sees no key is zero.
+// Returns the weight of a key. In a row whose keys are all masked, weights are
+// zero.
 double share(double score, double log) {
   return score == -kInfinity ? 0 : std::exp(score - log);
 }
@@ -165,8 +168,8 @@ std::vector<Tensor> attention(const Call& call) {
   std::vector<Tensor> results = {call.made(out)};
   for (std::size_t o = 1; o < call.outputs(); ++o) {
     const TensorMeta& meta = call.out(o);
-    // Lengths may be padded, or the log-sum-exp not wanted; the rest are states
-    // of random generators.
+    // The log-sum-exp may be padded, or not requested. The other results are
+    // states of random generators.
     const bool is_log = o == 1 && is_floating(meta.dtype()) &&
                         meta.rank() >= 3 && meta.size(2) >= a.queries;
     Tensor tensor = Tensor::zeros(meta.shape(), meta.dtype());
@@ -184,7 +187,7 @@ const Tensor& gradient_of_result(const Call& call) {
   return call.value(call.has("grad_out_") ? "grad_out_" : "grad_out");
 }
 
-// What the forward kept, without its padding.
+// Returns the log-sum-exp that the forward stored, without its padding.
 std::vector<double> kept_logs(const Call& call, const Attention& a) {
   const Tensor& logs = call.value("logsumexp");
   require(logs.rank() >= 3 && logs.size(2) >= a.queries,
@@ -194,7 +197,7 @@ std::vector<double> kept_logs(const Call& call, const Attention& a) {
                                      Dims{steps[0], steps[1], steps[2]}));
 }
 
-// Sums a gradient by point over the dims along which the bias is repeated.
+// Sums a gradient by point over the dims along which the bias is broadcast.
 std::vector<double> summed_to(const std::vector<double>& points,
                               const Dims& shape, const Dims& bias) {
   const Dims steps = contiguous_strides(bias);

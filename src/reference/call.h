@@ -1,8 +1,8 @@
-// Call: one operator call as the kernels of the reference see it.
+// `Call` is one operator call, as the kernels of the reference read it.
 //
-// What a kernel cannot do it refuses by throwing: CallError where values do not
-// fit (an index beyond its table), NoKernel where the reference lacks the form
-// that is asked for. evaluate() turns both into errors.
+// A kernel refuses a call by an exception. It throws CallError if a value does
+// not fit (an index beyond its table), and NoKernel if the reference lacks this
+// variant. evaluate() turns both into errors.
 #pragma once
 
 #include <shardprop/reference/evaluate.h>
@@ -31,12 +31,12 @@ class Call : public OpCall {
   const OpLibrary& library() const { return library_; }
   std::span<const Tensor> inputs() const { return inputs_; }
 
-  // Values of a tensor argument.
+  // Returns the values of a tensor argument.
   const Tensor& value(std::string_view arg) const {
     return inputs_[operand(arg)];
   }
   const Tensor& first_value() const { return inputs_.front(); }
-  // Null where it is absent or not declared.
+  // Null if the argument is absent or not declared.
   const Tensor* optional_value(std::string_view arg) const {
     if (!has(arg)) return nullptr;
     const auto at = op().tensor_arg(arg);
@@ -49,7 +49,7 @@ class Call : public OpCall {
     }
     return out;
   }
-  // A number; `fallback` where it is None or not declared.
+  // Returns a number; `fallback` if the argument is None or not declared.
   double number(std::string_view arg, double fallback = 0) const {
     return has(arg) ? op().float_arg(arg).value_or(fallback) : fallback;
   }
@@ -65,7 +65,7 @@ class Call : public OpCall {
     if (i >= op().outputs.size()) call_error("a result is missing");
     return op().outputs[i];
   }
-  // Output i of these row-major values.
+  // Returns output i with these row-major values.
   template <class T>
   Tensor made(const std::vector<T>& from, std::size_t i = 0) const {
     return tensor_of(out(i).shape(), out(i).dtype(), from);
@@ -76,9 +76,10 @@ class Call : public OpCall {
   std::span<const Tensor> inputs_;
 };
 
-// The results in the order of op.outputs.
+// A kernel returns the results in the order of op.outputs.
 using Kernel = std::function<std::vector<Tensor>(const Call&)>;
-// By base name ("add") or by overload ("add.Tensor", which comes first).
+// By base name ("add") or by overload ("add.Tensor"); the overload has
+// precedence.
 using Kernels = std::unordered_map<std::string_view, Kernel>;
 
 void add_pointwise(Kernels& kernels);

@@ -1,4 +1,4 @@
-// Comparisons, logic and tests of floats; results are bools.
+// Evaluates comparisons, logic and tests of floats. The results are bools.
 
 #include "reference/pointwise.h"
 
@@ -7,7 +7,8 @@
 namespace shardprop::reference {
 namespace {
 
-// 1 where the relation holds between the two operands at a point, else 0.
+// Returns a function that is 1 if the relation holds between both operands,
+// else 0.
 template <class T, class Relation>
 std::function<T(const T*)> truth(Relation holds) {
   return [holds](const T* x) { return holds(x[0], x[1]) ? T{1} : T{0}; };
@@ -33,7 +34,7 @@ void equal(Kernels& k, std::string_view name, Equal holds) {
   };
 }
 
-// Logic looks at each operand alone, whatever its dtype.
+// A logical operator tests each operand in its own dtype.
 template <class F>
 void logic(Kernels& k, std::string_view name, F f) {
   k[name] = [f](const Call& call) {
@@ -52,7 +53,7 @@ void logic(Kernels& k, std::string_view name, F f) {
   };
 }
 
-// A property of one float; integers have `otherwise`.
+// Adds a test of one float; integers have the result `otherwise`.
 void test(Kernels& k, std::string_view name, bool (*holds)(double),
           bool otherwise, bool (*combine)(bool, bool) = nullptr) {
   k[name] = [=](const Call& call) {

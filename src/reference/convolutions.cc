@@ -1,5 +1,6 @@
-// Convolution and its gradients, from one list: which element of the image
-// meets which element of the kernel for which element of the result.
+// Evaluates convolutions and their gradients from one list of taps. A tap
+// multiplies an element of the image and an element of the kernel for an
+// element of the result.
 
 #include "ops/windows.h"
 #include "reference/call.h"
@@ -9,7 +10,7 @@
 namespace shardprop::reference {
 namespace {
 
-// One product: places in the spatial dims of each, row-major.
+// The row-major positions of one product, in the spatial dims of each tensor.
 struct Tap {
   std::int64_t image;
   std::int64_t kernel;
@@ -34,7 +35,7 @@ std::vector<std::int64_t> padding_of(
   if (!call.op().string_arg("padding")) return call.integers("padding");
   std::vector<std::int64_t> padding;
   for (std::size_t d = 0; d < kernel.size(); ++d) {
-    // The smaller half comes first.
+    // The smaller half of the padding comes first.
     padding.push_back(call.text("padding") == "same"
                           ? per_dim(dilation, d, 1) * (kernel[d] - 1) / 2
                           : 0);
@@ -42,7 +43,7 @@ std::vector<std::int64_t> padding_of(
   return padding;
 }
 
-// The last dims of a shape.
+// Returns the last `count` dims of a shape.
 Dims space_of(const Dims& shape, std::size_t count) {
   return Dims(shape.end() - static_cast<std::ptrdiff_t>(count), shape.end());
 }
@@ -51,8 +52,8 @@ std::int64_t points_of(const Dims& sizes) {
   return product(std::span<const std::int64_t>(sizes.begin(), sizes.end()));
 }
 
-// `small` is what the windows are counted on: the result, or the image of a
-// transposed convolution; `large` what they slide over.
+// `small` has one element per window: the result, or the image of a transposed
+// convolution. `large` is the tensor that the windows cover.
 std::vector<Tap> taps_of(const Call& call, const Dims& large,
                          const Dims& kernel, const Dims& small,
                          bool transposed) {
@@ -103,7 +104,7 @@ Convolution convolution_of(const Call& call, const Tensor& input,
   return c;
 }
 
-// Calls f(image, kernel, result) with where each channel begins.
+// Calls f(image, kernel, result) with the start of each channel.
 template <class F>
 void for_each_channel(const Convolution& c, F&& f) {
   for (std::int64_t n = 0; n < c.batch; ++n) {

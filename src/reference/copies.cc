@@ -1,4 +1,4 @@
-// Copies, casts, and choices between tensors.
+// Evaluates copies, casts, and choices between tensors.
 
 #include "reference/pointwise.h"
 
@@ -9,7 +9,7 @@ std::vector<Tensor> copied(const Call& call) {
   return {cast(call.first_value(), call.out().dtype())};
 }
 
-// The elements of an operand, broadcast to the result.
+// Returns the elements of an operand, broadcast to the result.
 Tensor broadcast_of(const Call& call, const Tensor& from) {
   const Dims& shape = call.out().shape();
   switch (domain_of(from.dtype())) {
@@ -23,7 +23,7 @@ Tensor broadcast_of(const Call& call, const Tensor& from) {
   return call.made(broadcast_values<Complex>(from, shape));
 }
 
-// a where the condition holds, else b.
+// Returns a if the condition holds, else b.
 std::vector<Tensor> choose(const Call& call, const Tensor& condition,
                            std::string_view a, std::string_view b) {
   const std::vector<std::int64_t> holds =
@@ -56,7 +56,7 @@ void add_copies(Kernels& k) {
     return std::vector<Tensor>{
         Tensor::zeros(call.out().shape(), call.out().dtype())};
   };
-  // Without either, how many places there are depends on data.
+  // `where` without values is not here: the size of its result depends on data.
   k["where.self"] = k["where.ScalarOther"] = k["where.ScalarSelf"] =
       k["where.Scalar"] = [](const Call& call) {
         return choose(call, call.value("condition"), "self", "other");

@@ -1,4 +1,4 @@
-// The functions of one number: exponentials, angles, steps.
+// Evaluates the functions of one number: exponentials, trigonometry, steps.
 
 #include "reference/arithmetic.h"
 #include "reference/pointwise.h"
@@ -18,7 +18,7 @@ std::string_view first_name(const Call& call) {
   return call.op().function->arguments().front().name;
 }
 
-// f of the first argument.
+// Returns a kernel of f, applied to the first argument.
 void unary(Kernels& k, Names names, Real f, Imaginary complex = nullptr,
            Whole whole = nullptr) {
   for (const std::string_view name : names) {

@@ -53,7 +53,7 @@ Half half(double value) {
   } else {
     int exponent = 0;
     const double fraction = std::frexp(size, &exponent);  // [0.5, 1)
-    // A carry runs into the exponent, as it should.
+    // A carry increases the exponent, which is the correct rounding.
     bits = static_cast<std::uint16_t>(
         ((exponent + 14) << 10) +
         static_cast<int>(std::nearbyint(fraction * 2048)) - 1024);
@@ -68,7 +68,8 @@ Brain brain(double value) {
       static_cast<std::uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16)};
 }
 
-// Towards zero; of what does not fit, what processors make: the least integer.
+// Rounds towards zero. A value out of range becomes the least integer, as
+// processors do it.
 template <class I>
 I truncated(double value) {
   constexpr auto kLeast = static_cast<double>(std::numeric_limits<I>::min());
@@ -78,7 +79,7 @@ I truncated(double value) {
   return static_cast<I>(value);
 }
 
-// From what is stored to what is computed with, and back.
+// Converts between the stored type and the type of the computation.
 template <class T, class S>
 T widened(S stored) {
   if constexpr (std::is_same_v<S, Half> || std::is_same_v<S, Brain>) {
@@ -119,7 +120,7 @@ S narrowed(T value) {
   } else if constexpr (std::is_same_v<S, Brain>) {
     return brain(static_cast<double>(value));
   } else if constexpr (std::is_integral_v<S> && std::is_same_v<T, double>) {
-    // Narrow integers pass through 32 bits, as they do in processors.
+    // Narrow integers are converted through 32 bits, as in processors.
     constexpr bool kNarrow = sizeof(S) < 4 || std::is_same_v<S, std::int32_t>;
     using Through = std::conditional_t<kNarrow, std::int32_t, std::int64_t>;
     return static_cast<S>(truncated<Through>(value));

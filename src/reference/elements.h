@@ -1,5 +1,5 @@
-// Elements of tensors as the numbers that the reference computes with: doubles,
-// 64-bit integers (bools and every integer), complex doubles.
+// Converts elements of tensors to the numbers of the reference: doubles, 64-bit
+// integers (bools and every integer), and complex doubles.
 #pragma once
 
 #include <shardprop/reference/tensor.h>
@@ -15,30 +15,32 @@ using Complex = std::complex<double>;
 enum class Domain : std::uint8_t { kReal, kInteger, kComplex };
 Domain domain_of(DType dtype);
 
-// Row-major values. T is double, std::int64_t or Complex. A CallError where the
-// dtype is none that the reference computes in (f8).
+// Returns the values in row-major order. T is double, std::int64_t or Complex.
+// Throws CallError if the reference does not compute in the dtype (f8).
 template <class T>
 std::vector<T> values(const Tensor& tensor);
-// A new row-major tensor: floats are rounded, integers wrap, anything but zero
-// is true.
+// Returns a new row-major tensor. Floats are rounded, integers wrap, and every
+// value except zero becomes true.
 template <class T>
 Tensor tensor_of(const Dims& shape, DType dtype, const std::vector<T>& from);
-// Writes row-major values into a view. Precondition: as many as it holds.
+// Writes row-major values into a view. Precondition: the view has as many
+// elements.
 template <class T>
 void write(const Tensor& to, const std::vector<T>& from);
 
-// A copy in another dtype, row-major.
+// Returns a row-major copy in another dtype.
 Tensor cast(const Tensor& tensor, DType dtype);
-// `to` takes the elements of `from`, cast. Precondition: one shape.
+// Copies the elements of `from` to `to` and casts them. Precondition: the
+// shapes are equal.
 void copy_into(const Tensor& to, const Tensor& from);
-// Row-major; the tensor itself where it is so already.
+// Returns a row-major tensor: the tensor itself if it is row-major already.
 Tensor contiguous(const Tensor& tensor);
 
-// The same memory seen under a shape that it broadcasts to; a CallError where it
-// does not.
+// Returns a view of the tensor, broadcast to a shape. Throws CallError if it
+// does not broadcast to the shape.
 Tensor broadcast_to(const Tensor& tensor, const Dims& shape);
 
-// The value as the dtype holds it: 0.1 in f32.
+// Returns the value rounded to the dtype: 0.1 in f32.
 double rounded(double value, DType dtype);
 
 // Calls f with the element offset of every index of `shape`, row-major.

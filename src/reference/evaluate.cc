@@ -37,8 +37,8 @@ const Kernels& kernels() {
   return table;
 }
 
-// The kernel of "add.Tensor" or else of "add", in `aten` and `prims`. An operator
-// of another namespace may have the same name and compute something else.
+// Returns the kernel of "add.Tensor", or else of "add", in `aten` and `prims`.
+// An operator of another namespace may have the same name and another meaning.
 const Kernel* kernel_of(const FunctionSchema& function) {
   if (function.ns() != "aten" && function.ns() != "prims") return nullptr;
   const std::string_view name = function.name();
@@ -68,7 +68,7 @@ tl::unexpected<Error> lacks(const OpSchema& op, const std::string& why = {}) {
                     "run the plan under PyTorch: `shardprop emit` writes it"});
 }
 
-// One step of a program as a call on whole tensors.
+// Evaluates an operator by its program, on unsharded tensors.
 Result<std::vector<Tensor>> run_program(const OpLibrary& library,
                                         const ProgramText& text,
                                         const OpSchema& op,
@@ -89,7 +89,8 @@ Result<std::vector<Tensor>> run_program(const OpLibrary& library,
   }
   std::vector<Tensor> outputs;
   for (const LocalRef& ref : program->outputs) outputs.push_back(value_of(ref));
-  // The program may return an operand as it is, or in the dtype it ran in.
+  // The program may return an operand unchanged, or in the dtype of its
+  // computation.
   for (std::size_t o = 0; o < outputs.size(); ++o) {
     if (outputs[o].dtype() != op.outputs[o].dtype()) {
       outputs[o] = cast(outputs[o], op.outputs[o].dtype());
@@ -98,14 +99,16 @@ Result<std::vector<Tensor>> run_program(const OpLibrary& library,
   return outputs;
 }
 
-// A factory has no operand but its `out`, whose dtype it computes in.
+// A factory has no operand but its `out`, whose dtype is that of the
+// computation.
 void make_in_dtype_of_out(OpSchema& functional, const OpSchema& op) {
   const auto at = functional.function->argument_index("dtype");
   if (!at || op.has_arg("dtype") || op.inputs.empty()) return;
   functional.args[*at] = op.inputs.front().dtype();
 }
 
-// An in-place or out= overload: the functional one, written where it says.
+// Runs an in-place or out= overload: evaluates the functional overload and
+// writes the results.
 Result<std::vector<Tensor>> run_mutating(const OpLibrary& library,
                                          const OverloadForm& form,
                                          const OpSchema& op,
@@ -124,7 +127,7 @@ Result<std::vector<Tensor>> run_mutating(const OpLibrary& library,
   };
   const std::vector<TensorWrite> writes = tensor_writes(form, op);
   for (const TensorWrite& write : writes) {
-    // A gradient, say, that is not asked for.
+    // A gradient that is not requested, for example.
     if (functional.output_slots[write.result] < 0) {
       return lacks(op, "what becomes of an out= for a result that is not made");
     }
@@ -133,7 +136,7 @@ Result<std::vector<Tensor>> run_mutating(const OpLibrary& library,
   for (const TensorWrite& write : writes) {
     const std::size_t i = write.operand;
     const Tensor& value = result(write.result);
-    // An `out` of another shape is made anew, as PyTorch resizes it.
+    // An `out` of another shape is allocated again, as PyTorch resizes it.
     if (inputs[i].shape() == value.shape()) {
       copy_into(inputs[i], value);
       ends[i] = inputs[i];
@@ -148,7 +151,7 @@ Result<std::vector<Tensor>> run_mutating(const OpLibrary& library,
       outputs.push_back(result(*from));
       continue;
     }
-    // The written arguments in their order.
+    // Returns the written arguments in their order.
     if (next < writes.size()) outputs.push_back(*ends[writes[next++].operand]);
   }
   if (outputs.size() != op.outputs.size()) return lacks(op, "its results");

@@ -1,4 +1,5 @@
-// Tensors made from scalars, and random operators that draw nothing.
+// Evaluates factories of tensors, and random operators in modes that need no
+// random numbers.
 
 #include "reference/call.h"
 
@@ -30,7 +31,7 @@ std::vector<Tensor> filled(const Call& call, const Argument& value) {
   return {call.made(std::vector<double>(points, d == nullptr ? 0 : *d))};
 }
 
-// start + i * step.
+// The elements are start + i * step.
 std::vector<Tensor> arange(const Call& call) {
   const std::int64_t n = call.out().numel();
   const bool whole = domain_of(call.out().dtype()) == Domain::kInteger;
@@ -55,7 +56,7 @@ std::vector<Tensor> arange(const Call& call) {
   return {call.made(out)};
 }
 
-// Steps from either end to the middle, as ATen takes them.
+// Computes each element from the nearer end, as ATen does.
 std::vector<double> even_steps(const Call& call) {
   double start = call.number("start");
   double end = call.number("end");
@@ -96,7 +97,7 @@ std::vector<Tensor> eye(const Call& call) {
   return {call.made(out)};
 }
 
-// Where the lower or the upper triangle lies: rows, then columns.
+// Returns the indices of the lower or upper triangle: rows, then columns.
 std::vector<Tensor> triangle_indices(const Call& call) {
   const bool is_lower = call.base_name() == "tril_indices";
   const std::int64_t offset = call.integer_or("offset", 0);

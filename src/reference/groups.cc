@@ -26,7 +26,7 @@ Groups groups_of(const Call& call) {
   std::vector<int> dims;
   const std::string_view arg = call.has("dims") ? "dims" : "dim";
   const auto named = call.has(arg) ? call.op().ints_arg(arg) : std::nullopt;
-  // An empty list is all dims to most operators, and no dim to some.
+  // For most operators an empty list means all dims; for some it means no dim.
   const bool none = named && named->empty() && call.out().shape() == shape;
   if (!none) dims = call.dims(arg, rank);
   return Groups(shape, dims);

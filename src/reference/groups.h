@@ -1,5 +1,5 @@
-// Elements that belong together: those that a reduction combines, and the lines
-// along one dim that a scan or a sort runs over.
+// `Groups` partitions the elements of a tensor: the elements that a reduction
+// combines, or the lines along one dim that a scan or a sort processes.
 #pragma once
 
 #include "base/index.h"
@@ -10,8 +10,9 @@
 
 namespace shardprop::reference {
 
-// The groups of a reduction over some dims: one per element of the result, in
-// its order; the elements of each in row-major order.
+// `Groups` is the groups of a reduction over some dims. There is one group per
+// element of the result, in the order of the result. The elements of a group
+// are in row-major order.
 class Groups {
  public:
   Groups(const Dims& shape, const std::vector<int>& reduced);
@@ -36,7 +37,7 @@ class Groups {
              [&](const std::vector<T>& group) { out.push_back(f(group)); });
     return out;
   }
-  // Puts lines back: the values of group g at its elements.
+  // The inverse of `visit`: writes the values of group g to its elements.
   template <class T>
   std::vector<T> scattered(const std::vector<std::vector<T>>& groups) const {
     std::vector<T> out(outer_.size() * inner_.size());
@@ -53,9 +54,10 @@ class Groups {
   std::vector<std::int64_t> inner_;  // of its elements, from there
 };
 
-// Those of a reduction: of argument `dim` or `dims`, or of all dims.
+// Returns the groups of a reduction over argument `dim` or `dims`, or over all
+// dims.
 Groups groups_of(const Call& call);
-// Those along one dim; a scalar has one of one element.
+// Returns the lines along one dim. A scalar has one line of one element.
 Groups lines_of(const Dims& shape, int dim);
 
 }  // namespace shardprop::reference

@@ -1,4 +1,4 @@
-// x[i, :, j] and its writes, and writes where a mask holds.
+// Evaluates x[i, :, j], writes to it, and writes under a mask.
 
 #include "reference/indexing.h"
 
@@ -9,15 +9,16 @@
 namespace shardprop::reference {
 namespace {
 
-// The element of self, row-major, at every place of x[indices], whose shape it
-// has: index dims together where the first stands if they are neighbours, else
-// in front.
+// The row-major element of `self` at every position of x[indices], and the
+// shape of x[indices]. If the indexed dims are neighbours, the dims of the
+// indices replace them; else they come first.
 struct Places {
   std::vector<std::int64_t> offsets;
   Dims shape;
 };
 
-// A mask stands for the places where it holds, one index a dim.
+// A mask is converted to the positions of its true elements, one index tensor
+// per dim.
 std::vector<std::optional<Tensor>> index_tensors(const Call& call) {
   std::vector<std::optional<Tensor>> out;
   const auto* list =
@@ -64,7 +65,8 @@ Places places_of(const Call& call, const Dims& self) {
   require(!dims.empty(), "no index is given");
   const bool one_run = dims.back() - dims.front() + 1 == dims.size();
   const Dims steps = contiguous_strides(self);
-  // Offsets of the indices alone, at every place of their common shape.
+  // First the offsets of the indices alone, at every position of their common
+  // shape.
   std::vector<std::int64_t> chosen;
   {
     Dims none(looked.size(), 0);
@@ -76,7 +78,8 @@ Places places_of(const Call& call, const Dims& self) {
       chosen[p] += checked_index(at[p], self[d], true) * steps[d];
     }
   }
-  // Now with the dims that are not indexed: `looked` as one axis among them.
+  // Then the offsets with the dims that are not indexed, with `looked` as one
+  // axis among them.
   Places out;
   Dims axis_sizes;
   Dims axis_steps;

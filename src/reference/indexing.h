@@ -1,4 +1,4 @@
-// What operators that read and write where indices say have in common.
+// Helpers of operators that read and write at given indices.
 #pragma once
 
 #include "reference/arithmetic.h"
@@ -9,8 +9,8 @@
 
 namespace shardprop::reference {
 
-// The index itself, from the front; a CallError where it is out of range.
-// `from_end`: negative ones count from the end.
+// Returns the index from the front; throws CallError if it is out of range.
+// With `from_end`, negative indices count from the end.
 inline std::int64_t checked_index(std::int64_t at, std::int64_t size,
                                   bool from_end = false) {
   if (from_end && at < 0) at += size;
@@ -18,7 +18,7 @@ inline std::int64_t checked_index(std::int64_t at, std::int64_t size,
   return at;
 }
 
-// Calls f(T{}) with the type in which elements of the dtype are computed.
+// Calls f(T{}), with T the type of the computation for elements of the dtype.
 template <class F>
 std::vector<Tensor> in_domain(DType dtype, F&& f) {
   switch (domain_of(dtype)) {
@@ -32,7 +32,7 @@ std::vector<Tensor> in_domain(DType dtype, F&& f) {
   return f(Complex{});
 }
 
-// How what is written combines with what is there.
+// How a written value combines with the existing one.
 enum class Combine : std::uint8_t {
   kReplace,
   kAdd,

@@ -1,4 +1,5 @@
-// Joins, writes to a part, padding, and moves along dims.
+// Evaluates cat and stack, writes to a part, padding, and permutations along
+// dims.
 
 #include "base/index.h"
 #include "reference/call.h"
@@ -20,7 +21,7 @@ std::vector<Tensor> cat(const Call& call) {
   const int dim = call.dim("dim", out.rank());
   std::int64_t start = 0;
   for (const Tensor& tensor : call.list_values("tensors")) {
-    // An empty vector joins with anything.
+    // torch.cat accepts an empty vector next to tensors of any shape.
     if (tensor.rank() != out.rank()) continue;
     copy_into(part_of(out, dim, start, tensor.size(dim)), tensor);
     start += tensor.size(dim);
@@ -74,7 +75,8 @@ std::vector<Tensor> diagonal_scatter(const Call& call) {
   return {out};
 }
 
-// Where element i of a padded dim comes from; nullopt: from nowhere.
+// Returns the position that element i of a padded dim copies; nullopt for a
+// fill.
 using Source = std::optional<std::int64_t> (*)(std::int64_t i,
                                                std::int64_t size);
 
@@ -101,7 +103,7 @@ Tensor padded(const Call& call, Source source, T value) {
   const std::size_t rank = shape.size();
   const std::vector<T> from = values<T>(self);
   const Dims steps = contiguous_strides(self.shape());
-  // By dim and index: the offset in `from`, or -1.
+  // By dim and index: the offset in `from`, or -1 for padding.
   std::vector<std::vector<std::int64_t>> offsets(rank);
   for (std::size_t d = 0; d < rank; ++d) {
     const std::size_t p = 2 * (rank - 1 - d);
@@ -153,7 +155,7 @@ std::vector<Tensor> repeat(const Call& call) {
   if (out.numel() == 0) return {out};
   Dims shape(out.shape().size(), 1);
   std::copy_backward(self.shape().begin(), self.shape().end(), shape.end());
-  // Seen as (times, size) for each dim.
+  // Each dim is viewed as (times, size).
   Dims split;
   Dims strides;
   Dims times_strides;
@@ -170,7 +172,7 @@ std::vector<Tensor> repeat(const Call& call) {
   return {out};
 }
 
-// Element i of each dim comes from element source[d][i].
+// Element i of each dim is a copy of element source[d][i].
 Tensor moved(const Tensor& self,
              const std::vector<std::vector<std::int64_t>>& source) {
   const Tensor from = contiguous(self);
@@ -233,7 +235,7 @@ std::vector<Tensor> roll(const Call& call) {
   return {cast(self.seen_as(shape, contiguous_strides(shape)), self.dtype())};
 }
 
-// Of each matrix the elements on one side of a diagonal.
+// Keeps the elements of each matrix on one side of a diagonal.
 Kernel triangle(bool lower) {
   return [lower](const Call& call) {
     const Tensor out = copy_of_self(call);

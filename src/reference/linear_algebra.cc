@@ -1,4 +1,5 @@
-// Square matrices: inverse, determinant, Cholesky factor, solutions (Eigen).
+// Evaluates inverse, determinant, Cholesky factor and solutions of square
+// matrices (Eigen).
 
 #include "reference/call.h"
 
@@ -15,7 +16,7 @@ namespace {
 using Matrix =
     Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-// The matrices in the last two dims, one behind another.
+// Returns the matrices in the last two dims, concatenated.
 std::vector<Matrix> matrices_of(const Tensor& tensor) {
   require(tensor.rank() >= 2, "the operand holds no matrices");
   if (domain_of(tensor.dtype()) != Domain::kReal) {
@@ -25,8 +26,8 @@ std::vector<Matrix> matrices_of(const Tensor& tensor) {
   const std::int64_t rows = tensor.shape()[batch];
   const std::int64_t columns = tensor.shape()[batch + 1];
   const std::vector<double> all = values<double>(tensor);
-  // There may be matrices where there are no elements: 0 x 0, whose determinant
-  // is 1.
+  // A tensor without elements may have matrices of 0 x 0, whose determinant is
+  // 1.
   const std::int64_t count = product(std::span(tensor.shape()).first(batch));
   std::vector<Matrix> out;
   for (std::int64_t i = 0; i < count; ++i) {
@@ -59,7 +60,7 @@ Matrix determinant(const Matrix& a) {
   return Matrix::Constant(1, 1, a.determinant());
 }
 
-// Of the triangle that is asked for; the other is not read.
+// Factors the requested triangle; the other one is not read.
 Matrix cholesky(const Matrix& a, bool upper) {
   const Eigen::LLT<Matrix> factors(upper ? Matrix(a.transpose()) : a);
   require(factors.info() == Eigen::Success,
@@ -67,7 +68,8 @@ Matrix cholesky(const Matrix& a, bool upper) {
   return upper ? Matrix(factors.matrixU()) : Matrix(factors.matrixL());
 }
 
-// One for each matrix on the left: a vector where the shape says so.
+// Returns one right side for each matrix; it is a vector if its shape has one
+// dim fewer.
 std::vector<Matrix> right_sides(const Tensor& left, const Tensor& right) {
   const Dims& of_left = left.shape();
   const bool is_vector =

@@ -1,4 +1,5 @@
-// Lookups and writes along one dim, where the values of another tensor say.
+// Evaluates lookups and writes along one dim, at the positions in another
+// tensor.
 
 #include "reference/indexing.h"
 
@@ -63,8 +64,8 @@ std::vector<Tensor> one_hot(const Call& call) {
 
 // --- gather and scatter: an index per element, along one dim ---
 
-// Calls f(offset in self, place in the index) for every element of the index;
-// offsets are row-major. A scalar counts as a vector of one.
+// Calls f(offset in self, position in the index) for every element of the
+// index. Offsets are row-major. A scalar counts as a vector of one element.
 template <class F>
 void along_index(const Dims& self, const Tensor& at, int dim, F&& f,
                  bool from_end = false) {
@@ -145,7 +146,8 @@ std::vector<Tensor> scatter(const Call& call) {
   return in_domain(self.dtype(), [&]<class T>(T) -> std::vector<Tensor> {
     std::vector<T> out = values<T>(self);
     std::vector<std::int64_t> counts(out.size(), includes_self ? 1 : 0);
-    // The source's element of each place of the index, which may be shorter.
+    // The element of the source for each position of the index, which may be
+    // smaller.
     std::vector<T> written;
     if (src != nullptr && at.numel() > 0) {
       const Dims looked = at.shape().empty() ? Dims{} : at.shape();
@@ -256,8 +258,9 @@ std::vector<Tensor> index_written(const Call& call) {
 
 // --- Where values belong in rows that are sorted ---
 
-// The first place of the row whose element is not before `value`; from the
-// right, the first whose element is behind it. NaN is behind everything.
+// Returns the first position whose element is at least `value`. With
+// `from_right`, returns the first position whose element is greater. For a NaN
+// `value` it is the end of the row.
 template <class T>
 std::int64_t place_in(const std::vector<T>& row, T value, bool from_right) {
   std::size_t begin = 0;
@@ -285,7 +288,7 @@ std::vector<Tensor> searchsorted(const Call& call) {
     throw NoKernel{"complex numbers"};
   }
   const std::int64_t width = sequence.size(sequence.rank() - 1);
-  // One row for all values, or as many rows as the values have.
+  // There is one row for all values, or one row per row of values.
   const bool is_shared = sequence.rank() == 1;
   const std::int64_t in_a_row =
       is_shared || self.rank() == 0 ? 0 : self.size(self.rank() - 1);

@@ -1,4 +1,4 @@
-// Losses of classes and of elements, with their gradients.
+// Evaluates losses of classes and of elements, and their gradients.
 
 #include "reference/arithmetic.h"
 #include "reference/pointwise.h"
@@ -37,7 +37,7 @@ Classes classes_of(const Dims& shape) {
 struct ClassWeights {
   std::vector<double> by_class;
   std::int64_t ignored;
-  // Nothing where the target is ignored.
+  // Returns 0 for the ignored target.
   double of(std::int64_t target) const {
     if (target == ignored) return 0;
     require(target >= 0 && index(target) < by_class.size(),
@@ -55,7 +55,7 @@ ClassWeights weights_of(const Call& call, const Classes& classes) {
   return out;
 }
 
-// The loss of each place from the log-probabilities of its classes.
+// Computes the loss of each position from the log-probabilities of its classes.
 struct ClassLoss {
   std::vector<double> losses;
   double weight = 0;
@@ -89,7 +89,8 @@ std::vector<Tensor> reduced_classes(const Call& call, const ClassLoss& loss,
   }
   std::vector<Tensor> results = {call.made(out)};
   if (with_weight) {
-    // PyTorch adds up weights where losses are, or there is one sample.
+    // PyTorch sums the weights if it reduces the losses, or if there is one
+    // sample.
     const bool adds_up =
         reduction != kNone || call.value("self").shape().size() == 1;
     results.push_back(
@@ -135,7 +136,7 @@ std::vector<Tensor> cross_entropy(const Call& call) {
   const ClassWeights weights = weights_of(call, classes);
   const std::vector<double> logs = log_softmax(self, classes);
   if (is_floating(target.dtype())) {
-    // Probabilities: the mean is over places.
+    // The target has probabilities, so the mean is over positions.
     const std::vector<double> wanted = values<double>(target);
     ClassLoss loss;
     for (std::int64_t s = 0; s < classes.outer; ++s) {
@@ -198,7 +199,7 @@ std::vector<Tensor> nll_loss_backward(const Call& call) {
 
 // --- Of elements ---
 
-// f(x, target, weight, pos_weight), reduced over everything.
+// Evaluates f(x, target, weight, pos_weight) and reduces over all elements.
 using ElementLoss = std::function<double(double, double, double, double)>;
 
 std::vector<Tensor> element_loss(const Call& call, const ElementLoss& f) {
@@ -228,7 +229,7 @@ std::vector<Tensor> element_loss(const Call& call, const ElementLoss& f) {
       reduction == kMean ? sum / static_cast<double>(out.size()) : sum})};
 }
 
-// f(x, target) is the slope of the loss at x.
+// Evaluates a gradient; f(x, target) is the derivative of the loss at x.
 std::vector<Tensor> element_loss_backward(
     const Call& call, const std::function<double(double, double)>& f) {
   Dims shape =
@@ -245,7 +246,7 @@ std::vector<Tensor> element_loss_backward(
   if (const Tensor* weight = call.optional_value("weight")) {
     w = broadcast_values<double>(*weight, shape);
   }
-  // A mean is that of `self`, whatever it is broadcast with.
+  // A mean divides by the elements of `self`, even if `self` is broadcast.
   const double count = call.integer("reduction") == kMean
                            ? static_cast<double>(call.value("self").numel())
                            : 1;
@@ -266,7 +267,7 @@ double smooth(double x, double y, double beta) {
   return d < beta ? 0.5 * d * d / beta : d - 0.5 * beta;
 }
 
-// Logarithms of probabilities stop at -100.
+// Logarithms of probabilities are clamped at -100.
 double cross_entropy_of(double x, double y) {
   return (y - 1) * std::max(std::log1p(-x), -100.0) -
          y * std::max(std::log(x), -100.0);
@@ -315,7 +316,7 @@ void add_element_losses(Kernels& k) {
     const double beta = call.number("beta", 1);
     return element_loss_backward(call, [beta](double x, double y) {
       const double d = x - y;
-      // With beta 0 no difference is -1, as PyTorch has it.
+      // With beta 0, an equal target gives -1, as in PyTorch.
       return d <= -beta ? -1 : d >= beta ? 1 : d / beta;
     });
   };

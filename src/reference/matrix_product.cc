@@ -9,7 +9,7 @@ namespace shardprop::reference {
 template <class T>
 std::vector<T> batched_product(const std::vector<T>& a, const std::vector<T>& b,
                                const ProductSizes& s) {
-  // Integers wrap: unsigned ones do so by definition.
+  // Integers are multiplied as unsigned ones, for which wrapping is defined.
   using E =
       std::conditional_t<std::is_same_v<T, std::int64_t>, std::uint64_t, T>;
   using Matrix =

@@ -1,4 +1,4 @@
-// Batched matrix products on row-major values (Eigen).
+// Multiplies batches of matrices of row-major values (Eigen).
 #pragma once
 
 #include "reference/elements.h"

@@ -1,5 +1,5 @@
-// Norms over channels and groups, and the gradients of all norms. Layer and rms
-// norms run through the programs of their rows.
+// Evaluates norms over channels and groups, and the gradients of all norms.
+// Layer and rms norms run by the programs of their definitions.
 
 #include "reference/groups.h"
 
@@ -44,7 +44,7 @@ std::optional<std::vector<double>> optional_values(const Call& call,
   return values<double>(*tensor);
 }
 
-// The channel (dim 1) of every element, row-major.
+// Returns the channel (dim 1) of every element, in row-major order.
 std::vector<std::size_t> channels_of(const Dims& shape) {
   std::vector<std::size_t> out;
   Dims strides(shape.size(), 0);
@@ -66,7 +66,8 @@ std::vector<double> reciprocal_roots(const std::vector<double>& variance,
   return out;
 }
 
-// Also those without running statistics, and those that only read them.
+// Evaluates batch norms, including variants without running statistics and
+// variants that only read them.
 std::vector<Tensor> batch_norm(const Call& call) {
   const Tensor& input = call.value("input");
   const double eps = call.number("eps");
@@ -142,7 +143,8 @@ std::vector<Tensor> instance_norm(const Call& call) {
   return {call.made(groups.scattered(made))};
 }
 
-// Groups of channels of each sample lie side by side, row-major.
+// In row-major order, the elements of a group of channels of one sample are
+// consecutive.
 std::vector<Tensor> group_norm(const Call& call) {
   const Tensor& input = call.value("input");
   const std::int64_t count =
@@ -184,7 +186,7 @@ std::vector<Tensor> group_norm(const Call& call) {
 
 // --- Gradients ---
 
-// The gradients that are asked for, in order.
+// Returns the requested gradients, in order.
 std::vector<Tensor> asked(const Call& call,
                           const std::vector<std::vector<double>>& all) {
   const std::vector<bool> mask = call.mask("output_mask", all.size());
@@ -197,7 +199,8 @@ std::vector<Tensor> asked(const Call& call,
   return out;
 }
 
-// Of x normalised in groups: rstd (g - mean(g) - y mean(g y)).
+// The gradient of an input that is normalised in groups: rstd (g - mean(g) - y
+// mean(g y)).
 struct Normalised {
   std::vector<double> y;      // (x - mean) rstd
   std::vector<double> slope;  // gradient of y

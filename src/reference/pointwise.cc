@@ -10,7 +10,7 @@
 namespace shardprop::reference {
 namespace {
 
-// The number that stands for a tensor: mul.Scalar(x, 2).
+// Returns a number that is given instead of a tensor: mul.Scalar(x, 2).
 template <class T>
 T number_argument(const Call& call, std::string_view name) {
   if (!call.has(name)) return T{};
@@ -24,8 +24,8 @@ T number_argument(const Call& call, std::string_view name) {
   return static_cast<T>(call.op().float_arg(name).value_or(0));
 }
 
-// Operands are cast to the dtype of the operation first, as far as that can be
-// seen: where results are compared, or fall on one side of a step.
+// Casts an operand to the dtype of the operation. The cast is exact if results
+// are compared or are steps; else only f32 is distinguished from f64.
 template <class T>
 T as_operand(T value, DType common, bool compares) {
   if constexpr (std::is_same_v<T, double>) {

@@ -1,5 +1,5 @@
-// Pointwise operators as rows: the arguments that they read at each point, and
-// scalar functions of them.
+// Describes pointwise operators by the arguments that they read at each point,
+// and scalar functions of them.
 #pragma once
 
 #include "reference/call.h"
@@ -11,8 +11,8 @@
 
 namespace shardprop::reference {
 
-// x[i] is the value of argument i of `operands` at the point; of one that is
-// absent, 0. A function that is empty is not defined in that domain.
+// x[i] is the value of argument i of `operands` at the point; it is 0 if the
+// argument is absent. An empty function is not defined in its domain.
 struct PointFunctions {
   std::vector<std::string_view> operands;
   std::function<double(const double* x)> real;
@@ -20,15 +20,15 @@ struct PointFunctions {
   std::function<Complex(const Complex* x)> complex;
 };
 
-// Evaluates at every point of the result, in the domain that the operands and
-// the result agree on.
+// Evaluates the row at every point of the result, in the common domain of the
+// operands and the result.
 std::vector<Tensor> pointwise(const Call& call, const PointFunctions& row);
 
-// The domain in which the call computes, and the dtype that it promotes to.
+// Returns the domain in which the call computes.
 Domain domain_of(const Call& call);
 
-// The values of a tensor at every index of `shape`; a CallError where it does
-// not broadcast to that.
+// Returns the values of a tensor at every index of `shape`. Throws CallError if
+// the tensor does not broadcast to it.
 template <class T>
 std::vector<T> broadcast_values(const Tensor& tensor, const Dims& shape) {
   return values<T>(broadcast_to(tensor, shape));

@@ -1,4 +1,5 @@
-// Arithmetic, bits and the other functions of several numbers.
+// Evaluates arithmetic, bit operations and the other functions of several
+// numbers.
 
 #include "reference/arithmetic.h"
 #include "reference/pointwise.h"
@@ -15,7 +16,8 @@ using Names = std::initializer_list<std::string_view>;
 using Real2 = double (*)(double, double);
 using Whole2 = std::int64_t (*)(std::int64_t, std::int64_t);
 
-// f of the first two arguments, tensors or numbers.
+// Returns a kernel of f, applied to the first two arguments, which are tensors
+// or numbers.
 void binary(Kernels& k, Names names, Real2 f, Whole2 whole = nullptr) {
   for (const std::string_view name : names) {
     k[name] = [=](const Call& call) {
@@ -32,7 +34,7 @@ void binary(Kernels& k, Names names, Real2 f, Whole2 whole = nullptr) {
   }
 }
 
-// a + alpha * b, of either sign, in either order.
+// Evaluates a + alpha * b, with either sign and either order.
 Kernel sum_of(double sign, bool swapped = false) {
   return [=](const Call& call) {
     const bool negative = sign < 0;
@@ -63,7 +65,7 @@ std::vector<Tensor> divide(const Call& call) {
     row.integer = [](const std::int64_t* x) { return quotient(x[0], x[1]); };
   } else {
     row.real = [](const double* x) { return x[0] / x[1]; };
-    // Of prims alone: other divisions of integers are floats.
+    // Only `prims` has this division; other divisions of integers give floats.
     row.integer = [](const std::int64_t* x) { return quotient(x[0], x[1]); };
     row.complex = [](const Complex* x) { return x[0] / x[1]; };
   }
@@ -200,7 +202,7 @@ void add_bits(Kernels& k) {
   }
 }
 
-// One weight, or one a channel: dim 1.
+// There is one weight, or one weight per channel (dim 1).
 std::vector<Tensor> prelu(const Call& call) {
   const Tensor& self = call.value("self");
   Tensor weight = contiguous(call.value("weight"));

@@ -1,5 +1,5 @@
-// Pooling and resampling: each element of the result looks at a window of the
-// image, and its gradient goes back there.
+// Evaluates pooling and resampling: each element of the result reads a window
+// of the image, and its gradient is added to this window.
 
 #include "ops/windows.h"
 #include "reference/arithmetic.h"
@@ -13,13 +13,13 @@
 namespace shardprop::reference {
 namespace {
 
-// Elements of the image, and what each weighs.
+// The elements of the image that a window reads, and their weights.
 struct Window {
   std::vector<std::int64_t> places;
   std::vector<double> weights;
 };
 
-// Along one dim: which elements an element of the result looks at.
+// The elements along one dim that an element of the result reads.
 struct Span {
   std::vector<std::int64_t> places;
   std::vector<double> weights;
@@ -51,8 +51,8 @@ std::int64_t window_points(const Dims& sizes) {
 
 using Spans = std::vector<std::vector<Span>>;  // by dim and element
 
-// The windows of all elements of one image of the result, from those along each
-// dim; weights multiply.
+// Returns the windows of all elements of one image of the result. They are the
+// products of the windows along each dim, and their weights multiply.
 std::vector<Window> windows_of(const Images& images, const Spans& spans) {
   const Dims to_steps = contiguous_strides(images.to);
   const Dims from_steps = contiguous_strides(images.from);
@@ -107,7 +107,8 @@ Spans sliding(const Call& call, const Images& images) {
   return spans;
 }
 
-// Means: windows whose weights are one over what is counted.
+// Returns windows for a mean, whose weights are one divided by the number of
+// counted elements.
 std::vector<Window> mean_windows(const Call& call, const Images& images) {
   const Spans spans = sliding(call, images);
   std::vector<Window> windows = windows_of(images, spans);

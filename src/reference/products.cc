@@ -1,5 +1,5 @@
-// Products of tensors, summed over the factors that the result lacks: run from
-// the index space of the call.
+// Evaluates products of tensors, summed over the factors that the result lacks.
+// They follow from the index space of the call.
 
 #include "base/index.h"
 #include "reference/call.h"
@@ -14,13 +14,14 @@
 namespace shardprop::reference {
 namespace {
 
-// The factors of an operand, dim by dim, as single axes.
+// The factors of an operand, dim by dim, with one axis per factor.
 struct Axes {
   std::vector<FactorId> factors;
   Dims strides;
 };
 
-// Each factor of each dim with its stride in the operand, which is row-major.
+// Returns each factor of each dim with its stride in the operand, which is
+// row-major.
 Axes axes_of(const IndexSpace& space, const Operand& operand) {
   Axes out;
   std::int64_t step = 1;
@@ -47,7 +48,8 @@ bool holds(const Axes& axes, int factor) {
          axes.factors.end();
 }
 
-// Values in the order of these factors; one that the operand lacks repeats.
+// Returns the values with these factors as dims. They repeat along a factor
+// that the operand lacks.
 template <class T>
 std::vector<T> arranged(const IndexSpace& space, const Axes& axes,
                         const std::vector<T>& from,
@@ -78,7 +80,8 @@ std::vector<int> joined(std::initializer_list<std::vector<int>> parts) {
   return out;
 }
 
-// The product of operands a and b over what the result lacks, row-major.
+// Multiplies operands a and b and sums over the factors that the result lacks;
+// row-major.
 template <class T>
 std::vector<T> product(const IndexSpace& space, const Axes& result,
                        const Axes& a, const std::vector<T>& a_values,
@@ -103,7 +106,7 @@ std::vector<T> product(const IndexSpace& space, const Axes& result,
       arranged(space, b, b_values, joined({batch, summed, columns})),
       {points(space, batch), points(space, rows), points(space, summed),
        points(space, columns)});
-  // Back from (batch, rows, columns) to the dims of the result.
+  // Maps (batch, rows, columns) back to the dims of the result.
   Axes made;
   std::int64_t step = 1;
   const std::vector<int> order = joined({batch, rows, columns});
@@ -116,7 +119,8 @@ std::vector<T> product(const IndexSpace& space, const Axes& result,
   return arranged(space, made, c, wanted);
 }
 
-// Which operand is added to the product: addmm's self, linear's bias.
+// Returns the operand that is added to the product: addmm's self, linear's
+// bias.
 std::optional<std::size_t> added_operand(const Call& call) {
   const std::string_view name = call.base_name();
   const bool adds = name.starts_with("add") || name == "baddbmm";
@@ -157,7 +161,7 @@ std::vector<Tensor> multiplied(const Call& call, const IndexSpace& space) {
     const double alpha = call.number("alpha", 1);
     const double beta = call.number("beta", 1);
     if (alpha != 1) out = scaled(std::move(out), alpha);
-    // With beta 0 what is added is not looked at, NaN included.
+    // With beta 0 the added tensor is not read, so its NaNs have no effect.
     if (beta != 0) {
       const std::vector<int> wanted(result.factors.rbegin(),
                                     result.factors.rend());
@@ -177,7 +181,7 @@ std::vector<Tensor> einsum(const Call& call) {
   switch (domain_of(call.out().dtype())) {
     case Domain::kReal:
       return multiplied<double>(call, *space);
-    // Wrapping is what unsigned integers do.
+    // Arithmetic wraps, as that of unsigned integers does.
     case Domain::kInteger:
       return multiplied<std::int64_t>(call, *space);
     case Domain::kComplex:
@@ -186,7 +190,7 @@ std::vector<Tensor> einsum(const Call& call) {
   return multiplied<Complex>(call, *space);
 }
 
-// Of any number of operands, point by point.
+// Multiplies any number of operands, point by point, and sums.
 template <class T>
 std::vector<Tensor> summed(const Call& call, const IndexSpace& space) {
   std::vector<int> factors(space.factors.size());

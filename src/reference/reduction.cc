@@ -1,5 +1,5 @@
-// Reductions: every group of elements that share an element of the result, in
-// order.
+// Evaluates reductions. Each element of the result combines its group of
+// elements, in order.
 
 #include "base/index.h"
 #include "reference/arithmetic.h"
@@ -16,8 +16,8 @@ namespace {
 template <class T>
 using Group = std::vector<T>;
 
-// It computes in the domain of the result: sums of bools are integers, and of
-// floats asked for as bools are bools.
+// Computes in the domain of the result. Sums of bools are integers; a sum of
+// floats with dtype bool is computed on bools.
 template <class F>
 Kernel reduced(F f) {
   return [f](const Call& call) -> std::vector<Tensor> {
@@ -79,7 +79,7 @@ std::size_t place_of_smallest(const Group<T>& x) {
   return best;
 }
 
-// Value and place of one element of each group.
+// Returns the value and the position of one element of each group.
 template <class F>
 Kernel picked(F place) {
   return [place](const Call& call) -> std::vector<Tensor> {
@@ -104,7 +104,7 @@ Kernel picked(F place) {
   };
 }
 
-// Places in ascending order of values, NaN last.
+// Returns the positions in ascending order of values, NaN last.
 template <class T>
 std::vector<std::size_t> order_of(const Group<T>& x) {
   std::vector<std::size_t> order(x.size());
@@ -115,7 +115,8 @@ std::vector<std::size_t> order_of(const Group<T>& x) {
   return order;
 }
 
-// The lower of the two in the middle; of all but NaN, or NaN if there is one.
+// Returns the position of the lower median. If there is a NaN, it is the
+// median, unless NaNs are ignored.
 template <class T>
 std::size_t place_of_median(const Group<T>& x, bool ignores_nan) {
   if (x.empty()) call_error("a median of nothing");
@@ -130,8 +131,8 @@ std::size_t place_of_median(const Group<T>& x, bool ignores_nan) {
   return order[(count - 1) / 2];
 }
 
-// Of nothing at all NaN, or what stands for it in the dtype of the result;
-// along an empty dim there is none.
+// The median of an empty tensor is NaN, cast to the dtype of the result. A
+// median along an empty dim is an error.
 Kernel median(bool ignores_nan) {
   const Kernel along = picked([ignores_nan](const Call&, const auto& x) {
     return place_of_median(x, ignores_nan);
@@ -145,7 +146,7 @@ Kernel median(bool ignores_nan) {
   };
 }
 
-// Sum of squares about the mean, over n - correction.
+// Returns the sum of squares about the mean, over n - correction.
 double variance(const Group<double>& x, double correction) {
   if (x.empty()) return std::numeric_limits<double>::quiet_NaN();
   const auto n = static_cast<double>(x.size());
@@ -218,7 +219,8 @@ std::vector<Tensor> norm(const Call& call) {
       self, [=](const Group<double>& x) { return norm_of(x, order); }))};
 }
 
-// Whether singular values or sums of rows are asked for, which are no lengths.
+// True if the call asks for singular values or sums of rows, which are not
+// vector norms.
 bool is_of_matrices(const Call& call) {
   if (call.base_name() == "nuclear_norm") return true;
   const std::string_view word = call.text("ord");
@@ -251,7 +253,8 @@ double log_sum_exp(const Group<double>& x) {
 std::vector<Tensor> mode(const Call& call) {
   return picked([](const Call&, const auto& x) {
     if (x.empty()) call_error("a mode of nothing");
-    // Of the values that occur most the smallest, where it stands last.
+    // The mode is the smallest of the most frequent values. The index is that
+    // of its last occurrence.
     const std::vector<std::size_t> order = order_of(x);
     std::size_t best = 0;
     std::size_t most = 0;

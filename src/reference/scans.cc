@@ -1,4 +1,4 @@
-// Scans and sorts along one dim.
+// Evaluates scans and sorts along one dim.
 
 #include "base/index.h"
 #include "reference/arithmetic.h"
@@ -14,7 +14,8 @@ namespace {
 template <class T>
 using Line = std::vector<T>;
 
-// f(line, places) changes a line, and says where its values came from.
+// f(line, places) changes a line and sets the position from which each value
+// came.
 template <class F>
 Kernel along_lines(F f) {
   return [f](const Call& call) -> std::vector<Tensor> {
@@ -48,7 +49,7 @@ bool is_nan(T x) {
   return x != x;
 }
 
-// Whether a comes before b; NaN is larger than anything.
+// True if a comes before b; NaN is larger than anything.
 template <class T>
 bool comes_first(T a, T b, bool descending) {
   if (is_nan(a) || is_nan(b)) {
@@ -93,7 +94,7 @@ std::vector<Tensor> topk(const Call& call) {
                                                   : run(std::int64_t{0});
 }
 
-// The last of the largest (smallest) so far.
+// Returns the last of the largest (smallest) elements so far.
 template <class T>
 void best_so_far(Line<T>& line, Line<std::int64_t>& places, bool largest) {
   std::size_t best = 0;
@@ -101,7 +102,7 @@ void best_so_far(Line<T>& line, Line<std::int64_t>& places, bool largest) {
     const T x = line[i];
     const T b = line[best];
     if (is_nan(x) || (!is_nan(b) && (largest ? x >= b : x <= b))) best = i;
-    // What is passed is not read again.
+    // Later iterations do not read earlier elements, except `best`.
     if (i != best) line[i] = line[best];
     places[i] = static_cast<std::int64_t>(best);
   }

@@ -1,4 +1,5 @@
-// Bessel functions, orthogonal polynomials and others of torch.special.
+// Evaluates Bessel functions, orthogonal polynomials and other functions of
+// torch.special.
 
 #include "reference/arithmetic.h"
 #include "reference/pointwise.h"
@@ -17,8 +18,8 @@ void function(Kernels& k, std::string_view name, double (*f)(double)) {
   };
 }
 
-// The factor by which the modified Bessel functions of large x differ from
-// exp(x) and exp(-x) over roots; `sign` is that of the exponent's.
+// Returns the factor of the modified Bessel functions at large x relative to
+// exp(x) or exp(-x) over a square root. `sign` is the sign of the exponent.
 double expansion(double order, double x, int sign) {
   const double m = 4 * order * order;
   const double z = -sign * 8 * x;
@@ -26,7 +27,7 @@ double expansion(double order, double x, int sign) {
          (m - 1) * (m - 9) * (m - 25) / (6 * z * z * z);
 }
 
-// I times exp(-|x|), by its expansion where I itself is too large.
+// Returns I times exp(-|x|), by its expansion if I is too large.
 double scaled_bessel_i(double order, double x) {
   const double size = std::fabs(x);
   if (!(size > 300)) return std::cyl_bessel_i(order, size) * std::exp(-size);
@@ -45,7 +46,7 @@ double bessel_k(double order, double x) {
   return x > 700 ? 0 : std::cyl_bessel_k(order, x);
 }
 
-// K times exp(x), by its expansion where K itself is too small.
+// Returns K times exp(x), by its expansion if K is too small.
 double scaled_bessel_k(double order, double x) {
   if (!(x > 300)) return bessel_k(order, x) * std::exp(x);
   return std::sqrt(std::numbers::pi / (2 * x)) * expansion(order, x, -1);

@@ -13,7 +13,7 @@ Tensor::Tensor() = default;
 Tensor Tensor::zeros(Dims shape, DType dtype) {
   std::int64_t bytes = item_size(dtype);
   for (const std::int64_t size : shape) bytes *= size;
-  // Doubles, so that every dtype is aligned.
+  // Memory is allocated as doubles, so that every dtype is aligned.
   const auto words = index((bytes + 15) / 16 * 2);
   auto memory = std::make_shared<std::vector<double>>(words);
   void* data = memory->data();

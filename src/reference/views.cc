@@ -1,4 +1,5 @@
-// Views: the operand's memory under other strides, wherever those exist.
+// Evaluates views: the operand's memory with other strides, if such strides
+// exist.
 
 #include "ops/view_strides.h"
 #include "reference/call.h"
@@ -10,7 +11,7 @@
 namespace shardprop::reference {
 namespace {
 
-// The same elements in row-major order under the shape of the result.
+// Returns the same elements in row-major order with the shape of the result.
 std::vector<Tensor> reshaped(const Call& call) {
   const Tensor& self = call.first_value();
   const Dims& shape = call.out().shape();
@@ -20,8 +21,8 @@ std::vector<Tensor> reshaped(const Call& call) {
   return {contiguous(self).seen_as(shape, contiguous_strides(shape))};
 }
 
-// Dims of the result are dims of the operand, moved, repeated or of size 1:
-// the index space says which factor each is made of.
+// Evaluates views whose dims are dims of the operand, moved, broadcast or of
+// size 1. The index space gives the factor of each dim.
 std::vector<Tensor> mapped(const Call& call) {
   const Tensor& self = call.first_value();
   auto space = call.library().index_space(call.op());
@@ -40,7 +41,7 @@ std::vector<Tensor> mapped(const Call& call) {
 
 std::vector<Tensor> unchanged(const Call& call) { return {call.first_value()}; }
 
-// The same bytes as elements of another dtype, of another width perhaps.
+// Views the same bytes as elements of another dtype, possibly of another size.
 std::vector<Tensor> of_other_dtype(const Call& call) {
   const Tensor& self = call.first_value();
   const TensorMeta& out = call.out();
@@ -98,7 +99,7 @@ std::vector<Tensor> unbind(const Call& call) {
   return out;
 }
 
-// One behind another, of the sizes that the results have.
+// Returns consecutive parts with the sizes of the results.
 std::vector<Tensor> cut_up(const Call& call) {
   const Tensor& self = call.first_value();
   const int dim = call.dim("dim", self.rank());
@@ -130,7 +131,7 @@ std::vector<Tensor> as_strided(const Call& call) {
   for (std::size_t d = 0; d < shape.size(); ++d) {
     last += std::max<std::int64_t>(shape[d] - 1, 0) * strides[d];
   }
-  // Only what the operand itself spans is known to be there.
+  // The reference knows only the memory that the operand spans.
   if (!self.is_contiguous() ||
       (call.out().numel() > 0 && last >= self.numel())) {
     throw NoKernel{"a view beyond its operand"};
@@ -139,7 +140,7 @@ std::vector<Tensor> as_strided(const Call& call) {
                        call.integer_or("storage_offset", 0))};
 }
 
-// A dim as windows of `size`, which become the last dim.
+// Views a dim as windows of `size` elements, which become the last dim.
 std::vector<Tensor> unfold(const Call& call) {
   const Tensor& self = call.first_value();
   Dims strides = self.strides();
@@ -153,7 +154,8 @@ std::vector<Tensor> unfold(const Call& call) {
   return {self.seen_as(call.out().shape(), std::move(strides))};
 }
 
-// The memory of complex numbers as pairs of reals, `offset` reals further on.
+// Returns the memory of complex numbers as pairs of reals, from `offset` reals
+// on.
 Tensor as_reals(const Call& call, Dims strides, std::int64_t offset) {
   const Tensor& self = call.first_value();
   const DType real = call.out().dtype();

@@ -12,13 +12,13 @@ namespace shardprop {
 namespace {
 
 struct Group {
-  DearMove move;
+  ExpensiveMove move;
   std::vector<std::set<std::int64_t>> places;  // numbers, by place
 };
 
 }  // namespace
 
-std::vector<DearMove> dear_moves(const Plan& plan) {
+std::vector<ExpensiveMove> expensive_moves(const Plan& plan) {
   using Steps =
       std::vector<std::tuple<CollectiveKind, std::string, std::int64_t>>;
   std::map<std::tuple<std::string, bool, bool, std::string, Steps>, Group>
@@ -56,13 +56,13 @@ std::vector<DearMove> dear_moves(const Plan& plan) {
       group.places[i].insert(at.numbers[i]);
     }
   }
-  std::vector<DearMove> out;
+  std::vector<ExpensiveMove> out;
   for (auto& [key, group] : groups) {
     group.move.module = with_numbers(std::get<0>(key), group.places);
     out.push_back(std::move(group.move));
   }
   std::stable_sort(out.begin(), out.end(),
-                   [](const DearMove& a, const DearMove& b) {
+                   [](const ExpensiveMove& a, const ExpensiveMove& b) {
                      return a.nanoseconds > b.nanoseconds;
                    });
   return out;

@@ -1,4 +1,5 @@
-// What a plan sends, alike moves of repeated layers together, dearest first.
+// Lists the redistributions of a plan, costliest first. Equal moves of repeated
+// layers are one entry.
 #pragma once
 
 #include "report/module_tree.h"
@@ -12,14 +13,14 @@
 
 namespace shardprop {
 
-struct DearMove {
+struct ExpensiveMove {
   ModuleMove first;    // of those that are alike
   std::string module;  // layers.0..31.mlp
   std::size_t count = 0;
   std::int64_t nanoseconds = 0;  // of all
 };
 
-// Those that take time.
-std::vector<DearMove> dear_moves(const Plan& plan);
+// Returns the moves that take time.
+std::vector<ExpensiveMove> expensive_moves(const Plan& plan);
 
 }  // namespace shardprop

@@ -6,7 +6,7 @@
 namespace shardprop {
 namespace {
 
-// 30 years, and far below what nanoseconds of 64 bits count.
+// About 30 years, far below the range of nanoseconds in 64 bits.
 constexpr double kMostMicroseconds = 1e15;
 
 }  // namespace
@@ -24,7 +24,7 @@ bool JsonCursor::has(std::string_view key) const {
   return at_->is_object() && at_->contains(key);
 }
 
-// As deep as the text that was read, which is bounded.
+// The depth of recursion is that of the text that was read, which is bounded.
 // NOLINTNEXTLINE(misc-no-recursion)
 void JsonCursor::refuse_unread() const {
   if (reading_->problem || !at_->is_structured()) return;

@@ -1,6 +1,7 @@
-// JsonCursor: a place in a JSON document that is read with care. The first
-// thing that is not as it should be is kept with its path; what is read after
-// it is empty. So readers are straight lines that check once, at the end:
+// `JsonCursor` is a place in a JSON document that a reader checks while it
+// reads. The first problem is kept with its path, and every later read returns
+// an empty value. A reader is therefore straight-line code that checks once, at
+// the end:
 //
 //   JsonCursor::Reading reading;
 //   const JsonCursor root(json, reading);
@@ -32,11 +33,11 @@ class JsonCursor {
     std::unordered_set<const void*> seen;  // members that were asked for
   };
 
-  // `reading` outlives the cursor and all made from it.
+  // `reading` must outlive the cursor and all cursors below it.
   JsonCursor(const LinearJson& at, Reading& reading)
       : at_(&at), reading_(&reading) {}
 
-  // A member of an object; a missing one is a problem.
+  // Returns a member of an object; a missing member is a problem.
   JsonCursor operator[](std::string_view key) const;
   bool has(std::string_view key) const;
   bool is_null() const { return at_->is_null(); }
@@ -47,7 +48,7 @@ class JsonCursor {
   const LinearJson& json() const { return *at_; }
   const std::string& path() const { return path_; }
 
-  // Elements of a list; names and members of an object.
+  // Return the elements of a list, or the names and members of an object.
   std::vector<JsonCursor> elements() const;
   std::vector<std::pair<std::string, JsonCursor>> members() const;
 
@@ -55,17 +56,17 @@ class JsonCursor {
   std::vector<std::string> texts() const;
   std::int64_t integer(std::int64_t least = 0,
                        std::int64_t most = INT64_MAX) const;
-  // Of a list, at once: there may be millions.
+  // Reads a list in one pass, because it may have millions of entries.
   std::vector<std::int64_t> integers() const;
   bool boolean() const;
   double number() const;
-  // Microseconds, finite and at least 0, as nanoseconds.
+  // Reads finite microseconds of at least 0, and returns nanoseconds.
   std::int64_t nanoseconds() const;
-  // The same for a difference of two times, which may be negative.
+  // Reads a difference of two times, which may be negative.
   std::int64_t nanoseconds_more() const;
 
   void fail(std::string message) const;
-  // A member below that nobody asked for is a problem: its key is unknown.
+  // Reports a member below that was not read as an unknown key.
   void refuse_unread() const;
 
  private:

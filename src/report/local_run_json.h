@@ -1,4 +1,4 @@
-// A LocalRun as the JSON of the contract.
+// Writes a LocalRun as the JSON that the schema describes.
 #pragma once
 
 #include "io/json_text.h"
@@ -11,8 +11,8 @@
 
 namespace shardprop {
 
-// The values of all ranks, in mesh order, of RankValues or a RankArgument: on
-// one line, since there may be many.
+// Writes the values of all ranks of RankValues or a RankArgument, in mesh
+// order. They are on one line, because there may be many.
 //
 //   [[8,4],[8,4],[7,4],[7,4]]
 template <class Values>

@@ -10,7 +10,7 @@ constexpr std::int64_t kMostRefs = INT32_MAX;
 
 using Rows = std::vector<std::vector<std::int64_t>>;
 
-// One row of each of `count` ranks or coordinates.
+// Reads one row for each of `count` ranks or coordinates.
 RankValues read_rows(const JsonCursor& at, const DeviceMesh& mesh,
                      const DimIndices& dims, std::int64_t count) {
   const std::vector<JsonCursor> elements = at.elements();
@@ -28,7 +28,7 @@ RankValues read_rows(const JsonCursor& at, const DeviceMesh& mesh,
   return RankValues(mesh, dims, is_list, std::move(rows));
 }
 
-// In either form of RankForm.
+// Reads either form of RankForm.
 RankValues read_rank_values(const JsonCursor& at, const DeviceMesh& mesh) {
   DimIndices dims;
   if (at.is_list()) {

@@ -1,4 +1,4 @@
-// A LocalRun back from its JSON (local_run_json.h).
+// Reads a LocalRun from its JSON (local_run_json.h).
 #pragma once
 
 #include "report/json_cursor.h"
@@ -8,16 +8,16 @@
 
 namespace shardprop {
 
-// What is not as it should be is a problem of the cursor.
+// Invalid JSON becomes the problem of the cursor.
 std::vector<LocalRunArgument> read_local_args(const JsonCursor& at,
                                               const DeviceMesh& mesh);
 LocalRunProgram read_local_program(const JsonCursor& at,
                                    const DeviceMesh& mesh);
 
-// Names of mesh dims, as steps give them.
+// Reads names of mesh dims, as steps write them.
 DimIndices read_mesh_dims(const JsonCursor& at, const DeviceMesh& mesh);
 CollectiveKind read_collective_kind(const JsonCursor& at);
-// Of the member "reduce_op", where there is one.
+// Reads the member "reduce_op", if there is one.
 std::optional<ReduceOp> read_reduce_op(const JsonCursor& step);
 
 }  // namespace shardprop

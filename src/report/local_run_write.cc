@@ -11,7 +11,7 @@
 namespace shardprop {
 namespace {
 
-// {"input": 0}, {"step": 2, "result": 0}, or null where there is no tensor.
+// Writes {"input": 0}, {"step": 2, "result": 0}, or null if there is no tensor.
 void write_ref(JsonText& json, const LocalRef& ref) {
   if (ref.step >= 0) {
     json.open('{').member("step", ref.step).member("result", ref.index);
@@ -51,7 +51,7 @@ void write_by_dim(JsonText& json, const RankValues& values,
   for (std::size_t d = 1; d > 0;) {
     const std::vector<std::int64_t>& row = values.at(at);
     values.is_list() ? line.value(row) : line.value(row.front());
-    // The next coordinate on the dims, the last fastest.
+    // Increments the coordinate on the dims; the last dim varies fastest.
     for (d = dims.size(); d > 0; --d) {
       std::int64_t& place = at[index(dims[d - 1])];
       if (++place < mesh.size(dims[d - 1])) break;
@@ -70,7 +70,7 @@ void write_ranks(JsonText& json, const RankValues& values,
   }
 }
 
-// What the ranks differ in stands under "per_rank".
+// Values that differ between ranks are members of "per_rank".
 void write_value(JsonText& json, const LocalRunValue& value,
                  const DeviceMesh& mesh, RankForm form) {
   std::visit(

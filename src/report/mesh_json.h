@@ -1,4 +1,4 @@
-// A mesh and its dims as JSON.
+// Writes a mesh and its dims as JSON.
 #pragma once
 
 #include "io/json_text.h"

@@ -18,10 +18,10 @@ class ModuleFinder {
  public:
   ModuleFinder() : found_(1) {}
 
-  // Stays valid until the next call.
+  // The result stays valid until the next call.
   Module& at(std::string_view path) { return found_[find(path)].module; }
 
-  // The root, with all others inside.
+  // Returns the root, which contains all other modules.
   Module take() && { return nested(0); }
 
  private:
@@ -61,7 +61,7 @@ class ModuleFinder {
     return module;
   }
 
-  // Of further levels, the rest of the path is one name.
+  // Beyond this level, the rest of the path is one name.
   static constexpr int kMostLevels = 100;
 
   std::vector<Found> found_;  // the root first
@@ -80,8 +80,8 @@ std::int64_t sum(const std::vector<CollectiveStep>& steps) {
 
 constexpr std::size_t kNone = ~std::size_t{0};
 
-// Gathers behind the optimizer's step stand with the last node of the module
-// that the parameter is of.
+// Assigns copies of updated parameters to the last node of the parameter's
+// module.
 void set_users_of_updates(const Plan& plan, std::vector<std::size_t>& users) {
   if (plan.updates.empty() || plan.nodes.empty()) return;
   std::unordered_map<std::string_view, std::size_t> last_of;
@@ -100,8 +100,8 @@ void set_users_of_updates(const Plan& plan, std::vector<std::size_t>& users) {
   }
 }
 
-// By copy: the node it is made for; one for a result of the program is made
-// behind the node before it.
+// Returns the first user of each copy. A copy for a result of the program
+// counts as used by the node before it.
 std::vector<std::size_t> first_users(const Plan& plan) {
   std::vector<std::size_t> users(plan.copies.size(), kNone);
   for (std::size_t n = 0; n < plan.nodes.size(); ++n) {
@@ -109,7 +109,7 @@ std::vector<std::size_t> first_users(const Plan& plan) {
       if (input.copy && users[*input.copy] == kNone) users[*input.copy] = n;
     }
   }
-  // What is made of a copy, or seen through it, is there for its own users.
+  // The source of a copy is used when the copy is used.
   for (std::size_t c = users.size(); c-- > 0;) {
     const auto& source = plan.copies[c].source;
     if (source) users[*source] = std::min(users[*source], users[c]);
@@ -117,14 +117,14 @@ std::vector<std::size_t> first_users(const Plan& plan) {
   set_users_of_updates(plan, users);
   for (std::size_t c = 0; c < users.size(); ++c) {
     if (users[c] != kNone) continue;
-    const auto at = index(plan.copies[c].made_at);
+    const auto at = index(plan.copies[c].produced_at);
     users[c] = at == 0 ? 0 : at - 1;
   }
   return users;
 }
 
-// By node: its module. A node that belongs to none, such as a sum of gradients,
-// counts to that of the first node whose result it takes.
+// Returns the module of each node. A node without a module, such as a sum of
+// gradients, belongs to the module of the first producer that it reads.
 std::vector<std::string_view> homes(const Plan& plan) {
   std::unordered_map<std::string_view, std::string_view> home_of_value;
   std::vector<std::string_view> out;
@@ -165,7 +165,7 @@ std::size_t signature(const PlannedCopy& copy) {
   return seed;
 }
 
-// Of the operators and moves of the module itself.
+// Hashes the operators and moves of the module itself.
 std::size_t own_signature(const Module& module, const Plan& plan) {
   std::size_t seed = module.nodes.size();
   for (const std::size_t n : module.nodes) {
@@ -189,9 +189,9 @@ void add_own_times(Module& module, const Plan& plan) {
   }
 }
 
-// Moves in order and times from the leaves up, then alike neighbours folded.
-// What it returns is equal for modules that are planned alike, whatever their
-// values are called.
+// Sorts the moves, sums the times from the leaves up, and folds equal
+// neighbours. The returned hash is equal for modules with equal plans and does
+// not depend on the names of their values.
 std::size_t finish(Module& module, const Plan& plan) {
   std::stable_sort(
       module.moves.begin(), module.moves.end(),
@@ -231,8 +231,8 @@ std::size_t finish(Module& module, const Plan& plan) {
   return seed;
 }
 
-// What copies add by cutting kernels in two is compute of the module that asks
-// for the copy.
+// Adds the time of kernel boundaries that copies cause. It counts as compute of
+// the module that reads the copy.
 void add_cuts(const Plan& plan, const std::vector<std::string_view>& home,
               ModuleFinder& modules) {
   const std::vector<std::size_t> users = first_users(plan);
@@ -255,7 +255,7 @@ std::vector<ModuleMove> all_moves(const Plan& plan) {
   const std::vector<std::size_t> users = first_users(plan);
   for (std::size_t c = 0; c < users.size(); ++c) {
     if (users[c] >= plan.nodes.size()) continue;
-    // A copy seen as another value moves nothing.
+    // A copy that only views another value moves nothing.
     if (plan.copies[c].steps.empty()) continue;
     out.push_back({users[c], false, c, home[users[c]]});
   }

@@ -1,4 +1,4 @@
-// The modules of a planned program as a tree, with what they cost.
+// The modules of a planned program as a tree, with their costs.
 #pragma once
 
 #include <shardprop/plan/plan.h>
@@ -12,15 +12,15 @@
 namespace shardprop {
 
 struct ModuleTimes {
-  // By phase: forward, backward. Compute holds what copies made for the module
-  // add by cutting kernels in two, and not the optimizer's step.
+  // By phase: forward, backward. `compute` includes the kernel boundaries that
+  // copies for the module cause, and excludes the optimizer's step.
   std::array<std::int64_t, 2> compute{};
   std::array<std::int64_t, 2> communication{};
   friend bool operator==(const ModuleTimes&, const ModuleTimes&) = default;
 };
 
-// A redistribution, or the collectives inside an operator, where the program
-// first needs it.
+// A redistribution, or the collectives inside an operator, at their first use
+// in the program.
 struct ModuleMove {
   std::size_t node = 0;  // that takes or runs it
   bool inside = false;
@@ -29,8 +29,8 @@ struct ModuleMove {
 };
 
 struct Module {
-  // The last part of its path (of one 100 levels deep: the rest); runs where
-  // folded: "0..31".
+  // The last part of its path, or the rest of the path at level 100. If modules
+  // are folded, their numbers: "0..31".
   std::string name;
   std::size_t repeats = 1;         // alike modules that it stands for
   std::vector<std::size_t> nodes;  // its own, in schedule order
@@ -39,20 +39,20 @@ struct Module {
   std::vector<Module> children;
 };
 
-// The operators that stand in one module itself.
+// The operators that belong to one module directly.
 struct ModuleNodes {
   std::string_view path;                  // of the plan's own
   std::vector<const PlannedNode*> nodes;  // in schedule order
 };
 
-// In order of first use.
+// Returns the modules in order of first use.
 std::vector<ModuleNodes> nodes_by_module(const Plan& plan);
 
-// Every move of the plan, those inside operators first.
+// Returns every move of the plan; moves inside operators come first.
 std::vector<ModuleMove> all_moves(const Plan& plan);
 
-// The root stands for the program. Neighbours with numbers for names whose
-// operators, layouts and moves are the same, name by name, are folded.
+// The root is the program. Neighbours that are named by numbers are folded if
+// their operators, layouts and moves are equal, name by name.
 Module module_tree(const Plan& plan);
 
 }  // namespace shardprop

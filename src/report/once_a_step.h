@@ -1,5 +1,6 @@
-// What a plan does once a step of several micro-batches, whose times are the
-// share of one of them and whose bytes are not shared out.
+// Texts about work that a plan does once per step of several micro-batches. The
+// times in a plan are those of one micro-batch, with its share of this work;
+// the bytes are those of the step.
 #pragma once
 
 #include <shardprop/plan/plan.h>
@@ -9,12 +10,13 @@
 
 namespace shardprop {
 
-// The value of an option; empty where the plan was made without it.
+// Returns the value of an option; empty if the plan was made without it.
 std::string option_of(const Plan& plan, std::string_view name);
 
-// "times are those of one of 8 micro-batches, ..."; empty where a step is one.
+// Returns "times are those of one of 8 micro-batches, ..."; empty if a step is
+// one micro-batch.
 std::string micro_batches(const Plan& plan);
-// "once in 8 micro-batches", of what is done once a step.
+// Returns "once in 8 micro-batches", for work that is done once per step.
 std::string once_in(const Plan& plan);
 
 }  // namespace shardprop

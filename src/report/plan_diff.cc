@@ -32,7 +32,7 @@ class Comparison {
   }
 
  private:
-  // In the order in which the plan lists them.
+  // Names and layouts, in the order of the plan.
   using Layouts = std::vector<std::pair<std::string, Layout>>;
 
   static Layouts inputs_of(const Plan& plan) {
@@ -64,7 +64,7 @@ class Comparison {
     text("topology", a_.topology.name, b_.topology.name);
     text("status", std::string(solver::to_string(a_.status)),
          std::string(solver::to_string(b_.status)));
-    // An option that stands several times, such as a pin, stands as a list.
+    // A repeated option, such as a pin, is compared as a list.
     const std::map<std::string, std::string> ours = options_of(a_);
     std::map<std::string, std::string> theirs = options_of(b_);
     for (const auto& [name, value] : ours) {
@@ -103,7 +103,7 @@ class Comparison {
            *b_.objective_nanoseconds);
     time("compute", &PlanSummary::compute_nanoseconds);
     time("communication", &PlanSummary::communication_nanoseconds);
-    time("hidden", &PlanSummary::hidden_nanoseconds);
+    time("hidden", &PlanSummary::overlapped_nanoseconds);
     figure("optimizer", Unit::kTime, a_.optimizer_nanoseconds,
            b_.optimizer_nanoseconds);
     figure("sent", Unit::kBytes, a_.summary.bytes_per_rank,

@@ -14,7 +14,7 @@
 namespace shardprop {
 namespace {
 
-// As Graphviz reads it back, with control characters as escapes.
+// Escapes control characters and quotes for Graphviz.
 std::string dot_quoted(std::string_view text) {
   std::string out = "\"";
   for (const char c : printable(text)) {
@@ -76,7 +76,7 @@ class DotGraph {
                    std::forward<Args>(args)...);
   }
 
-  // A frame around the operators of each module, in order of first use.
+  // Draws a frame around the operators of each module, in order of first use.
   void boxes() {
     const std::vector<ModuleNodes> modules = nodes_by_module(plan_);
     for (std::size_t m = 0; m < modules.size(); ++m) {
@@ -96,7 +96,7 @@ class DotGraph {
     }
   }
 
-  // The optimizer's step, a box for each parameter.
+  // Writes the optimizer's step as a box for each parameter.
   void updates() {
     if (plan_.updates.empty()) return;
     out_ += "  subgraph cluster_optimizer {\n    label=\"optimizer\";\n";

@@ -78,7 +78,7 @@ std::string tensor_text(const PlannedTensor& tensor) {
                      fmt::join(tensor.shape, ","));
 }
 
-// A slice of the bar of time.
+// A slice of the time bar.
 struct TimePart {
   std::string_view name;
   std::string_view colour;
@@ -99,7 +99,7 @@ std::vector<TimePart> time_parts(const Plan& plan) {
   parts.push_back({"optimizer", "#a463f2", plan.optimizer_nanoseconds});
   parts.push_back({"communication waited for", "#ff725c",
                    plan.summary.communication_nanoseconds -
-                       plan.summary.hidden_nanoseconds});
+                       plan.summary.overlapped_nanoseconds});
   std::erase_if(parts, [](const TimePart& p) { return p.nanoseconds <= 0; });
   return parts;
 }
@@ -179,7 +179,7 @@ class Page {
         "<td class=\"n\">{}<td class=\"n\">{}<td>{}\n",
         escaped(copy.from), to_string(copy.src), to_string(copy.dst), by,
         bytes_text(bytes), time_text(copy.nanoseconds()),
-        time_text(copy.hidden_nanoseconds), escaped(copy.reason));
+        time_text(copy.overlapped_nanoseconds), escaped(copy.reason));
   }
 
   void values() {
@@ -197,7 +197,7 @@ class Page {
     write("</table></details>\n");
   }
 
-  // In order of first use, with what each computes.
+  // Writes the modules in order of first use, each with its compute time.
   void modules() {
     write("<h2>Operators</h2>\n");
     for (const ModuleNodes& module : nodes_by_module(plan_)) {

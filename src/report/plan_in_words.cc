@@ -27,7 +27,7 @@ class DimInWords {
 
   std::string text() const {
     std::string out = products();
-    for (std::string part : {between(), storage()}) {
+    for (std::string part : {between(), buffer()}) {
       if (!part.empty()) out += "; " + part;
     }
     return fmt::format("{}={}: {}", dim_.name, dim_.size, out);
@@ -157,7 +157,8 @@ class DimInWords {
     return out;
   }
 
-  // The sharding between the matmuls if it differs from theirs.
+  // Returns the sharding between the matmuls if it differs from the matmuls'
+  // own.
   std::string between() const {
     const std::int64_t tokens = share("between tokens");
     if (tokens >= 250 && share("tokens") < 500) {
@@ -170,7 +171,7 @@ class DimInWords {
     return "";
   }
 
-  std::string storage() const {
+  std::string buffer() const {
     const std::int64_t parameters = share("parameters");
     const std::int64_t optimizer = share("optimizer");
     const bool data = share("batch") + share("tokens") >= 500;
@@ -199,8 +200,8 @@ class DimInWords {
   const MeshDim& dim_;
 };
 
-// The sentence on operators that take no longer than their launch, so that
-// nothing is sharded; empty for other plans.
+// Returns the sentence about operators that take no longer than their launch,
+// for a plan that shards no tensor because of them. Empty for other plans.
 std::string launch_bound(const Plan& plan) {
   for (const PlanRole& role : plan.roles) {
     if (role.use != "replicated" && role.use.find("between") != 0 &&
@@ -224,7 +225,8 @@ std::string launch_bound(const Plan& plan) {
       time_text(static_cast<std::int64_t>(launch)));
 }
 
-// " that follows fsdp=dp and keeps the pins": the restriction of the space.
+// Returns " that follows fsdp=dp and keeps the pins": the restriction of the
+// space.
 std::string condition(const Plan& plan) {
   const std::string recipe = option_of(plan, "recipe");
   const bool pins = !option_of(plan, "pin").empty();
@@ -236,8 +238,8 @@ std::string condition(const Plan& plan) {
   return text;
 }
 
-// "gap 22.7 %; no plan takes less than 1.55 s": the gap is that of the JSON, the
-// share of the plan's time by which it may exceed the best one.
+// Returns "gap 22.7 %; no plan takes less than 1.55 s". The gap is that of the
+// JSON: the share of the plan's time by which it may exceed the best plan.
 std::string gap_in_words(const Plan& plan) {
   const std::string_view where =
       plan.space.is_named() ? "" : " in the space searched";
@@ -250,14 +252,13 @@ std::string gap_in_words(const Plan& plan) {
                      time_text(plan.lower_bound_nanoseconds));
 }
 
-// Which update of the parameters the plan counts; empty for a program without
-// gradients.
+// Returns which update of the parameters the plan counts; empty for a program
+// without gradients.
 std::string update_in_words(const Plan& plan) {
-  const bool trains =
-      std::any_of(plan.outputs.begin(), plan.outputs.end(),
-                  [](const PlannedOutput& output) {
-                    return output.kind == OutputKind::kGradient;
-                  });
+  const bool trains = std::any_of(plan.outputs.begin(), plan.outputs.end(),
+                                  [](const PlannedOutput& output) {
+                                    return output.kind == OutputKind::kGradient;
+                                  });
   const std::string optimizer = option_of(plan, "optimizer");
   if (!trains || optimizer.empty()) return "";
   if (optimizer == to_string(Optimizer::kNone)) {

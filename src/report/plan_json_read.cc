@@ -17,7 +17,7 @@ namespace {
 
 class Reader {
  public:
-  // `runnable`: of schema 2.
+  // `runnable`: the file has schema 2.
   Reader(const JsonCursor& root, bool runnable)
       : root_(root), runnable_(runnable) {}
 
@@ -42,7 +42,7 @@ class Reader {
     read_status();
     if (!root_["gap"].is_null()) root_["gap"].number();  // said, not believed
     plan_.solve_seconds = root_["solve_seconds"].number();
-    if (root_.has("clash")) read_clash(root_["clash"]);
+    if (root_.has("clash")) read_conflict(root_["clash"]);
     for (const JsonCursor& op : root_["unsupported"].elements()) {
       plan_.unsupported.push_back(
           {op["op"].text(), op["count"].integer(1), op["reason"].text()});
@@ -166,14 +166,14 @@ class Reader {
     return out;
   }
 
-  void read_clash(const JsonCursor& clash) {
-    plan_.clash.pins = clash["pins"].texts();
-    for (const JsonCursor& step : clash["memory"].elements()) {
-      plan_.clash.memory.push_back({step["at"].integer(0, end_),
-                                    step["node"].text(),
-                                    step["bytes_short"].integer()});
+  void read_conflict(const JsonCursor& conflict) {
+    plan_.conflict.pins = conflict["pins"].texts();
+    for (const JsonCursor& step : conflict["memory"].elements()) {
+      plan_.conflict.memory.push_back({step["at"].integer(0, end_),
+                                       step["node"].text(),
+                                       step["bytes_short"].integer()});
     }
-    plan_.clash.irreducible = clash["irreducible"].boolean();
+    plan_.conflict.irreducible = conflict["irreducible"].boolean();
   }
 
   void read_roles(const JsonCursor& roles) {
@@ -250,7 +250,7 @@ class Reader {
     PlanSummary said;
     said.compute_nanoseconds = summary["compute_us"].nanoseconds();
     said.communication_nanoseconds = summary["communication_us"].nanoseconds();
-    said.hidden_nanoseconds = summary["hidden_us"].nanoseconds();
+    said.overlapped_nanoseconds = summary["hidden_us"].nanoseconds();
     said.bytes_per_rank = summary["bytes_per_rank"].integer();
     for (const CollectiveKind kind : kAllCollectiveKinds) {
       said.collectives[index(kind)] =
@@ -261,7 +261,7 @@ class Reader {
     }
     const std::int64_t total = said.compute_nanoseconds +
                                said.communication_nanoseconds -
-                               said.hidden_nanoseconds;
+                               said.overlapped_nanoseconds;
     if (plan_.has_plan() && *plan_.objective_nanoseconds != total) {
       root_["objective_us"].fail("not the sum of the totals");
     }
@@ -348,7 +348,7 @@ class Reader {
     if (of_copy) {
       const JsonCursor source = at[runnable_ ? "of" : "source"];
       out.source = static_cast<std::size_t>(source.integer(0, num_copies_ - 1));
-      // Said twice, for those who read schema 1.
+      // The source is written twice, for readers of schema 1.
       if (at.has("source") && at["source"].integer() != source.integer()) {
         at["source"].fail("not what `of` says");
       }
@@ -357,13 +357,13 @@ class Reader {
     }
     if (at.has("undo")) out.undone = at["undo"].texts();
     if (runnable_) out.views = at["views"].texts();
-    out.made_at = at["made_at"].integer(0, end_);
-    out.freed_at = at["freed_at"].integer(out.made_at, end_);
+    out.produced_at = at["made_at"].integer(0, end_);
+    out.freed_at = at["freed_at"].integer(out.produced_at, end_);
     out.reason = at["reason"].text();
     if (const JsonCursor other = at["alternative_us"]; !other.is_null()) {
       out.alternative_nanoseconds = other.nanoseconds_more();
     }
-    out.hidden_nanoseconds = at["hidden_us"].nanoseconds();
+    out.overlapped_nanoseconds = at["hidden_us"].nanoseconds();
     if (at.has("cut_us")) out.cut_nanoseconds = at["cut_us"].nanoseconds();
     if (at.has("once_a_step")) out.once_a_step = at["once_a_step"].boolean();
     for (const JsonCursor& element : at["steps"].elements()) {
@@ -373,7 +373,7 @@ class Reader {
     return out;
   }
 
-  // The steps lead from one layout to the other.
+  // Checks that the steps lead from `src` to `dst`.
   static void check_steps(const JsonCursor& at, const PlannedCopy& copy) {
     const Layout* before = &copy.src;
     for (const RedistributeStep& step : copy.steps) {
@@ -383,17 +383,18 @@ class Reader {
     if (!(*before == copy.dst)) at.fail("the steps lead elsewhere");
   }
 
-  // In the order in which they are made, of what is there.
+  // Checks that copies are in the order of production, and that their sources
+  // exist.
   void check_copies(const std::vector<JsonCursor>& entries) {
     std::int64_t slot = 0;
     for (std::size_t c = 0; c < entries.size(); ++c) {
       PlannedCopy& copy = plan_.copies[c];
       if (copy.source) copy.of = plan_.copies[*copy.source].from;
       if (!runnable_) continue;
-      if (copy.made_at < slot) {
+      if (copy.produced_at < slot) {
         entries[c]["made_at"].fail("made before the copy above it");
       }
-      slot = copy.made_at;
+      slot = copy.produced_at;
       if (copy.source && *copy.source >= c) {
         entries[c]["of"].fail("made of a later copy");
       }

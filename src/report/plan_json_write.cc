@@ -40,7 +40,7 @@ std::string strategy_text(const PlannedNode& node, bool brackets) {
   return text;
 }
 
-// Writes one plan; each function the members or the value of its name.
+// Writes one plan. Each function writes the members or the value of its name.
 class Writer {
  public:
   Writer(const Plan& plan, RankForm form) : plan_(plan), form_(form) {}
@@ -71,7 +71,7 @@ class Writer {
   }
 
  private:
-  // What was planned, for which machine, and how.
+  // Writes the subject of the plan: the graph, the machine and the options.
   void subject() {
     json_.key("graph").open('{').member("name", plan_.graph_name);
     json_.member("hash", plan_.graph_hash).member("ops", plan_.graph_ops);
@@ -110,7 +110,7 @@ class Writer {
     json_.close('}');
   }
 
-  // How good it is, and how that is known.
+  // Writes the quality of the plan, and its proof.
   void answer() {
     json_.member("status", to_string(plan_.status));
     json_.member("objective_us", us(plan_.objective_nanoseconds));
@@ -123,7 +123,7 @@ class Writer {
       json_.member("ran_out", to_string(plan_.ran_out));
     }
     json_.member("solve_seconds", plan_.solve_seconds);
-    if (plan_.status == PlanStatus::kInfeasible) clash();
+    if (plan_.status == PlanStatus::kInfeasible) conflict();
   }
 
   void space(const char* key, const PlanSpace& space) {
@@ -133,14 +133,15 @@ class Writer {
     json_.close('}');
   }
 
-  void clash() {
-    const PlanClash& clash = plan_.clash;
-    json_.key("clash").open('{').member("pins", clash.pins);
-    json_.key("memory").list(clash.memory, [&](const PlanClash::Step& step) {
-      json_.open('{').member("at", step.at).member("node", step.node);
-      json_.member("bytes_short", step.bytes_short).close('}');
-    });
-    json_.member("irreducible", clash.irreducible).close('}');
+  void conflict() {
+    const PlanConflict& conflict = plan_.conflict;
+    json_.key("clash").open('{').member("pins", conflict.pins);
+    json_.key("memory").list(
+        conflict.memory, [&](const PlanConflict::Step& step) {
+          json_.open('{').member("at", step.at).member("node", step.node);
+          json_.member("bytes_short", step.bytes_short).close('}');
+        });
+    json_.member("irreducible", conflict.irreducible).close('}');
   }
 
   void remarks() {
@@ -209,7 +210,7 @@ class Writer {
     json_.member("compute_us", us(sum.compute_nanoseconds));
     json_.member("optimizer_us", us(plan_.optimizer_nanoseconds));
     json_.member("communication_us", us(sum.communication_nanoseconds));
-    json_.member("hidden_us", us(sum.hidden_nanoseconds));
+    json_.member("hidden_us", us(sum.overlapped_nanoseconds));
     json_.key("collectives").open('{');
     for (const CollectiveKind kind : kAllCollectiveKinds) {
       json_.member(to_string(kind), sum.collectives[index(kind)]);
@@ -288,10 +289,10 @@ class Writer {
       json_.member("of", copy.of);
     }
     if (!copy.undone.empty()) json_.member("undo", copy.undone);
-    json_.member("views", copy.views).member("made_at", copy.made_at);
+    json_.member("views", copy.views).member("made_at", copy.produced_at);
     json_.member("freed_at", copy.freed_at).member("reason", copy.reason);
     json_.member("alternative_us", us(copy.alternative_nanoseconds));
-    json_.member("hidden_us", us(copy.hidden_nanoseconds));
+    json_.member("hidden_us", us(copy.overlapped_nanoseconds));
     json_.key("steps").list(copy.steps, [&](const RedistributeStep& s) {
       json_.open('{');
       step_members(s);

@@ -47,8 +47,7 @@ std::string_view why_no_more(RanOut what) {
 class Printer {
  public:
   Printer(const Plan& plan, const TextOptions& options)
-      : plan_(plan),
-        options_(options) {}
+      : plan_(plan), options_(options) {}
 
   std::string print() {
     print_heading();
@@ -60,7 +59,7 @@ class Printer {
     }
     print_remarks();
     if (plan_.has_plan()) {
-      if (!options_.detail) print_dear_moves();
+      if (!options_.detail) print_expensive_moves();
       print_modules();
     }
     if (left_out_) line("\n--detail shows what was left out");
@@ -114,11 +113,12 @@ class Printer {
       return;
     }
     const std::string recipe = option_of(plan_, "recipe");
-    const bool by_memory_alone =
-        plan_.clash.irreducible && recipe.empty() && plan_.clash.pins.empty() &&
-        plan_.clash.memory.size() == 1 && memory.limit_bytes;
+    const bool by_memory_alone = plan_.conflict.irreducible && recipe.empty() &&
+                                 plan_.conflict.pins.empty() &&
+                                 plan_.conflict.memory.size() == 1 &&
+                                 memory.limit_bytes;
     if (by_memory_alone) {
-      const PlanClash::Step& step = plan_.clash.memory.front();
+      const PlanConflict::Step& step = plan_.conflict.memory.front();
       line("{}: a rank needs at least {} at {}, and the limit is {}{}", status,
            bytes_text(*memory.limit_bytes + step.bytes_short), place_of(step),
            bytes_text(*memory.limit_bytes), as_said(plan_));
@@ -129,7 +129,7 @@ class Printer {
       line("a plan that takes {} a rank is known",
            bytes_text(memory.peak_bytes));
     }
-    // Replicated, they hold more than a definition would let them.
+    // A replicated operator takes more memory than it would with a definition.
     for (const UnsupportedOp& op : plan_.unsupported) {
       line(
           "`{}` ({}) runs replicated for want of a definition, which may be "
@@ -138,19 +138,20 @@ class Printer {
     }
   }
 
-  static std::string place_of(const PlanClash::Step& step) {
+  static std::string place_of(const PlanConflict::Step& step) {
     return step.node.empty() ? std::string("the end") : "`" + step.node + "`";
   }
 
   void print_conflict(const std::string& recipe) {
     const PlanMemory& memory = plan_.memory;
     line("{}: these cannot hold together{}{}", to_string(plan_.status),
-         plan_.clash.irreducible ? "; without any one of them the others can"
-                                 : "",
+         plan_.conflict.irreducible ? "; without any one of them the others can"
+                                    : "",
          as_said(plan_));
     if (!recipe.empty()) line("  --recipe {}", recipe);
-    for (const std::string& pin : plan_.clash.pins) line("  --pin '{}'", pin);
-    for (const PlanClash::Step& step : plan_.clash.memory) {
+    for (const std::string& pin : plan_.conflict.pins)
+      line("  --pin '{}'", pin);
+    for (const PlanConflict::Step& step : plan_.conflict.memory) {
       line("  {} a rank at {}: at least {} short",
            memory.limit_bytes ? bytes_text(*memory.limit_bytes)
                               : std::string("the memory"),
@@ -215,8 +216,8 @@ class Printer {
     }
   }
 
-  // Buffers that the program updates, in a part of memory that matters:
-  // statistics of batch norm do not.
+  // True for buffers that the program updates and that take a significant part
+  // of the memory. Statistics of batch norm do not.
   bool is_cache(const FoldedName& row) const {
     constexpr double kLeastShare = 0.01;
     double all = 0;
@@ -275,7 +276,7 @@ class Printer {
     }
   }
 
-  // ": the nearest plan takes 81.5 GiB", ": time ran out"
+  // Returns ": the nearest plan takes 81.5 GiB" or ": time ran out".
   std::string why_no_plan(const PlanRecipe& recipe) const {
     if (recipe.status == PlanStatus::kInfeasible) {
       if (recipe.peak_bytes == 0) return "";
@@ -290,7 +291,7 @@ class Printer {
            std::string(why_none(by_work ? RanOut::kWork : RanOut::kTime));
   }
 
-  // "+3.4 %": beside the plan.
+  // Returns "+3.4 %", relative to the time of the plan.
   std::string compared(std::int64_t nanoseconds) const {
     if (!plan_.has_plan() || *plan_.objective_nanoseconds == 0) return "";
     const auto own = static_cast<double>(*plan_.objective_nanoseconds);
@@ -328,12 +329,12 @@ class Printer {
     }
   }
 
-  void print_dear_moves() {
-    const std::vector<DearMove> moves = dear_moves(plan_);
+  void print_expensive_moves() {
+    const std::vector<ExpensiveMove> moves = expensive_moves(plan_);
     if (moves.empty()) return;
     line("\nredistributions, costliest first");
     for (std::size_t i = 0; i < std::min(moves.size(), kMostMoves); ++i) {
-      const DearMove& move = moves[i];
+      const ExpensiveMove& move = moves[i];
       line("  {} in {}{}", time_text(move.nanoseconds),
            move.module.empty() ? plan_.graph_name : move.module,
            move.count > 1 ? fmt::format(", {} times", move.count)
@@ -363,8 +364,8 @@ class Printer {
                     std::size_t depth) {
     const std::string name =
         prefix.empty() ? module.name : prefix + "." + module.name;
-    // A module without nodes whose children are all numbered, or which has one
-    // child, is printed on the lines of its children.
+    // A module without nodes is printed on the lines of its children if all of
+    // them are numbered or it has one child.
     const bool only_numbers =
         !module.children.empty() &&
         std::all_of(module.children.begin(), module.children.end(),
@@ -398,7 +399,7 @@ class Printer {
     }
   }
 
-  // Redistributions of one module that differ in names only are printed once.
+  // Prints redistributions of one module that differ only in names once.
   void print_moves(const Module& module, std::size_t depth) {
     const std::string indent(2 * depth, ' ');
     struct Group {
@@ -425,7 +426,7 @@ class Printer {
     }
   }
 
-  // Equal for moves that are alike.
+  // Equal for moves that are printed alike.
   std::size_t hash_of(const ModuleMove& move) const {
     std::size_t seed =
         hash_mix(move.inside ? 1 : 0,
@@ -473,9 +474,8 @@ class Printer {
     const PlannedCopy& copy = plan_.copies[move.copy];
     line("{}{} {}  {} -> {}{}", indent, phase, copy.from, to_string(copy.src),
          to_string(copy.dst), times);
-    print_steps(
-        copy.steps, indent,
-        copy.once_a_step ? "   " + once_in(plan_) : std::string());
+    print_steps(copy.steps, indent,
+                copy.once_a_step ? "   " + once_in(plan_) : std::string());
     out_ += wrapped("because " + copy.reason,
                     {.indent = indent.size() + 4, .behind = indent.size() + 6});
   }

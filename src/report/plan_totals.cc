@@ -28,7 +28,7 @@ class Totals {
     return row("compute", time_text(sum.compute_nanoseconds), kinds_text()) +
            kernels_row() +
            row("communication", time_text(sum.communication_nanoseconds),
-               "of which " + time_text(sum.hidden_nanoseconds) +
+               "of which " + time_text(sum.overlapped_nanoseconds) +
                    " overlaps with compute") +
            row("total", time_text(*plan_.objective_nanoseconds),
                time_text(sum.compute_nanoseconds +
@@ -89,8 +89,8 @@ class Totals {
     }
     if (work.model_flops > 0 && work.peak_flops > 0) {
       text += fmt::format("; MFU {:.1f} %",
-                          100 * static_cast<double>(work.model_flops) / seconds /
-                              static_cast<double>(work.peak_flops));
+                          100 * static_cast<double>(work.model_flops) /
+                              seconds / static_cast<double>(work.peak_flops));
     }
     return text;
   }
@@ -146,7 +146,7 @@ class Totals {
     return text.empty() ? "nothing" : text;
   }
 
-  // "; of this 257.7 MiB once in 8 micro-batches"
+  // Returns "; of this 257.7 MiB once in 8 micro-batches".
   std::string once_text() const {
     std::int64_t bytes = 0;
     for (const PlannedCopy& copy : plan_.copies) {

@@ -1,4 +1,4 @@
-// What a plan takes in all: time, memory, bytes sent.
+// Returns the totals of a plan: time, memory, bytes sent.
 #pragma once
 
 #include <shardprop/plan/plan.h>
@@ -10,16 +10,17 @@
 
 namespace shardprop {
 
-// What of the compute one kind of work takes.
+// The compute time of one kind of work.
 struct ComputeShare {
   std::string_view name;  // of an OpKind, "optimizer" or "kernel boundaries"
   std::int64_t nanoseconds = 0;
 };
 
-// They add up to the summary's compute; kinds that take nothing are left out.
+// Returns shares that sum to the compute of the summary. Kinds without time are
+// omitted.
 std::vector<ComputeShare> compute_by_kind(const Plan& plan);
 
-// One row each. Precondition: has_plan().
+// Returns one row per total. Precondition: has_plan().
 std::string plan_totals(const Plan& plan);
 
 }  // namespace shardprop

@@ -78,7 +78,7 @@ class Timeline {
     now_ += nanoseconds;
   }
 
-  // After the transfers that are under way.
+  // Adds a transfer after the pending ones.
   void send(const std::string& of, const CollectiveStep& step,
             std::string_view reason) {
     line_free_ = std::max(line_free_, now_);
@@ -88,21 +88,22 @@ class Timeline {
   }
 
   void copies_before(std::int64_t at) {
-    for (; next_ < plan_.copies.size() && plan_.copies[next_].made_at <= at;
+    for (; next_ < plan_.copies.size() && plan_.copies[next_].produced_at <= at;
          ++next_) {
       const PlannedCopy& copy = plan_.copies[next_];
       for (const RedistributeStep& step : copy.steps) {
         send(copy.from, step, copy.reason);
       }
-      now_ += copy.nanoseconds() - copy.hidden_nanoseconds;
+      now_ += copy.nanoseconds() - copy.overlapped_nanoseconds;
       if (copy.cut_nanoseconds > 0) {
         compute(copy.from, copy.cut_nanoseconds, "copy", {}, {});
       }
     }
   }
 
-  // The prices let the last transfers overlap with compute that is over when
-  // they begin. These are moved forward, so that the line ends with the step.
+  // The prices let the last transfers overlap with compute that ends before
+  // they begin. These transfers are moved forward, so that the track ends with
+  // the step.
   void write_transfers() {
     std::int64_t end = now_;
     for (std::size_t i = transfers_.size(); i-- > 0;) {

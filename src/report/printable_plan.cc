@@ -43,8 +43,8 @@ Plan printable(Plan plan) {
     escape(name);
     escape(value);
   }
-  for (std::string& pin : plan.clash.pins) escape(pin);
-  for (PlanClash::Step& step : plan.clash.memory) escape(step.node);
+  for (std::string& pin : plan.conflict.pins) escape(pin);
+  for (PlanConflict::Step& step : plan.conflict.memory) escape(step.node);
   for (UnsupportedOp& op : plan.unsupported) {
     escape(op.op);
     escape(op.reason);

@@ -1,11 +1,11 @@
-// A plan whose names can be shown on a terminal: they come from files.
+// Replaces names that a terminal cannot show, because names come from files.
 #pragma once
 
 #include <shardprop/plan/plan.h>
 
 namespace shardprop {
 
-// printable() of every text.
+// Applies printable() to every text.
 Plan printable(Plan plan);
 
 }  // namespace shardprop

@@ -1,5 +1,5 @@
-// Options of a plan that may be given several times, and so are lists in its
-// file: "pin": ["x=S(0)", "w=R"].
+// Options of a plan that may be given several times and are lists in its file:
+// "pin": ["x=S(0)", "w=R"].
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ inline bool is_repeatable(std::string_view option) {
                    option) != std::end(kRepeatableOptions);
 }
 
-// Pins are, even where there are none.
+// Pins are listed even if there are none.
 inline bool is_always_listed(std::string_view option) {
   return option == "pin";
 }

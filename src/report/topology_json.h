@@ -1,4 +1,5 @@
-// A Topology as JSON, figures with their units and sources, and back.
+// Writes a Topology as JSON, figures with their units and sources, and reads it
+// back.
 #pragma once
 
 #include "io/json_text.h"

@@ -2,8 +2,8 @@
 
 #include "base/index.h"
 #include "base/name_folding.h"
-#include "plan/carried.h"
-#include "plan/dim_trace.h"
+#include "graph/analysis/pass_through.h"
+#include "graph/analysis/dim_trace.h"
 #include "report/unsaid.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ std::string module_of(const std::string& parameter) {
   return dot == std::string::npos ? std::string() : parameter.substr(0, dot);
 }
 
-// model.layers.3.mlp.up_proj -> model.layers.3; empty outside of any layer.
+// model.layers.3.mlp.up_proj -> model.layers.3; empty outside of all layers.
 std::string block_of(const std::string& module) {
   std::size_t begin = 0;
   while (begin < module.size()) {
@@ -36,7 +36,8 @@ std::string block_of(const std::string& module) {
   return {};
 }
 
-// Layers of one name that are alike as one; those that are not, each.
+// Folds layers of one name into one entry if they have one style; else each
+// layer has its own.
 std::vector<ModuleStyle> fold(const std::vector<ModuleStyle>& modules) {
   std::map<std::string, std::set<std::string>> styles;
   for (const ModuleStyle& one : modules) {
@@ -62,8 +63,8 @@ std::int32_t mesh_dim_named(const DeviceMesh& mesh,
   return otherwise;
 }
 
-// The matmul or lookup that reads a weight, seen through views and casts, and
-// the style of sharding one dim of the weight in it.
+// The matmul or lookup that reads a weight, through views and casts, and the
+// style in which it shards one dim of the weight.
 struct WeightUse {
   NodeId node;
   std::size_t operand = 0;
@@ -110,8 +111,9 @@ std::optional<WeightUse> use_of_weight(const Graph& graph,
   return std::nullopt;
 }
 
-// The linear layers of a plan, how their matmuls read their weights, and which
-// of them read what others make, with no other linear layer between.
+// `LinearLayers` is the set of linear layers of a plan. It has the layouts in
+// which their matmuls read their weights. It also has the pairs of layers in
+// which one reads the other's output without a linear layer between them.
 class LinearLayers {
  public:
   LinearLayers(const Plan& plan, std::int32_t mesh_dim, const Graph& graph,
@@ -125,8 +127,8 @@ class LinearLayers {
     open_pairs();
   }
 
-  // The style of a parameter, and the dim that its use shards. Empty if no matmul
-  // or lookup reads it in shards over the mesh dim.
+  // The style of a parameter, and the dim that its use shards. Empty if no
+  // matmul or lookup reads it sharded over the mesh dim.
   struct Style {
     std::string name;
     int dim = 0;
@@ -172,7 +174,8 @@ class LinearLayers {
     std::optional<NodeId> matmul;
     std::string style;  // empty: read whole
     int dim = 0;
-    // Shards pass between it and the layers that it reads from or that read it.
+    // True if the layer exchanges shards with its neighbours: the layers whose
+    // output it reads, or the layers that read its output.
     bool is_open = false;
     bool moves_between = false;      // a path to it redistributes
     std::set<std::string> feeders;   // of parameters
@@ -183,7 +186,7 @@ class LinearLayers {
     return found == nodes_.end() ? nullptr : found->second;
   }
 
-  // The values that no user input reaches.
+  // Finds the values that do not depend on a user input.
   void derive_from_inputs() {
     for (const GraphInput& input : graph_.inputs()) {
       if (input.kind != InputKind::kUser) derived_.insert(input.value);
@@ -248,8 +251,8 @@ class LinearLayers {
     return found;
   }
 
-  // Whether an operand that depends on the user's inputs is made in shards or
-  // terms over the mesh dim, and read in another layout.
+  // True if an operand depends on the user's inputs, is produced sharded or
+  // partial over the mesh dim, and is read in another layout.
   bool redistributes(const Node& node, std::size_t operand) const {
     const Value& value = graph_.value(node.inputs[operand]);
     if (derived_.contains(node.inputs[operand]) || !value.producer.valid()) {
@@ -268,8 +271,8 @@ class LinearLayers {
            reader->inputs[operand].layout[mesh_dim_] != made;
   }
 
-  // A column-wise layer leaves shards to the row-wise ones that read it only if
-  // all layers that meet on the way are sharded so.
+  // A column-wise layer may leave its output sharded for row-wise layers only
+  // if all layers that these activations connect are sharded accordingly.
   void open_pairs() {
     std::map<std::string, std::set<std::string>> readers;
     for (auto& [name, layer] : layers_) {
@@ -330,7 +333,7 @@ class LinearLayers {
   std::map<NodeId, std::string> layer_at_;     // by matmul
 };
 
-// A plan's parameters, one by one, in words that know one mesh dim.
+// Writes a plan's parameters, one by one, as styles that know one mesh dim.
 class Styling {
  public:
   Styling(const Plan& plan, std::int32_t mesh_dim) : plan_(plan) {
@@ -388,7 +391,8 @@ class Styling {
     return known == out_.modules.end() ? std::string() : known->style;
   }
 
-  // A module without a style keeps its activations whole over the mesh dim.
+  // A module without a style keeps its activations replicated over the mesh
+  // dim.
   void note_sequences(const PlannedValue& value, const LinearLayers& layers) {
     const Layout* layout = layers.layout_after(value.name);
     if (layout == nullptr || !(*layout)[out_.mesh_dim].is_shard()) return;

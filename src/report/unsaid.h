@@ -1,4 +1,5 @@
-// Lists of what is left unsaid, alike layers once.
+// Lists layouts that the target framework cannot express, with equal layers
+// once.
 #pragma once
 
 #include <shardprop/report/unsaid_layout.h>

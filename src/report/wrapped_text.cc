@@ -9,7 +9,7 @@ namespace {
 constexpr std::string_view kUnits[] = {"%",   "B",  "KiB", "MiB", "GiB",
                                        "TiB", "ns", "us",  "ms",  "s"};
 
-// A number stands with its unit: "55 %," is one word.
+// A number and its unit are one word: "55 %,".
 std::size_t end_of_word(std::string_view text) {
   const std::size_t end = std::min(text.find(' '), text.size());
   if (end == 0 || end == text.size() || text[end - 1] < '0' ||

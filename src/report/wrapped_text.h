@@ -1,4 +1,4 @@
-// Text broken into rows of the width of a terminal.
+// Wraps text to the width of a terminal.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@ struct WrapOptions {
   std::size_t width = 79;
 };
 
-// Broken at blanks, but for those between a number and its unit ("10.0 GiB");
-// words longer than a row stand alone. Ends in a newline.
+// Breaks lines at blanks, but not between a number and its unit ("10.0 GiB"). A
+// word longer than a line has a line of its own. The text ends in a newline.
 std::string wrapped(std::string_view text, const WrapOptions& options = {});
 
 }  // namespace shardprop

@@ -1,4 +1,4 @@
-// AssignmentWalk: every assignment of mesh dims that a composer lets begin.
+// AssignmentWalk visits every assignment of mesh dims that a composer allows.
 #pragma once
 
 #include <shardprop/mesh/device_mesh.h>
@@ -10,8 +10,9 @@
 
 namespace shardprop {
 
-// Assignments of `dims` mesh dims in at most `runs` runs of neighbours given to
-// the same, of `choices` choices. Saturates at 2^40.
+// Returns the number of assignments of `dims` mesh dims to `choices` choices
+// that have at most `runs` runs. A run is a sequence of neighbouring mesh dims
+// with the same choice. The number saturates at 2^40.
 inline std::int64_t assignments_in_runs(std::int64_t choices, int dims,
                                         int runs) {
   constexpr std::int64_t kMost = std::int64_t{1} << 40;
@@ -24,8 +25,8 @@ inline std::int64_t assignments_in_runs(std::int64_t choices, int dims,
   return std::min(sum, kMost);
 }
 
-// Counts through the assignments mesh dim by mesh dim, leaving those out that
-// begin as no valid one does.
+// AssignmentWalk enumerates the assignments one mesh dim at a time. It skips
+// prefixes that no valid assignment has.
 template <class Composer>
 class AssignmentWalk {
  public:
@@ -45,8 +46,8 @@ class AssignmentWalk {
     }
   }
 
-  // Calls visit(assignment) until it returns false; beginnings of which
-  // follows(prefix) is false are passed over.
+  // Calls visit(assignment) until it returns false. Skips prefixes for which
+  // follows(prefix) is false.
   template <class Follows, class Visit>
   void run(const Follows& follows, const Visit& visit) {
     Assignment prefix;
@@ -57,7 +58,7 @@ class AssignmentWalk {
   static constexpr int kMostFullDims = 3;
   static constexpr int kLeastRuns = 2;
 
-  // `runs`: of the mesh dims larger than 1 in `prefix`.
+  // `runs` counts the runs of the mesh dims larger than 1 in `prefix`.
   template <class Follows, class Visit>
   bool extend(Assignment& prefix, int runs, const Follows& follows,
               const Visit& visit) {
@@ -71,7 +72,8 @@ class AssignmentWalk {
       prefix.pop_back();
       return more;
     };
-    // A mesh dim of one rank is given to nothing, which says the same.
+    // A mesh dim of one rank stays unassigned, because any choice for it is
+    // equivalent.
     if (mesh_.size(static_cast<int>(at)) == 1) return go_on(kUnassigned, runs);
     const std::optional<std::int16_t> before = last_given(prefix);
     const auto runs_with = [&](std::int16_t choice) {
@@ -86,7 +88,7 @@ class AssignmentWalk {
     return true;
   }
 
-  // What the last mesh dim larger than 1 was given to.
+  // Returns the choice of the last mesh dim larger than 1.
   std::optional<std::int16_t> last_given(const Assignment& prefix) const {
     for (std::size_t m = prefix.size(); m-- > 0;) {
       if (mesh_.size(static_cast<int>(m)) > 1) return prefix[m];

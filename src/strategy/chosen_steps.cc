@@ -44,7 +44,7 @@ class ChosenSteps {
  private:
   static constexpr std::int32_t kNowhere = -1;
 
-  // A step is needed by the outputs and by later steps that are.
+  // A step is needed if an output or a needed later step reads it.
   void mark() {
     std::fill(place_.begin(), place_.end(), kNowhere);
     const auto need = [&](LocalRef ref) {
@@ -87,7 +87,7 @@ class ChosenSteps {
 
   const Decomposition& program_;
   const LocalContext& context_;
-  std::vector<std::int32_t> place_;  // by step: where it stands now
+  std::vector<std::int32_t> place_;  // by step: its new place
 };
 
 }  // namespace

@@ -1,9 +1,10 @@
-// Each mesh dim is followed through the program on its own. There a value is
-// whole, sharded along one dim, or partial; a step takes the factor or the
-// linearity of its own index space that fits what its operands are, where
-// partial operands may first be reduced. Of several ways the one that reduces
-// least is taken, and what is not reduced yet is put off: what is left over is
-// reduced where a step or the result needs it whole.
+// Derives the program for each mesh dim separately. On one mesh dim, a value is
+// replicated, sharded along one dim, or partial.
+//
+// A step uses a factor or a linearity of its own index space that matches its
+// operands. Partial operands may first be reduced. If several ways match, the
+// step uses the way that reduces the fewest bytes. Other reductions are
+// postponed until a step or the result needs the replicated value.
 
 #include "strategy/derived_program.h"
 
@@ -22,9 +23,9 @@
 namespace shardprop {
 namespace {
 
-// What one mesh dim makes of a value: R, S(dim) or P(op).
+// State is the placement of a value on one mesh dim: R, S(dim) or P(op).
 using State = Placement;
-// By mesh dim.
+// States has one State per mesh dim.
 using States = InlineVector<State, 5>;
 
 struct LocalValue {
@@ -33,7 +34,7 @@ struct LocalValue {
   TensorMeta meta;
 };
 
-// One way to run a step over one mesh dim.
+// Way is one way to run a step on one mesh dim.
 struct Way {
   InlineVector<State, 4> inputs;
   InlineVector<State, 4> outputs;
@@ -50,8 +51,8 @@ State state_of(const Operand& operand, int factor, Without without) {
                               : Placement::replicate();
 }
 
-// Whether a shard of the factor is one of a dim: elsewhere in a dim of several
-// it is strided, and is not followed.
+// Returns whether a shard of the factor is a shard of one dim. A minor factor
+// of a dim gives a strided shard, which the derivation does not support.
 bool is_followed(const Operand& operand, int factor) {
   return !operand.holds(factor) ||
          std::any_of(operand.dims.begin(), operand.dims.end(),
@@ -93,7 +94,7 @@ std::vector<Way> ways_of(const IndexSpace& space) {
     }
     ways.push_back(std::move(way));
   }
-  // All whole.
+  // The last way has replicated operands and results only.
   ways.push_back({InlineVector<State, 4>(space.inputs.size()),
                   InlineVector<State, 4>(space.outputs.size())});
   return ways;
@@ -131,10 +132,10 @@ class Deriver {
   }
 
  private:
-  // Mesh dims in the order of the strategy's assignment.
+  // Mesh dims are in the order of the strategy's assignment.
   std::size_t mesh_dims() const { return context_.strategy.assignment.size(); }
 
-  // What a mesh dim makes of an operand, as the strategy has it.
+  // Returns the placement of an operand on a mesh dim in the strategy.
   State given(const Operand& operand, const std::vector<Without>& without,
               std::size_t m) const {
     const std::int16_t choice = context_.strategy.assignment[m];
@@ -157,7 +158,7 @@ class Deriver {
   State wanted(std::size_t o, std::size_t m) const {
     const State state =
         given(context_.space.outputs[o], context_.space.outputs_without[o], m);
-    // A mean over unequal shards is a sum with the global divisor.
+    // An average over unequal shards is a sum with the global divisor.
     return state.is_partial() && state.reduce_op() == ReduceOp::kAvg
                ? Placement::partial(ReduceOp::kSum)
                : state;
@@ -171,7 +172,7 @@ class Deriver {
     return values_.at(index(ref.step)).value();
   }
 
-  // Bytes of the largest local part.
+  // Returns the bytes of the largest local part.
   std::int64_t local_bytes(const LocalValue& value) const {
     Dims shape = value.meta.shape();
     for (std::size_t m = 0; m < value.states.size(); ++m) {
@@ -185,7 +186,7 @@ class Deriver {
     return bytes;
   }
 
-  // Notes that a value must be reduced over a mesh dim.
+  // Records that a value must be reduced over a mesh dim.
   static void bring(LocalValue& value, int mesh_dim, State wanted) {
     State& state = value.states[index(mesh_dim)];
     if (state == wanted) return;
@@ -195,8 +196,9 @@ class Deriver {
     value.states[index(mesh_dim)] = Placement::replicate();
   }
 
-  // The value with every reduction made that its states lack, one all-reduce
-  // for each reduce op over all its mesh dims; made once.
+  // Returns the value after all reductions that `wanted` requires. Each reduce
+  // op needs one all-reduce over all its mesh dims. Every reduction runs only
+  // once.
   LocalRef reduced(LocalRef ref, const LocalValue& wanted) {
     LocalValue& value = stored(ref, wanted);
     for (const ReduceOp op : kAllReduceOps) {
@@ -216,16 +218,16 @@ class Deriver {
     return value.ref;
   }
 
-  // The place where a value of the decomposition is kept.
+  // Returns the entry that stores a value of the decomposition.
   LocalValue& stored(LocalRef ref, const LocalValue& value) {
     if (ref.step >= 0) return values_.at(index(ref.step)).value();
-    // An input: partial only where the strategy says so.
+    // The value is an input, which is partial only if the strategy says so.
     auto& kept = inputs_.at(index(ref.index));
     if (!kept) kept = value;
     return *kept;
   }
 
-  // A value that a step takes twice is the same both times.
+  // Returns whether the way reads one value with two different states.
   static bool splits_a_value(const std::vector<LocalRef>& refs,
                              const Way& way) {
     for (std::size_t i = 0; i < refs.size(); ++i) {
@@ -252,8 +254,8 @@ class Deriver {
     return bytes;
   }
 
-  // Of a step without operands: a vector as long as a dim of an input is on the
-  // rank is cut as that dim is.
+  // Returns the states of a step without operands. If a dim of an input gives
+  // its length, the vector is sharded as that dim is.
   States states_along_input(const LocalOp& op) const {
     States states(mesh_dims(), Placement::replicate());
     for (const auto& [name, value] : op.args) {
@@ -331,8 +333,8 @@ class Deriver {
   std::vector<std::optional<LocalValue>> inputs_;
 };
 
-// A program of what each rank runs, its collectives over the mesh dims that
-// shard what it is there for.
+// Transcript builds the program that each rank runs. Its collectives run over
+// the mesh dims that shard the factor for which the program was written.
 class Transcript {
  public:
   explicit Transcript(const LocalContext& context)
@@ -365,7 +367,7 @@ class Transcript {
   }
 
  private:
-  // A gather's message is all that it gathers.
+  // The message of a gather is the full gathered tensor.
   std::int64_t message_bytes(const RankCollective& c) const {
     std::int64_t bytes = item_size(c.meta.dtype());
     for (std::size_t d = 0; d < c.dims.size(); ++d) {
@@ -378,7 +380,7 @@ class Transcript {
     return bytes;
   }
 
-  // Of a dim of that size, on the busiest rank.
+  // Returns the local size of a dim on the busiest rank.
   std::int64_t local_size(std::int64_t size, const DimFactors& dim) const {
     for (const FactorId factor : dim) {
       const FactorShards shards = factor_shards(

@@ -1,5 +1,5 @@
-// The local program of a strategy whose factors the operator alone cannot
-// shard, derived from the decomposition of its index space.
+// Derives the local program of a strategy from the decomposition of its index
+// space. It is for factors that the operator alone cannot shard.
 #pragma once
 
 #include <shardprop/strategy/local_context.h>
@@ -10,15 +10,15 @@
 
 namespace shardprop {
 
-// What a step of a program does on the busiest rank.
+// StepWork describes the work of a program step on the busiest rank.
 struct StepWork {
   enum class Kind : std::uint8_t {
-    kView,     // nothing
-    kByPoint,  // each element of the result from one of each operand
-    kOther,    // a reduction, a collective
+    kView,     // no work
+    kByPoint,  // pointwise: reads one element of each operand per result
+    kOther,    // a reduction or a collective
   };
   Kind kind = Kind::kOther;
-  std::int64_t bytes = 0;  // of the result; 0 where it is not known
+  std::int64_t bytes = 0;  // bytes of the result; 0 if unknown
 };
 
 struct DerivedProgram {

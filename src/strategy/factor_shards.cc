@@ -6,8 +6,8 @@
 namespace shardprop {
 namespace {
 
-// The sizes that shards of a factor come in: of `sizes`, each cut into chunks.
-// There are never more than a few.
+// Returns the different sizes of shards if each of `sizes` is cut into chunks.
+// The list is always short.
 std::vector<std::int64_t> cut_sizes(const std::vector<std::int64_t>& sizes,
                                     std::int64_t parts) {
   std::vector<std::int64_t> out;
@@ -19,7 +19,7 @@ std::vector<std::int64_t> cut_sizes(const std::vector<std::int64_t>& sizes,
   for (const std::int64_t size : sizes) {
     const std::int64_t full = chunk(size, parts, 0).size();
     add(full);
-    // Behind the full chunks stands one that is shorter, and then none.
+    // After the full chunks comes one shorter chunk, then only empty ones.
     if (full * parts == size) continue;
     const std::int64_t whole = full == 0 ? 0 : size / full;
     add(size - whole * full);
@@ -28,8 +28,9 @@ std::vector<std::int64_t> cut_sizes(const std::vector<std::int64_t>& sizes,
   return out;
 }
 
-// The longest run with chunk(size * run) = chunk(size) * run: the last chunks lack
-// fewer elements than there are parts, so that no chunk gets shorter.
+// Returns the longest run with chunk(size * run) = chunk(size) * run. For such
+// a run, the last chunks lack fewer elements than there are parts, so no chunk
+// becomes shorter.
 std::int64_t longest_run_of(std::int64_t size, std::int64_t parts) {
   const std::int64_t lacking = chunk(size, parts, 0).size() * parts - size;
   return lacking == 0 ? std::numeric_limits<std::int64_t>::max()

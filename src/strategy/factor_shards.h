@@ -1,4 +1,4 @@
-// How an assignment cuts one factor.
+// Describes how an assignment shards one factor.
 #pragma once
 
 #include <shardprop/placement/local_region.h>
@@ -11,23 +11,24 @@
 namespace shardprop {
 
 struct FactorShards {
-  DimIndices mesh_dims;  // given to the factor, first cut first
-  bool even = true;      // every rank holds equally much
-  bool alike = true;     // every rank that holds any
+  DimIndices mesh_dims;  // given to the factor; first cut first
+  bool even = true;      // all ranks hold the same number of elements
+  bool alike = true;     // all ranks that hold any element hold the same number
   std::int64_t largest = 1;
   std::int64_t smallest = 1;
-  // A dim in which each element of the factor is a run of that many is cut at
-  // the same places if the runs are no longer than this. Worked example: 3 rows
-  // over 4 ranks are 1, 1, 1 and 0 of them; flattened with rows of 2, 6
-  // elements over 4 ranks are 2, 2, 2 and 0, with rows of 4, 12 are 3 each.
+  // In a dim, each element of the factor may be a run of several elements. The
+  // dim is cut at the same places as the factor if these runs are no longer
+  // than longest_run. Worked example: 3 rows over 4 ranks give 1, 1, 1 and 0
+  // rows. Flattened with rows of 2, the 6 elements over 4 ranks give 2, 2, 2
+  // and 0. With rows of 4, the 12 elements give 3 each.
   std::int64_t longest_run = std::numeric_limits<std::int64_t>::max();
 };
 
 FactorShards factor_shards(const IndexSpace& space, const DeviceMesh& mesh,
                            const Assignment& assignment, int factor);
 
-// Whether averages over unequal shards are written as sums with the global
-// divisor.
+// Returns whether averages over unequal shards are written as sums with the
+// global divisor.
 bool averages_as_sums(const IndexSpace& space,
                       const std::vector<FactorShards>& shards);
 

@@ -1,4 +1,4 @@
-// What a rank runs and with which scalars, for a chosen strategy.
+// Computes the program and the scalars of each rank for a chosen strategy.
 
 #include "base/index.h"
 #include "strategy/derived_program.h"
@@ -23,7 +23,8 @@ std::vector<FactorShards> all_shards(const LocalContext& context) {
   return shards;
 }
 
-// The operator itself, its changed arguments as rank scalars.
+// Returns a program that runs the operator itself, with its changed arguments
+// as rank scalars.
 LocalProgram operator_alone(const LocalContext& context) {
   LocalProgram program;
   std::vector<std::pair<std::string, LocalOp::Value>> args;
@@ -133,8 +134,8 @@ LocalProgram local_program(const LocalContext& context) {
 
 namespace {
 
-// The place of what a rank holds of a dim; a rank without elements compares as
-// lying behind all of them.
+// Returns the start of a rank's part of a dim. For a rank without elements, the
+// start is the end of the dim.
 std::int64_t offset_of(const Intervals& held, std::int64_t size) {
   if (held.size() > 1) {
     throw InternalError("an offset is asked of a dim held in pieces");
@@ -256,7 +257,7 @@ RankArgument::RankArgument(std::string name, bool is_list,
 }
 
 std::vector<RankArgument> rank_arguments(const LocalContext& context) {
-  // Of a dim that is cut the last rank never holds all, nor its beginning.
+  // If a dim is cut, the last rank never holds all of it, nor its beginning.
   const Coordinate first = context.mesh.coordinate_at_index(0);
   const Coordinate last =
       context.mesh.coordinate_at_index(context.mesh.size() - 1);

@@ -21,7 +21,7 @@ std::uint32_t mask_of(const DimIndices& mesh_dims) {
 }
 
 // An all_reduce sends equal parts: the value is padded to a multiple of the
-// ranks.
+// number of ranks.
 std::int64_t sent_bytes(const LocalCollective& collective, std::int64_t ranks) {
   if (collective.kind != CollectiveKind::kAllReduce) return collective.bytes;
   const std::int64_t part = ranks * item_size(collective.dtype);
@@ -74,8 +74,9 @@ double output_bytes(const LocalContext& context, std::size_t o) {
       item_size(context.op.outputs[o].dtype()));
 }
 
-// Of a table that is looked up in, what is found there: an element for each
-// point of the other factors. What normalises reads it all.
+// Returns the bytes that the operator reads of an input. From a lookup table,
+// it reads one element for each point of the other factors. A normalising
+// operator reads the full input.
 double read_bytes(const LocalContext& context, std::size_t i) {
   const IndexSpace& space = context.space;
   const double all = input_bytes(context, i);
@@ -97,8 +98,8 @@ double read_bytes(const LocalContext& context, std::size_t i) {
   return looked_up ? std::min(all, found) : all;
 }
 
-// What is overwritten, and where: as much as the other inputs hold, read and
-// written.
+// Returns the bytes of an in-place write. The operator reads the other inputs,
+// and writes as many elements as the largest of them has.
 double overwritten_bytes(const LocalContext& context) {
   const auto into = index(context.space.writes_into);
   const auto item =
@@ -141,8 +142,8 @@ std::int64_t compute_nanoseconds(const LocalContext& context,
       topology, math_class(context.op, context.space.product), products.flops,
       touched_bytes(context, storage) + products.bytes);
   if (!needs_program(context)) return once;
-  // What the operator reads and multiplies in one kernel, its program does in
-  // no less.
+  // The program does not read or multiply less than the operator does in one
+  // kernel.
   return std::max(
       once, kernels_nanoseconds(topology, program_kernels(context, fusion)));
 }

@@ -1,4 +1,4 @@
-// Composition over the mesh: assignments of mesh dims to factors and
+// Composes strategies over the mesh: assignments of mesh dims to factors and
 // linearities, and the layouts that follow.
 
 #include "base/index.h"
@@ -48,9 +48,9 @@ class Composer {
 
   const std::vector<std::int16_t>& choices() const { return choices_; }
 
-  // False when no assignment that begins so is valid, whatever the mesh dims
-  // behind are given to. Precondition: true of the assignment without its last
-  // mesh dim.
+  // Returns false if no assignment with this prefix is valid. The choices of
+  // later mesh dims do not matter. Precondition: it is true for the prefix
+  // without its last mesh dim.
   bool may_begin(const Assignment& prefix) const {
     const std::int16_t last = prefix[prefix.size() - 1];
     if (last == kUnassigned) return true;
@@ -61,8 +61,8 @@ class Composer {
     return true;
   }
 
-  // The layouts of all operands, inputs first; nullopt when the assignment is
-  // not valid.
+  // Returns the layouts of all operands, inputs first; nullopt if the
+  // assignment is not valid.
   std::optional<std::vector<Layout>> layouts(
       const Assignment& assignment) const {
     std::vector<FactorShards> shards(space_.factors.size());
@@ -122,14 +122,14 @@ class Composer {
   static Placement passing(std::optional<ReduceOp> op) {
     return op ? Placement::partial(*op) : Placement::replicate();
   }
-  // Precondition: not forbidden.
+  // Precondition: `without` is not forbidden.
   static Placement lacking(Without without) {
     return without.is_partial() ? Placement::partial(without.reduce_op())
                                 : Placement::replicate();
   }
 
-  // What a mesh dim given to `choice` makes of an operand that it does not
-  // shard.
+  // Returns the placement of an operand on a mesh dim that is given to `choice`
+  // but does not shard the operand.
   Placement placement_of(std::int16_t choice, std::size_t operand) const {
     const std::size_t inputs = space_.inputs.size();
     const bool is_input = operand < inputs;
@@ -144,7 +144,8 @@ class Composer {
                             : space_.outputs_without[at][index(choice)]);
   }
 
-  // Unless a reduction of it is not defined on the dtype of an operand.
+  // Adds the choice unless it needs a reduction that is not defined on the
+  // dtype of an operand.
   void add_choice(std::int16_t choice) {
     std::vector<Placement> placements;
     placements.reserve(operands());
@@ -171,8 +172,8 @@ class Composer {
     return space_.factors.size() + space_.linearities.size();
   }
 
-  // Which choices may be made for two mesh dims of one strategy: those whose
-  // partials may be among the placements of one layout.
+  // Finds the pairs of choices that two mesh dims of one strategy may have. The
+  // partials of such a pair may occur in one layout.
   void find_mixes() {
     const std::size_t count = choices_.size();
     mixes_.assign(count * count, true);
@@ -190,12 +191,12 @@ class Composer {
       }
     }
   }
-  // Precondition: both in choices_.
+  // Precondition: both are in choices_.
   bool mixes(std::int16_t a, std::int16_t b) const {
     return mixes_[slots_[index(a)] * choices_.size() + slots_[index(b)]];
   }
 
-  // Whether the factor may be cut by its mesh dims of `prefix`.
+  // Returns whether the mesh dims of `prefix` may cut the factor.
   bool may_be_cut(const Assignment& prefix, std::int16_t factor) const {
     std::int64_t parts = 1;
     for (std::size_t m = 0; m < prefix.size(); ++m) {
@@ -204,15 +205,15 @@ class Composer {
     const Factor& cut = space_.factors[index(factor)];
     if (cut.size % parts == 0) return cut.size / parts >= cut.least;
     const FactorShards shards = factor_shards(space_, mesh_, prefix, factor);
-    // Further cuts leave uneven shards uneven.
+    // Further cuts cannot make uneven shards even.
     return allowed(cut, shards) &&
            std::all_of(majors_.begin(), majors_.end(), [&](const Major& major) {
              return major.factor != factor || major.run <= shards.longest_run;
            });
   }
 
-  // A factor that some output lacks without a word on what becomes of it
-  // cannot be sharded.
+  // Returns whether the factor can be sharded. It cannot if an output lacks it
+  // and has no rule for this case.
   bool can_shard(int factor) const {
     const auto f = index(factor);
     if (!space_.factors[f].shardable()) return false;
@@ -264,17 +265,17 @@ class Composer {
     return form;
   }
 
-  // How many elements of a dim each one of its k-th factor is.
+  // Returns the number of elements of a dim in one element of its k-th factor.
   std::int64_t run_behind(const DimFactors& factors, std::size_t k) const {
     std::int64_t run = 1;
     while (++k < factors.size()) run *= space_.factor(factors[k]).size;
     return run;
   }
 
-  // The cuts of one tensor dim: those of its major factor first. A minor
-  // factor is cut within each of the pieces that the major ones leave. Uneven
-  // pieces are those of the dim where their ends coincide; those of two lengths
-  // are not cut again.
+  // Adds the cuts of one tensor dim, those of its major factor first. A minor
+  // factor is cut within each piece that the major factors leave. An uneven cut
+  // of a factor is valid if its shards end at the same places as chunks of the
+  // dim. If shards have two different nonzero sizes, the dim is not cut again.
   bool cut_dim(const DimFactors& factors, int dim,
                const std::vector<FactorShards>& shards, Placements& placements,
                ShardOrder& order) const {
@@ -302,13 +303,13 @@ class Composer {
   const DeviceMesh& mesh_;
   const StrategyOptions& options_;
   std::vector<std::int16_t> choices_;
-  // Of each factor and linearity in choices_, its place there. Most of many
-  // factors are of segments and never given a mesh dim.
+  // The index in choices_ of each factor and linearity. If there are many
+  // factors, most of them are segments, which never get a mesh dim.
   std::vector<std::size_t> slots_;
   std::vector<std::vector<Placement>> placements_;  // [slot][operand]
   std::vector<bool> mixes_;                         // [slot][slot]
-  // A factor with others inside of it in some dim, where each of its elements is
-  // a run of `run`.
+  // Major is a factor with minor factors in some dim; each of its elements is a
+  // run of `run` elements there.
   struct Major {
     FactorId factor;
     std::int64_t run;

@@ -11,8 +11,9 @@
 namespace shardprop {
 namespace {
 
-// Of three tensors or more, which are multiplied two at a time; not where
-// another operand says what goes with what.
+// Returns the least multiplications of a product of three or more tensors, two
+// at a time. Returns nullopt if another operand determines which elements
+// belong together.
 std::optional<double> products_of_many(const LocalContext& context) {
   const IndexSpace& space = context.space;
   if (space.product != ProductKind::kPlain || space.outputs.size() != 1 ||
@@ -30,8 +31,8 @@ std::optional<double> products_of_many(const LocalContext& context) {
   return least_products(space, sizes);
 }
 
-// Whether a window is laid on it: no factor says where, nor that its dim is
-// longer than one.
+// Returns whether the operand is the image of a convolution. An image dim
+// under a window has no factor but is longer than 1.
 bool is_windowed(const Operand& operand, const TensorMeta& meta) {
   for (std::size_t d = 0; d < operand.dims.size(); ++d) {
     if (operand.dims[d].empty() && meta.shape()[d] > 1) return true;
@@ -39,11 +40,11 @@ bool is_windowed(const Operand& operand, const TensorMeta& meta) {
   return false;
 }
 
-// Rows and columns are those of the first and the second input. The places that
-// a window is laid on are rows, too: of a convolution, and of the gradient of
-// its image, which names none of them where they are not cut; that of its weight
-// sums over them, and the window, which the weight has, is part of what the image
-// is on its side.
+// Rows are the factors of the first input, columns those of the second. The
+// positions of a convolution window are rows too. This also holds for the
+// gradient of the image, which has no factor for uncut positions. The gradient
+// of the weight sums over positions. There the window, a factor of the weight,
+// counts on the side of the image.
 std::optional<ProductShape> shape_of(const LocalContext& context,
                                      std::size_t o) {
   const IndexSpace& space = context.space;
@@ -65,7 +66,8 @@ std::optional<ProductShape> shape_of(const LocalContext& context,
     const bool first = space.inputs[operands[0]].holds(factor);
     const bool second = space.inputs[operands[1]].holds(factor);
     const bool windowed = space.factors[f].kind == FactorKind::kWindowed;
-    // A third operand has it, as attention's query: that is no single product.
+    // A third operand has the factor, as the query of attention does, so this
+    // is not a single matmul.
     if (output.holds(factor) && !first && !second && !windowed) {
       return std::nullopt;
     }
@@ -87,8 +89,9 @@ std::optional<ProductShape> shape_of(const LocalContext& context,
   return shape;
 }
 
-// What comes last needs all that came before: of a factor that n ranks take in
-// order, the last one has 2 - 1/n times the mean.
+// Returns how much more work the last rank has. The last element of a scanned
+// factor needs all earlier ones. If n ranks share the factor in order, the last
+// rank has 2 - 1/n times the mean.
 double of_the_last_rank(const LocalContext& context) {
   double times = 1;
   for (std::size_t f = 0; f < context.space.factors.size(); ++f) {
@@ -132,7 +135,7 @@ ProductCost product_work(const LocalContext& context,
         plain * topology.efficiency.value / topology.attention_efficiency.value,
         0};
   }
-  // Every point is a product and a sum, once for each output.
+  // Every point is one multiplication and one addition for each output.
   constexpr double kFlopsPerProduct = 2;
   if (const auto products = products_of_many(context)) {
     return {kFlopsPerProduct * *products, 0};

@@ -1,4 +1,4 @@
-// The matrix products inside one operator on the busiest rank.
+// Computes the work of the matmuls inside one operator on the busiest rank.
 #pragma once
 
 #include <shardprop/mesh/product_cost.h>
@@ -6,15 +6,16 @@
 
 namespace shardprop {
 
-// What the device is busy for: the products' tiles where the index space says
-// what is a row, a column and summed over (einsums, convolutions), the
-// operations themselves where a kernel tiles differently; those of attention as
-// many as others are done meanwhile.
-// In the dtype that is multiplied: that of the first operand, which is one of
-// the factors or a bias of their dtype, not a statistic or the result.
-// Convolutions of f32 run in TF32, as PyTorch lets cuDNN do unless told
-// otherwise (torch.backends.cudnn.allow_tf32); other products do not.
+// Returns the class of the dtype that is multiplied: the dtype of the first
+// operand. This operand is a multiplied tensor or a bias of the same dtype, but
+// not a statistic or the result. Convolutions of f32 run in TF32, because
+// PyTorch allows it to cuDNN by default (torch.backends.cudnn.allow_tf32).
+// Other matmuls do not.
 MathClass math_class(const OpSchema& op, ProductKind product);
+// Returns the flops for which the device is busy with matmuls, and their extra
+// bytes. If the index space defines rows, columns and a summed factor (einsums,
+// convolutions), the flops are those of the tiles. Otherwise they are the flops
+// of the points alone. The flops of attention are scaled by its own efficiency.
 ProductCost product_work(const LocalContext& context, const Topology& topology);
 
 }  // namespace shardprop

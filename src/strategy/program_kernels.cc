@@ -81,7 +81,7 @@ class Kernels {
     return derived_.work[index(ref.step)];
   }
 
-  // A view does not begin a kernel, and a collective ends one.
+  // A view does not start a kernel, and a collective ends one.
   void number() {
     bool open = false;
     for (std::size_t s = 0; s < kernel_of_.size(); ++s) {
@@ -95,7 +95,7 @@ class Kernels {
     }
   }
 
-  // What views are of.
+  // Returns the value that a view, or a chain of views, shows.
   LocalRef shown_by(LocalRef ref) const {
     while (ref.step >= 0 && work(ref).kind == StepWork::Kind::kView) {
       ref = operands_of(derived_.program.steps[index(ref.step)])[0];
@@ -120,7 +120,7 @@ class Kernels {
     return static_cast<double>(work(ref).bytes);
   }
 
-  // A kernel takes a value, of which views show at most so many bytes.
+  // Records that a kernel reads a value; views show at most `most` bytes of it.
   void read(LocalRef ref, int kernel, double most) {
     most = std::min(most, size_of(ref));
     if (ref.step >= 0 && work(ref).kind == StepWork::Kind::kView) {
@@ -147,9 +147,9 @@ class Kernels {
   StepFusion fusion_;
   DerivedProgram derived_;
   std::vector<int> kernel_of_;  // by step
-  std::vector<bool> stored_;    // by step: its result is written
+  std::vector<bool> stored_;    // by step: whether its result is written
   int count_ = 0;
-  // By kernel and value.
+  // The bytes that a kernel reads of a value.
   std::map<std::pair<int, std::pair<std::int32_t, std::int32_t>>, double>
       reads_;
   std::vector<double> bytes_;

@@ -1,4 +1,5 @@
-// The kernels of a local program, and the bytes that each reads and writes.
+// Computes the kernels of a local program and the bytes that each kernel reads
+// and writes.
 //
 //   native_layer_norm f32[256,4096], its last dim cut:
 //     kEachStep             11, one for each step that is not a view
@@ -14,23 +15,24 @@
 
 namespace shardprop {
 
-// Which steps of a program run in one kernel.
+// StepFusion selects the steps of a program that run in one kernel.
 enum class StepFusion : std::uint8_t { kEachStep, kBetweenCollectives };
 
-// The bytes of each kernel, in order; all 0 where the sizes inside the program
-// are not known (Decomposition::per_rank). Precondition: the strategy needs a
-// program.
+// Returns the bytes of each kernel, in order. All are 0 if the sizes inside the
+// program are unknown (Decomposition::per_rank). Precondition: the strategy
+// needs a program.
 //
-// With kBetweenCollectives, what is made point by point is not written for
-// later kernels: they make it again from what it was made of.
+// With kBetweenCollectives, pointwise results are not written for later
+// kernels. These kernels compute them again from the operands.
 std::vector<double> program_kernels(const LocalContext& context,
                                     StepFusion fusion);
 
-// What they take, each a launch at least.
+// Returns the time of the kernels; each takes at least one launch.
 std::int64_t kernels_nanoseconds(const Topology& topology,
                                  const std::vector<double>& bytes);
 
-// As in op_cost.h, of an operator whose program fuses so.
+// Like compute_nanoseconds() of op_cost.h, for an operator whose program fuses
+// steps this way.
 std::int64_t compute_nanoseconds(const LocalContext& context,
                                  const Topology& topology, InputStorage storage,
                                  StepFusion fusion);

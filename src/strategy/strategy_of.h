@@ -1,4 +1,4 @@
-// strategy_of(): from what each mesh dim is given to, to the layouts of every
+// strategy_of() converts an assignment of mesh dims to the layouts of every
 // operand.
 //
 //   mm f32[16,8], f32[8,4] on [2], the mesh dim given to factor m:
@@ -11,10 +11,10 @@
 
 namespace shardprop {
 
-// The strategy that an assignment stands for, and the layouts that follow;
-// nothing where it is not valid. Preconditions: one entry per mesh dim, each
-// unassigned, a factor that may be sharded or a linearity of `space`;
-// op.outputs is filled in.
+// Returns the strategy of an assignment and the layouts that follow. Returns
+// nullopt if the assignment is not valid. Preconditions: the assignment has one
+// entry per mesh dim. Each entry is unassigned, a shardable factor or a
+// linearity of `space`. op.outputs is complete.
 std::optional<PlacementStrategy> strategy_of(
     const OpSchema& op, const IndexSpace& space, const DeviceMesh& mesh,
     const Assignment& assignment, LayoutTable& layouts,

@@ -1,9 +1,9 @@
-// StrategyWalk: the strategies of op_strategies() one at a time, mesh dim by
-// mesh dim, with a say in which beginnings are followed: how a search finds the
-// best of them without listing all.
+// StrategyWalk enumerates the strategies of op_strategies(), one mesh dim at a
+// time. A visitor decides which prefixes are followed, so a search can find the
+// best strategy without listing all of them.
 //
-//   mm on [2,2], following what leaves the first operand whole on mesh dim 0:
-//     (nothing, ...), (n, ...), partials of the second operand
+//   mm on [2,2], following prefixes that replicate operand 0 on mesh dim 0:
+//     (unassigned, ...), (n, ...), partials of the second operand
 #pragma once
 
 #include <shardprop/strategy/op_strategy.h>
@@ -18,18 +18,18 @@ namespace shardprop {
 class StrategyVisitor {
  public:
   virtual ~StrategyVisitor() = default;
-  // Whether assignments that begin so are to be visited. Not empty; its last
-  // entry is the one that was added.
+  // Returns whether to visit assignments with this prefix. The prefix is not
+  // empty, and its last entry was just added.
   virtual bool follows(const Assignment& beginning) = 0;
-  // A valid assignment and the layouts of all operands, inputs first. False
-  // ends the walk.
+  // Receives a valid assignment and the layouts of all operands, inputs first.
+  // Returns false to end the walk.
   virtual bool visit(const Assignment& assignment,
                      std::span<const Layout> operands) = 0;
 };
 
 class StrategyWalk {
  public:
-  // Holds on to its arguments, whose lifetime is the caller's.
+  // Keeps references to its arguments, which must outlive it.
   // Precondition: op.outputs is filled in.
   StrategyWalk(const OpSchema& op, const IndexSpace& space,
                const DeviceMesh& mesh, const StrategyOptions& options);
@@ -37,13 +37,13 @@ class StrategyWalk {
   StrategyWalk(const StrategyWalk&) = delete;
   StrategyWalk& operator=(const StrategyWalk&) = delete;
 
-  // In the order of op_strategies(), whose options.limit it ignores. Several
-  // assignments may have the same layouts; the first of them is the one that
-  // op_strategies() keeps.
+  // Visits strategies in the order of op_strategies() and ignores
+  // options.limit. Several assignments may have the same layouts;
+  // op_strategies() keeps the first of them.
   void run(StrategyVisitor& visitor) const;
 
-  // The layouts of all operands, inputs first; nullopt where the assignment is
-  // not valid.
+  // Returns the layouts of all operands, inputs first; nullopt if the
+  // assignment is not valid.
   std::optional<std::vector<Layout>> layouts(
       const Assignment& assignment) const;
 

@@ -18,7 +18,7 @@ namespace {
 
 using reference::Complex;
 
-// Rounding adds up along a program; in f64 what is wrong stands out.
+// Rounding errors grow along a program. In f64 they are far below real errors.
 double tolerance_of(DType dtype) {
   switch (dtype) {
     case DType::kF64:
@@ -32,7 +32,7 @@ double tolerance_of(DType dtype) {
   }
 }
 
-// The mesh dims whose terms are to be reduced, and by what.
+// The mesh dims whose terms must be reduced, and the reduction.
 struct Terms {
   DimIndices dims;
   ReduceOp op = ReduceOp::kSum;
@@ -103,7 +103,8 @@ double real_part(const T& x) {
     return static_cast<double>(x);
 }
 
-// How far two numbers are apart; equal infinities and NaNs are not.
+// Returns the distance of two numbers. It is 0 for equal infinities and for two
+// NaNs.
 template <class T>
 double distance(const T& a, const T& b) {
   if constexpr (std::is_same_v<T, std::int64_t>) {
@@ -128,7 +129,7 @@ Result<Difference> compared(const LocalTensor& held, const LocalTensor& whole,
   for (const T& x : found) scale = std::max(scale, size_of(x));
   if (const Terms terms = terms_of(layout, mesh); !terms.dims.empty()) {
     SP_ASSIGN(found, reduced(found, terms, mesh, communicator));
-    // Sums of narrow integers wrap in their own width.
+    // Sums of narrow integers wrap at their own width.
     if (std::is_same_v<T, std::int64_t>) {
       const Dims shape{static_cast<std::int64_t>(found.size())};
       found = reference::values<T>(

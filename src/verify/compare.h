@@ -1,4 +1,4 @@
-// A rank's part of a value against the unsharded one.
+// Compares a rank's part of a value with the unsharded value.
 #pragma once
 
 #include <shardprop/base/result.h>
@@ -20,8 +20,9 @@ struct Difference {
   double found = 0;
 };
 
-// Terms of partials are reduced over their mesh dims first, so that all ranks
-// make the call. `tolerance` by dtype when empty. Errors: those of collectives.
+// Reduces terms of partials over their mesh dims first, so all ranks must make
+// the call. If `tolerance` is empty, it depends on the dtype. Errors: the
+// errors of collectives.
 Result<Difference> compare(const LocalTensor& held, const LocalTensor& whole,
                            const Layout& layout, const DeviceMesh& mesh,
                            Communicator& communicator,

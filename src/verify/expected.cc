@@ -24,7 +24,7 @@ namespace {
 
 using verification::InputDomain;
 
-// Of inputs, whose draws are apart from those of nodes.
+// The first random stream of inputs; nodes use the streams below it.
 constexpr std::uint32_t kFirstInput = 0x80000000;
 
 class InputDraw {
@@ -51,13 +51,14 @@ class InputDraw {
 
 std::int64_t integer_of(const InputDomain& domain, const InputDraw& draw,
                         std::uint64_t element) {
-  // Of a table of one row only zero is a row.
+  // A table of one row has only the row 0.
   return domain.nonzero && domain.below > 1
              ? 1 + draw.below(element, domain.below - 1)
              : draw.below(element, domain.below);
 }
 
-// Matrices keep the size of what goes through them; vectors scale and shift.
+// Returns an input value whose matrices preserve the size of activations and
+// whose vectors scale and shift them.
 double float_of(const ProgramInput& input, const TensorMeta& meta,
                 const InputDomain& domain, double normal) {
   if (domain.positive) return std::exp(0.3 * normal);
@@ -106,7 +107,8 @@ Result<LocalTensor> drawn(const ProgramInput& input, const TensorMeta& meta,
                        : reference::tensor_of(meta.shape(), dtype, integers));
 }
 
-// By name; inputs that are none of the graph's have no domain.
+// Returns the domains by name. Inputs that the graph does not have get no
+// domain.
 std::unordered_map<std::string, InputDomain> domains_by_name(
     const Graph& graph, const OpLibrary& library) {
   const std::vector<InputDomain> domains =
@@ -119,7 +121,7 @@ std::unordered_map<std::string, InputDomain> domains_by_name(
   return out;
 }
 
-// Of all values, which are kept.
+// Returns the bytes of all values, because the reference keeps all of them.
 std::int64_t bytes_of(const SpmdProgram& program, bool own_dtypes) {
   std::int64_t bytes = 0;
   for (const ProgramValue& value : program.values) {
@@ -130,7 +132,8 @@ std::int64_t bytes_of(const SpmdProgram& program, bool own_dtypes) {
   return bytes;
 }
 
-// A rule may take less than PyTorch, whose file a call stands in.
+// Refuses calls that PyTorch accepted when it wrote the file but a rule
+// refuses.
 Result<void> check_taken(const Graph& graph, const OpLibrary& library) {
   for (const Node& node : graph.nodes()) {
     if (!library.infers(*node.op.function)) continue;
@@ -148,7 +151,8 @@ Result<void> check_taken(const Graph& graph, const OpLibrary& library) {
   return {};
 }
 
-// The bits of what runs in a wider dtype are not those of its own.
+// Refuses views of the bits of a value that runs in a wider dtype, because its
+// bits differ.
 Result<void> check_bits(const SpmdProgram& program, const ProgramStep& step) {
   const auto* op = std::get_if<ProgramOp>(&step.action);
   if (op == nullptr || op->op != "aten.view.dtype") return {};
@@ -169,7 +173,8 @@ Result<void> check_bits(const SpmdProgram& program, const ProgramStep& step) {
   return {};
 }
 
-// The reference knows the operators of PyTorch, and those with a program.
+// True if the reference evaluates the operator: it is an operator of PyTorch,
+// or it has a program.
 bool is_evaluated(const std::string& op, const OpLibrary& library) {
   const auto function = library.find(op);
   return function != nullptr &&

@@ -1,4 +1,4 @@
-// What Expected holds.
+// The content of `Expected`.
 #pragma once
 
 #include <shardprop/verify/verify.h>
@@ -12,9 +12,9 @@ namespace shardprop {
 struct Expected::Body {
   std::shared_ptr<const OpLibrary> library;
   VerifyOptions options;
-  // Whole inputs by name, row-major, in the dtypes that the run has.
+  // Unsharded inputs by name, row-major, in the dtypes of the run.
   std::unordered_map<std::string, LocalTensor> inputs;
-  // Every value that the unsharded program makes, by name, row-major.
+  // Every value of the unsharded program by name, row-major.
   std::unordered_map<std::string, LocalTensor> values;
 };
 

@@ -1,5 +1,5 @@
-// Between the tensors of collectives and those of the reference, which see the
-// same memory; and the parts of a tensor that ranks hold.
+// Converts between the tensors of collectives and of the reference, which share
+// memory, and selects the parts of a tensor that ranks hold.
 #pragma once
 
 #include <shardprop/base/result.h>
@@ -22,10 +22,10 @@ inline LocalTensor as_local(const reference::Tensor& tensor) {
                            tensor.dtype(), tensor.owner());
 }
 
-// Operators by the reference.
+// Returns an evaluator that runs operators by the reference.
 OperatorEvaluator reference_evaluator(std::shared_ptr<const OpLibrary> library);
 
-// What a rank holds of a row-major tensor.
+// Returns the part of a row-major tensor that a rank holds.
 Result<LocalTensor> part_of(const LocalTensor& whole,
                             const LocalRegion& region);
 

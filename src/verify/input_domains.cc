@@ -9,10 +9,12 @@
 namespace shardprop::verification {
 namespace {
 
-// Integers that nothing looks up: small, so that products stay exact.
+// The bound of integers that are not used as indices. It is small, so that
+// products of them stay exact.
 constexpr std::int64_t kFewIntegers = 3;
 
-// The argument that names the operand; in a list of tensors, the list.
+// Returns the argument of an operand; for an operand in a list, the argument of
+// the list.
 std::string_view argument_of(const OpSchema& op, std::uint32_t operand) {
   const auto named = [&](const TensorArg& tensor) {
     return tensor.operand == static_cast<std::int32_t>(operand);
@@ -54,7 +56,8 @@ class Search {
           if (domain.argument == argument) note(domain, node.op, use.operand);
         }
       }
-      // What stands there stands in the result too, where its users ask.
+      // If elements of the operand appear in the result, the users of the
+      // result also restrict them.
       const bool hands_on =
           (node.op.function->is_view() && use.operand == 0) ||
           (row != nullptr && selects_from(row->definition, argument));

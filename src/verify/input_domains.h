@@ -1,5 +1,5 @@
-// What the inputs of a graph may hold, from what the rows of its operators ask of
-// their arguments.
+// Derives the values that the inputs of a graph may have, from the domains that
+// operator definitions require of their arguments.
 #pragma once
 
 #include <shardprop/graph/graph.h>
@@ -11,7 +11,7 @@
 namespace shardprop::verification {
 
 struct InputDomain {
-  // Of integers: below this; looked up in the smallest table that they reach.
+  // The bound of integers: the size of the smallest table that they index.
   std::int64_t below = 0;
   bool positive = false;  // a logarithm or a root follows
   bool nonzero = false;   // an integer is divided by it

@@ -15,7 +15,7 @@ namespace {
 
 std::size_t at(CollectiveKind kind) { return static_cast<std::size_t>(kind); }
 
-// Nothing is said of a program that came to an early end.
+// Reports a collective that differs from its prediction.
 void note_prediction(const VerifiedCollective& one, bool ran,
                      VerifyReport& report) {
   const std::string kind(to_string(one.kind));

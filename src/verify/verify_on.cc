@@ -1,5 +1,5 @@
-// verify() over ranks that share no memory: findings travel as numbers and one
-// text of fixed length.
+// Runs verify() over ranks that share no memory. Findings are exchanged as
+// numbers and one text of fixed length.
 
 #include "base/guard.h"
 #include "base/index.h"
@@ -88,7 +88,7 @@ RankFindings findings_of(const SpmdProgram& program,
   return out;
 }
 
-// What every rank of the mesh has in a row, put together by rank.
+// Returns the arrays of all ranks of the mesh, concatenated by rank.
 template <class T>
 Result<LocalTensor> gathered(Communicator& communicator, const Group& group,
                              const T* mine, std::size_t count, DType dtype) {

@@ -17,7 +17,7 @@ namespace {
 
 using verification::Difference;
 
-// "[3,0]" of a row-major index.
+// Returns "[3,0]" for a row-major index.
 std::string place_in(std::int64_t element, const Dims& shape) {
   std::string out;
   for (std::size_t d = shape.size(); d-- > 0;) {
@@ -28,7 +28,8 @@ std::string place_in(std::int64_t element, const Dims& shape) {
   return "[" + out + "]";
 }
 
-// "S(0),R -> S(0)"; operands apart by blanks where the mesh has several dims.
+// Returns "S(0),R -> S(0)". If the mesh has several dims, blanks separate the
+// operands.
 std::string strategy_of(const SpmdProgram& program, const ProgramNode& node) {
   const auto list = [&](const std::vector<ProgramValueId>& ids) {
     std::string out;
@@ -110,8 +111,8 @@ class RankCheck {
     return out;
   }
 
-  // The whole value that this one is, in another layout perhaps; null where the
-  // unsharded program has none.
+  // Returns the unsharded value of this one, in any layout. Returns null
+  // if the unsharded program has no such value.
   const LocalTensor* whole_of(ProgramValueId id) const {
     const std::string& copied = copied_[id.index()];
     const auto found = expected_.values.find(
@@ -180,7 +181,8 @@ class RankCheck {
     findings_.mismatch = std::move(out);
   }
 
-  // What ended the run; a rank that another one failed tells nothing new.
+  // Records the error that ended the run. An error that another rank caused
+  // adds no information.
   void note(const Error& error) {
     if (error.code == ErrorCode::kOutOfMemory) findings_.refused = error;
     if (findings_.mismatch) return;
@@ -191,7 +193,7 @@ class RankCheck {
     VerifyMismatch out;
     out.rank = communicator_.rank();
     out.error = error.message;
-    // The place that the run gives: "mm_1, rank 3".
+    // Returns the place that the run reports: "mm_1, rank 3".
     out.node = error.location.substr(0, error.location.find(", rank "));
     for (std::size_t s = 0; s < program_.steps.size(); ++s) {
       const std::size_t node = program_.steps[s].node;

@@ -1,7 +1,7 @@
 #include "faults/failing_machine.h"
 #include "plan/invariants.h"
+#include "plan/search/solve_plan.h"
 #include "plan/small_graphs.h"
-#include "plan/solve_plan.h"
 #include "support/dear_topology.h"
 #include "support/result_checks.h"
 #include "support/standard_library.h"
@@ -137,14 +137,14 @@ TEST_CASE("without memory a plan says so and claims no more than its space") {
 
 // What a rank holds while the first redistribution of the problem runs.
 std::int64_t first_peak(const PlanProblem& problem) {
-  const PlanStorage& storage = problem.storages()[0];
-  const StorageClass& kind = *storage.kind;
-  for (StorageState to = 1; to < kind.num_states(); ++to) {
-    const StorageClass::Move& move = kind.move(0, to);
-    if (!move.is_reachable() || move.via != StorageClass::Move::kDirect) {
+  const PlanBuffer& buffer = problem.buffers()[0];
+  const BufferClass& kind = *buffer.kind;
+  for (BufferLayout to = 1; to < kind.num_states(); ++to) {
+    const BufferClass::Move& move = kind.move(0, to);
+    if (!move.is_reachable() || move.via != BufferClass::Move::kDirect) {
       continue;
     }
-    return problem.redistribution_peak(storage.values[move.value],
+    return problem.redistribution_peak(buffer.values[move.value],
                                        kind.layouts[move.value][0],
                                        kind.layouts[move.value][to]);
   }

@@ -23,7 +23,7 @@ void require_sound(const Graph& graph) {
   }
   for (const Value& value : graph.values()) {
     require(!value.is_view() ||
-            graph.value(value.view_of).storage == value.storage);
+            graph.value(value.view_of).buffer == value.buffer);
   }
 }
 

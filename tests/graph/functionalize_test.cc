@@ -145,8 +145,8 @@ TEST_CASE("what a write back makes and nobody uses goes away") {
         "relu(x) relu; select(relu) select; add(select, select) add");
   for (std::size_t i = 0; i < graph.values().size(); ++i) {
     CHECK(graph.values()[i].id == ValueId(i));
-    const Storage& storage = graph.storage(graph.values()[i].storage);
-    CHECK(storage.base().index() <= i);
+    const Buffer& buffer = graph.buffer(graph.values()[i].buffer);
+    CHECK(buffer.base().index() <= i);
   }
 }
 

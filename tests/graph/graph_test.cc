@@ -58,19 +58,19 @@ TEST_CASE("views share storage, copies do not") {
   for (const ValueId id : {copied, moved, cast, sum}) f.output(id);
   const Graph graph = f.build();
 
-  const StorageId own = graph.value(x).storage;
+  const BufferId own = graph.value(x).buffer;
   for (const ValueId id : {t, v, seen, same, same_type}) {
     CAPTURE(graph.value(id).name);
-    CHECK(graph.value(id).storage == own);
+    CHECK(graph.value(id).buffer == own);
     CHECK(graph.value(id).view_of == x);
   }
   for (const ValueId id : {copied, moved, cast, sum}) {
     CAPTURE(graph.value(id).name);
-    CHECK(graph.value(id).storage != own);
+    CHECK(graph.value(id).buffer != own);
     CHECK_FALSE(graph.value(id).is_view());
   }
-  CHECK(graph.storage(own).base() == x);
-  CHECK(graph.storage(own).values.size() == 6);
+  CHECK(graph.buffer(own).base() == x);
+  CHECK(graph.buffer(own).values.size() == 6);
 }
 
 TEST_CASE("all pieces of a split view their tensor") {
@@ -101,7 +101,7 @@ TEST_CASE("an input may be another name of the same tensor") {
   CHECK(f.builder.add_input(again).error().code == ErrorCode::kShapeMismatch);
   f.output(f.op("aten.add.Tensor", {a, *b}));
   const Graph graph = f.build();
-  CHECK(graph.value(*b).storage == graph.value(a).storage);
+  CHECK(graph.value(*b).buffer == graph.value(a).buffer);
 }
 
 TEST_CASE("phase: what leads to any output but a gradient is forward") {

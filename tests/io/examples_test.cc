@@ -44,7 +44,7 @@ void check_invariants(const Graph& graph) {
       CHECK(producer.op.outputs[value.output_index] == value.meta);
     }
     if (value.is_view()) {
-      CHECK(graph.value(value.view_of).storage == value.storage);
+      CHECK(graph.value(value.view_of).buffer == value.buffer);
       CHECK(value.view_of.index() < value.id.index());
     }
     for (const Use& use : value.consumers) {

@@ -1,7 +1,7 @@
 // Lowered programs of the example graphs: what the plan predicts is read off
 // the program.
-#include "plan/assemble_plan.h"
-#include "plan/plan_assignment.h"
+#include "plan/explain/assemble_plan.h"
+#include "plan/evaluate/plan_assignment.h"
 #include "plan/random_plans.h"
 #include "support/dear_topology.h"
 #include "support/result_checks.h"

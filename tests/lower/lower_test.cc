@@ -151,8 +151,7 @@ TEST_CASE("a program without the optimizer's step returns gradients") {
           program.value(program.inputs[*output.target].value).name;
       const PlannedValue& parameter = *planned_values.at(name);
       CHECK(program.value(output.value).layout == parameter.tensor.layout);
-      CHECK(program.value(output.value).meta.shape() ==
-            parameter.tensor.shape);
+      CHECK(program.value(output.value).meta.shape() == parameter.tensor.shape);
       moved += parameter.state_layout &&
                        *parameter.state_layout != parameter.tensor.layout
                    ? 1
@@ -224,8 +223,10 @@ TEST_CASE("plans that were changed are refused") {
       [&](Plan& p) { p.copies[moved].dst = p.copies[moved].src; },
       [&](Plan& p) { p.copies[moved].views = {plan.nodes[0].name}; },
       [&](Plan& p) { p.copies[moved].source = moved; },
-      [&](Plan& p) { p.copies[moved].made_at = 1 << 20; },
-      [&](Plan& p) { p.copies[moved].freed_at = p.copies[moved].made_at - 1; },
+      [&](Plan& p) { p.copies[moved].produced_at = 1 << 20; },
+      [&](Plan& p) {
+        p.copies[moved].freed_at = p.copies[moved].produced_at - 1;
+      },
       [&](Plan& p) { ++p.summary.bytes_per_rank; },
       [&](Plan& p) { p.values.pop_back(); },
       [&](Plan& p) { p.values[0].tensor.layout = Layout::replicated(3); },

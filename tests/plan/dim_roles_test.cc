@@ -1,8 +1,8 @@
 // Tests of roles of dims: the batch, the arithmetic of a step, and the reported
 // roles.
-#include "plan/dim_roles.h"
+#include "graph/analysis/dim_roles.h"
 
-#include "plan/model_flops.h"
+#include "plan/explain/model_flops.h"
 #include "plan/small_graphs.h"
 #include "support/result_checks.h"
 #include "support/standard_library.h"

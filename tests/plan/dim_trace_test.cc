@@ -1,5 +1,5 @@
 // Dims followed through operators, as worked out by hand.
-#include "plan/dim_trace.h"
+#include "graph/analysis/dim_trace.h"
 
 #include "support/result_checks.h"
 

@@ -1,7 +1,7 @@
 // Every assignment of a network that is not forbidden, one after the other.
 #pragma once
 
-#include "plan/plan_network.h"
+#include "plan/network/plan_network.h"
 
 #include <shardprop/solver/problem.h>
 

@@ -4,8 +4,8 @@
 // searched.
 #pragma once
 
-#include "plan/held_sets.h"
-#include "plan/plan_problem.h"
+#include "plan/problem/build/cached_layouts.h"
+#include "plan/problem/plan_problem.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -52,7 +52,7 @@ class Exhaustive {
   }
 
  private:
-  using States = std::set<StorageState>;
+  using States = std::set<BufferLayout>;
 
   std::size_t pick(PlanVariableId variable, std::size_t operand) const {
     return problem_.variable(variable).choices->pick(choices_[variable.index()],
@@ -64,90 +64,90 @@ class Exhaustive {
     for (std::size_t v = 0; v < choices_.size(); ++v) {
       sum += problem_.variables()[v].choices->costs[choices_[v]];
     }
-    for (const PlanStorage& storage : problem_.storages()) {
-      const StorageState made =
-          storage.kind->made[pick(storage.maker, storage.operand)];
-      sum += from_segment(storage, made, 0, {made});
+    for (const PlanBuffer& buffer : problem_.buffers()) {
+      const BufferLayout produced =
+          buffer.kind->produced[pick(buffer.producer, buffer.operand)];
+      sum += from_segment(buffer, produced, 0, {produced});
     }
     return sum;
   }
 
-  // The least that the segments from `segment` on cost when `held` is held
+  // The least that the segments from `segment` on cost when `cached` is held
   // before.
-  std::int64_t from_segment(const PlanStorage& storage, StorageState made,
-                            std::size_t segment, const States& held) const {
-    if (segment == storage.segments.size()) return 0;
-    const auto states = static_cast<StorageState>(storage.kind->num_states());
+  std::int64_t from_segment(const PlanBuffer& buffer, BufferLayout produced,
+                            std::size_t segment, const States& cached) const {
+    if (segment == buffer.segments.size()) return 0;
+    const auto states = static_cast<BufferLayout>(buffer.kind->num_states());
     std::int64_t best = std::numeric_limits<std::int64_t>::max();
-    for (StorageState a = 0; a < states; ++a) {
-      for (StorageState b = a; b < states; ++b) {
+    for (BufferLayout a = 0; a < states; ++a) {
+      for (BufferLayout b = a; b < states; ++b) {
         const States next{a, b};
-        if (!may_hold(storage, made, next)) continue;
-        std::int64_t sum = making(*storage.kind, held, next);
-        const UseSegment& uses = storage.segments[segment];
+        if (!may_hold(buffer, produced, next)) continue;
+        std::int64_t sum = making(*buffer.kind, cached, next);
+        const UseSegment& uses = buffer.segments[segment];
         for (std::size_t u = uses.first; u < uses.first + uses.count; ++u) {
-          const StorageState wanted = storage.kind->wanted[u][pick(
-              storage.uses[u].variable, storage.uses[u].operand)];
-          if (!next.contains(wanted)) {
-            sum += is_late(storage.uses[u])
-                       ? late(storage, next, wanted)
-                       : nearest(*storage.kind, next, wanted);
+          const BufferLayout required = buffer.kind->required[u][pick(
+              buffer.uses[u].variable, buffer.uses[u].operand)];
+          if (!next.contains(required)) {
+            sum += is_late(buffer.uses[u])
+                       ? late(buffer, next, required)
+                       : nearest(*buffer.kind, next, required);
           }
         }
         if (sum >= best) continue;
-        best = std::min(best,
-                        sum + from_segment(storage, made, segment + 1, next));
+        best = std::min(
+            best, sum + from_segment(buffer, produced, segment + 1, next));
       }
     }
     return best;
   }
 
   // On one mesh dim any two states are neighbours.
-  static bool may_hold(const PlanStorage& storage, StorageState made,
+  static bool may_hold(const PlanBuffer& buffer, BufferLayout produced,
                        const States& states) {
-    return !storage.persistent || states.contains(made);
+    return !buffer.persistent || states.contains(produced);
   }
 
   // Whether the use is of an accumulated gradient, once a step.
-  bool is_late(const StorageUse& use) const {
+  bool is_late(const BufferUse& use) const {
     return problem_.is_reduced_late(problem_.variable(use.variable),
                                     choices_[use.variable.index()]);
   }
 
-  std::int64_t late(const PlanStorage& storage, const States& held,
-                    StorageState wanted) const {
-    const StorageClass& kind = *storage.kind;
-    const StorageState from = *std::min_element(
-        held.begin(), held.end(), [&](StorageState a, StorageState b) {
-          return kind.move(a, wanted).transfer() <
-                 kind.move(b, wanted).transfer();
+  std::int64_t late(const PlanBuffer& buffer, const States& cached,
+                    BufferLayout required) const {
+    const BufferClass& kind = *buffer.kind;
+    const BufferLayout from = *std::min_element(
+        cached.begin(), cached.end(), [&](BufferLayout a, BufferLayout b) {
+          return kind.move(a, required).transfer() <
+                 kind.move(b, required).transfer();
         });
-    return kind.move(from, wanted).is_reachable()
-               ? once_a_step(problem_, storage, from, wanted).nanoseconds
+    return kind.move(from, required).is_reachable()
+               ? once_a_step(problem_, buffer, from, required).nanoseconds
                : kUnreachable;
   }
 
-  static std::int64_t nearest(const StorageClass& kind, const States& held,
-                              StorageState wanted) {
+  static std::int64_t nearest(const BufferClass& kind, const States& cached,
+                              BufferLayout required) {
     std::int64_t least = kUnreachable;
-    for (const StorageState from : held) {
-      least = std::min(least, kind.move(from, wanted).nanoseconds);
+    for (const BufferLayout from : cached) {
+      least = std::min(least, kind.move(from, required).nanoseconds);
     }
     return least;
   }
 
   // The new states in the better of both orders.
-  static std::int64_t making(const StorageClass& kind, const States& held,
+  static std::int64_t making(const BufferClass& kind, const States& cached,
                              const States& next) {
-    std::vector<StorageState> fresh;
-    for (const StorageState s : next) {
-      if (!held.contains(s)) fresh.push_back(s);
+    std::vector<BufferLayout> fresh;
+    for (const BufferLayout s : next) {
+      if (!cached.contains(s)) fresh.push_back(s);
     }
     std::int64_t best = std::numeric_limits<std::int64_t>::max();
     do {
-      States have = held;
+      States have = cached;
       std::int64_t sum = 0;
-      for (const StorageState s : fresh) {
+      for (const BufferLayout s : fresh) {
         sum += nearest(kind, have, s);
         have.insert(s);
       }

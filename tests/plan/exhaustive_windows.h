@@ -4,9 +4,9 @@
 // other has both less cost and less to hide in every window.
 #pragma once
 
+#include "plan/evaluate/plan_assignment.h"
 #include "plan/exhaustive.h"
-#include "plan/plan_assignment.h"
-#include "plan/plan_problem.h"
+#include "plan/problem/plan_problem.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -25,10 +25,10 @@ class ExhaustiveWindows {
   }
 
  private:
-  using States = std::set<StorageState>;
+  using States = std::set<BufferLayout>;
   struct Way {
     std::int64_t cost = 0;
-    std::vector<std::int64_t> hideable;  // by window
+    std::vector<std::int64_t> overlappable;  // by window
   };
   using Ways = std::vector<Way>;
 
@@ -43,16 +43,16 @@ class ExhaustiveWindows {
 
   static Way sum(Way a, const Way& b) {
     a.cost += b.cost;
-    for (std::size_t w = 0; w < a.hideable.size(); ++w) {
-      a.hideable[w] += b.hideable[w];
+    for (std::size_t w = 0; w < a.overlappable.size(); ++w) {
+      a.overlappable[w] += b.overlappable[w];
     }
     return a;
   }
 
   static bool no_worse(const Way& a, const Way& b) {
     if (a.cost > b.cost) return false;
-    for (std::size_t w = 0; w < a.hideable.size(); ++w) {
-      if (a.hideable[w] > b.hideable[w]) return false;
+    for (std::size_t w = 0; w < a.overlappable.size(); ++w) {
+      if (a.overlappable[w] > b.overlappable[w]) return false;
     }
     return true;
   }
@@ -74,15 +74,15 @@ class ExhaustiveWindows {
       if (variable.kind == PlanVariable::Kind::kOperator) {
         compute[problem_.window_of(static_cast<std::int64_t>(
             variable.index))] += variable.choices->compute[choices_[v]];
-      } else if (!variable.choices->hidden.empty()) {
-        given.hideable[0] += variable.choices->hidden[choices_[v]];
+      } else if (!variable.choices->overlapped.empty()) {
+        given.overlappable[0] += variable.choices->overlapped[choices_[v]];
       }
     }
     Ways all{given};
-    for (const PlanStorage& storage : problem_.storages()) {
-      const StorageState made =
-          storage.kind->made[pick(storage.maker, storage.operand)];
-      const Ways own = from_segment(storage, made, 0, {made});
+    for (const PlanBuffer& buffer : problem_.buffers()) {
+      const BufferLayout produced =
+          buffer.kind->produced[pick(buffer.producer, buffer.operand)];
+      const Ways own = from_segment(buffer, produced, 0, {produced});
       Ways combined;
       for (const Way& a : all) {
         for (const Way& b : own) keep(combined, sum(a, b));
@@ -93,46 +93,47 @@ class ExhaustiveWindows {
     for (const Way& way : all) {
       std::int64_t cost = way.cost;
       for (std::size_t w = 0; w < compute.size(); ++w) {
-        cost += std::max<std::int64_t>(0, way.hideable[w] - compute[w]);
+        cost += std::max<std::int64_t>(0, way.overlappable[w] - compute[w]);
       }
       best = std::min(best, cost);
     }
     return best;
   }
 
-  void pay(Way& way, const StorageClass::Move& move, std::int64_t slot) const {
+  void pay(Way& way, const BufferClass::Move& move, std::int64_t slot) const {
     way.cost += move.nanoseconds;
-    way.hideable[problem_.window_of(slot)] += move.hidden;
+    way.overlappable[problem_.window_of(slot)] += move.overlapped;
   }
 
-  Ways from_segment(const PlanStorage& storage, StorageState made,
-                    std::size_t segment, const States& held) const {
-    if (segment == storage.segments.size()) return {nothing()};
-    const auto states = static_cast<StorageState>(storage.kind->num_states());
-    const UseSegment& uses = storage.segments[segment];
-    const std::int64_t begin = storage.uses[uses.first].slot;
+  Ways from_segment(const PlanBuffer& buffer, BufferLayout produced,
+                    std::size_t segment, const States& cached) const {
+    if (segment == buffer.segments.size()) return {nothing()};
+    const auto states = static_cast<BufferLayout>(buffer.kind->num_states());
+    const UseSegment& uses = buffer.segments[segment];
+    const std::int64_t begin = buffer.uses[uses.first].slot;
     Ways ways;
-    for (StorageState a = 0; a < states; ++a) {
-      for (StorageState b = a; b < states; ++b) {
+    for (BufferLayout a = 0; a < states; ++a) {
+      for (BufferLayout b = a; b < states; ++b) {
         const States next{a, b};
-        if (storage.persistent && !next.contains(made)) continue;
+        if (buffer.persistent && !next.contains(produced)) continue;
         Way here = nothing();
-        if (!make(*storage.kind, held, next, begin, here)) continue;
+        if (!make(*buffer.kind, cached, next, begin, here)) continue;
         bool possible = true;
         for (std::size_t u = uses.first; u < uses.first + uses.count; ++u) {
-          const StorageState wanted = storage.kind->wanted[u][pick(
-              storage.uses[u].variable, storage.uses[u].operand)];
-          if (next.contains(wanted)) continue;
-          const StorageClass::Move& move = nearest(*storage.kind, next, wanted);
+          const BufferLayout required = buffer.kind->required[u][pick(
+              buffer.uses[u].variable, buffer.uses[u].operand)];
+          if (next.contains(required)) continue;
+          const BufferClass::Move& move = nearest(*buffer.kind, next, required);
           possible = possible && move.nanoseconds < kUnreachable;
-          if (possible && is_late(storage.uses[u])) {
-            pay_late(here, storage, next, wanted, storage.uses[u].slot);
+          if (possible && is_late(buffer.uses[u])) {
+            pay_late(here, buffer, next, required, buffer.uses[u].slot);
           } else {
-            pay(here, move, storage.uses[u].slot);
+            pay(here, move, buffer.uses[u].slot);
           }
         }
         if (!possible) continue;
-        for (const Way& rest : from_segment(storage, made, segment + 1, next)) {
+        for (const Way& rest :
+             from_segment(buffer, produced, segment + 1, next)) {
           keep(ways, sum(here, rest));
         }
       }
@@ -141,30 +142,30 @@ class ExhaustiveWindows {
   }
 
   // Whether the use is of an accumulated gradient, once a step.
-  bool is_late(const StorageUse& use) const {
+  bool is_late(const BufferUse& use) const {
     return problem_.is_reduced_late(problem_.variable(use.variable),
                                     choices_[use.variable.index()]);
   }
 
-  void pay_late(Way& way, const PlanStorage& storage, const States& held,
-                StorageState wanted, std::int64_t slot) const {
-    const StorageClass& kind = *storage.kind;
-    const StorageState from = *std::min_element(
-        held.begin(), held.end(), [&](StorageState a, StorageState b) {
-          return kind.move(a, wanted).transfer() <
-                 kind.move(b, wanted).transfer();
+  void pay_late(Way& way, const PlanBuffer& buffer, const States& cached,
+                BufferLayout required, std::int64_t slot) const {
+    const BufferClass& kind = *buffer.kind;
+    const BufferLayout from = *std::min_element(
+        cached.begin(), cached.end(), [&](BufferLayout a, BufferLayout b) {
+          return kind.move(a, required).transfer() <
+                 kind.move(b, required).transfer();
         });
-    const Taking share = once_a_step(problem_, storage, from, wanted);
+    const Fetch share = once_a_step(problem_, buffer, from, required);
     way.cost += share.nanoseconds;
-    way.hideable[problem_.window_of(slot)] += share.hidden;
+    way.overlappable[problem_.window_of(slot)] += share.overlapped;
   }
 
-  static const StorageClass::Move& nearest(const StorageClass& kind,
-                                           const States& held,
-                                           StorageState wanted) {
-    const StorageClass::Move* least = nullptr;
-    for (const StorageState from : held) {
-      const StorageClass::Move& move = kind.move(from, wanted);
+  static const BufferClass::Move& nearest(const BufferClass& kind,
+                                          const States& cached,
+                                          BufferLayout required) {
+    const BufferClass::Move* least = nullptr;
+    for (const BufferLayout from : cached) {
+      const BufferClass::Move& move = kind.move(from, required);
       if (least == nullptr || move.transfer() < least->transfer()) {
         least = &move;
       }
@@ -173,30 +174,30 @@ class ExhaustiveWindows {
   }
 
   // The new states in the better of both orders.
-  bool make(const StorageClass& kind, const States& held, const States& next,
+  bool make(const BufferClass& kind, const States& cached, const States& next,
             std::int64_t slot, Way& way) const {
-    std::vector<StorageState> fresh;
-    for (const StorageState s : next) {
-      if (!held.contains(s)) fresh.push_back(s);
+    std::vector<BufferLayout> fresh;
+    for (const BufferLayout s : next) {
+      if (!cached.contains(s)) fresh.push_back(s);
     }
     std::int64_t best = std::numeric_limits<std::int64_t>::max();
-    Way made;
+    Way produced;
     do {
-      States have = held;
+      States have = cached;
       Way order = way;
       std::int64_t transfer = 0;
-      for (const StorageState s : fresh) {
-        const StorageClass::Move& move = nearest(kind, have, s);
+      for (const BufferLayout s : fresh) {
+        const BufferClass::Move& move = nearest(kind, have, s);
         transfer += move.transfer();
         pay(order, move, slot);
         have.insert(s);
       }
       if (transfer < best) {
         best = transfer;
-        made = order;
+        produced = order;
       }
     } while (std::next_permutation(fresh.begin(), fresh.end()));
-    way = std::move(made);
+    way = std::move(produced);
     return best < kUnreachable;
   }
 

@@ -1,10 +1,10 @@
 // First plans: recipes and joined mesh dims as restrictions of a problem, and
 // searches that begin with their plans.
-#include "plan/first_plans.h"
+#include "plan/search/first_plans.h"
 #include "plan/random_graph.h"
-#include "plan/recipe_layouts.h"
-#include "plan/restricted_problem.h"
-#include "plan/solve_plan.h"
+#include "plan/problem/constraints/recipe_layouts.h"
+#include "plan/search/restricted_problem.h"
+#include "plan/search/solve_plan.h"
 #include "plan/small_graphs.h"
 #include "support/dear_topology.h"
 #include "support/result_checks.h"

@@ -1,7 +1,7 @@
 // Chains that a compiler makes one kernel of.
 #include "plan/invariants.h"
 #include "plan/small_graphs.h"
-#include "plan/solve_plan.h"
+#include "plan/search/solve_plan.h"
 #include "support/result_checks.h"
 #include "support/standard_library.h"
 

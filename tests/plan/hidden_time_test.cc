@@ -1,11 +1,11 @@
 // What hides is no more than the compute beside it.
-#include "plan/assemble_plan.h"
 #include "plan/exhaustive.h"
 #include "plan/exhaustive_windows.h"
+#include "plan/explain/assemble_plan.h"
 #include "plan/invariants.h"
 #include "plan/random_graph.h"
+#include "plan/search/solve_plan.h"
 #include "plan/small_graphs.h"
-#include "plan/solve_plan.h"
 #include "support/property.h"
 #include "support/result_checks.h"
 #include "support/standard_library.h"
@@ -49,13 +49,13 @@ Topology slow_links(double times) {
 }
 
 void check_windows(const PlanEvaluation& judged, const Plan& plan) {
-  std::int64_t hidden = 0;
+  std::int64_t overlapped = 0;
   for (const WindowLoad& window : judged.windows) {
-    const std::int64_t here = window.hideable - window.exposed();
+    const std::int64_t here = window.overlappable - window.exposed();
     CHECK(here <= window.compute);
-    hidden += here;
+    overlapped += here;
   }
-  CHECK(plan.summary.hidden_nanoseconds == hidden);
+  CHECK(plan.summary.overlapped_nanoseconds == overlapped);
   CHECK(*plan.objective_nanoseconds >= plan.summary.communication_nanoseconds);
   CHECK(*plan.objective_nanoseconds >= plan.summary.compute_nanoseconds);
 }
@@ -70,7 +70,7 @@ TEST_CASE("what the backward pass needs at once is not reduced in a bucket") {
   const ValueId p = test::add_input(b, InputKind::kParameter, "p", "f32[32]");
   const ValueId q = test::add_input(b, InputKind::kParameter, "q", "f32[32]");
   const ValueId gp = test::add_op(b, "aten.sum.dim_IntList", sums, {x}, "gp");
-  const ValueId shown = test::add_op(
+  const ValueId viewed = test::add_op(
       b, "aten.view.default",
       {{"", TensorArg{0}}, {"", std::vector<std::int64_t>{32}}}, {gp}, "shown");
   const ValueId r =
@@ -83,13 +83,13 @@ TEST_CASE("what the backward pass needs at once is not reduced in a bucket") {
       test::add_op(b, "aten.mul.Tensor",
                    {{"", TensorArg{0}}, {"", TensorArg{1}}}, {x, row}, "y");
   b.add_output({.value = y});
-  b.add_output({.value = shown, .kind = OutputKind::kGradient, .target = p});
+  b.add_output({.value = viewed, .kind = OutputKind::kGradient, .target = p});
   b.add_output({.value = gq, .kind = OutputKind::kGradient, .target = q});
   const Graph graph = value_of(std::move(b).build());
   const PlanProblem problem = problem_with_overlap(graph, "2", {});
-  CHECK(problem.value(shown).hideable);
-  CHECK(problem.value(gp).hideable);
-  CHECK_FALSE(problem.value(gq).hideable);
+  CHECK(problem.value(viewed).overlappable);
+  CHECK(problem.value(gp).overlappable);
+  CHECK_FALSE(problem.value(gq).overlappable);
 }
 
 TEST_CASE("what hides in a window is bounded by the compute there") {
@@ -118,7 +118,7 @@ TEST_CASE("what hides in a window is bounded by the compute there") {
 // What the plan itself says of one window.
 struct Recounted {
   std::int64_t compute = 0;
-  std::int64_t hidden = 0;
+  std::int64_t overlapped = 0;
 };
 
 // By node, and behind the last: stretches of one phase, or the phases where there
@@ -148,9 +148,10 @@ std::vector<Recounted> recount(const Plan& plan) {
     out[window[n]].compute += plan.nodes[n].compute_nanoseconds;
   }
   for (const PlannedCopy& copy : plan.copies) {
-    const auto at = static_cast<std::size_t>(copy.made_at);
-    out[at < window.size() ? window[at] : 0].hidden += copy.hidden_nanoseconds;
-    CHECK(copy.hidden_nanoseconds <= copy.nanoseconds());
+    const auto at = static_cast<std::size_t>(copy.produced_at);
+    out[at < window.size() ? window[at] : 0].overlapped +=
+        copy.overlapped_nanoseconds;
+    CHECK(copy.overlapped_nanoseconds <= copy.nanoseconds());
   }
   return out;
 }
@@ -178,15 +179,15 @@ TEST_CASE("the example graphs hide no more than there is compute") {
       check_windows(solution.evaluation, plan);
       const std::vector<Recounted> windows = recount(plan);
       REQUIRE(windows.size() == solution.evaluation.windows.size());
-      std::int64_t hidden = 0;
+      std::int64_t overlapped = 0;
       for (std::size_t w = 0; w < windows.size(); ++w) {
         CAPTURE(w);
         CHECK(windows[w].compute == solution.evaluation.windows[w].compute);
-        CHECK(windows[w].hidden <= windows[w].compute);
-        hidden += windows[w].hidden;
-        full += windows[w].hidden == windows[w].compute ? 1 : 0;
+        CHECK(windows[w].overlapped <= windows[w].compute);
+        overlapped += windows[w].overlapped;
+        full += windows[w].overlapped == windows[w].compute ? 1 : 0;
       }
-      CHECK(hidden == plan.summary.hidden_nanoseconds);
+      CHECK(overlapped == plan.summary.overlapped_nanoseconds);
     }
   }
   MESSAGE(full << " windows with as much hidden as is computed");
@@ -207,25 +208,25 @@ TEST_CASE(
       solve_plan(problem_with_overlap(graph, "dp=8,tp=8", options));
   REQUIRE(solution.assignment);
   // What was met with all layers alike costs 9 % more.
-  REQUIRE(solution.alike_costs_more);
-  CHECK(static_cast<double>(*solution.alike_costs_more) >
+  REQUIRE(solution.uniform_costs_more);
+  CHECK(static_cast<double>(*solution.uniform_costs_more) >
         0.05 * static_cast<double>(solution.evaluation.objective));
   CHECK(static_cast<double>(solution.lower_bound) >
         0.997 * static_cast<double>(solution.evaluation.objective));
   MESSAGE(solution.evaluation.objective
           << " ns, at least " << solution.lower_bound << ", alike "
-          << *solution.alike_costs_more << " more, work " << solution.work);
+          << *solution.uniform_costs_more << " more, work " << solution.work);
 }
 
 TEST_CASE("small graphs with overlap cost what counting through them says") {
   const OpLibrary& library = testing::standard_library();
   std::mt19937 draw(19);
   constexpr double kMostCombinations = 4'000;
-  const int wanted = testing::full_counts() ? 1000 : 200;
+  const int required = testing::full_counts() ? 1000 : 200;
   int counted = 0;
   int exposed = 0;
-  int dearer = 0;  // than with hidden time that knows no bound
-  for (int i = 0; counted < wanted && i < 20 * wanted; ++i) {
+  int costlier = 0;  // than with hidden time that knows no bound
+  for (int i = 0; counted < required && i < 20 * required; ++i) {
     CAPTURE(i);
     const Graph graph = test::random_graph(library, draw, 2 + i % 3);
     PlanOptions options;
@@ -241,7 +242,7 @@ TEST_CASE("small graphs with overlap cost what counting through them says") {
     const PlanSolution solution = solve_plan(problem);
     REQUIRE(solution.assignment);
     const std::int64_t least = test::ExhaustiveWindows(problem).least();
-    dearer += unbounded.least() < least ? 1 : 0;
+    costlier += unbounded.least() < least ? 1 : 0;
     CHECK(solution.evaluation.objective == least);
     CHECK(solution.lower_bound == least);
     CHECK(solution.status == PlanStatus::kOptimal);
@@ -249,11 +250,11 @@ TEST_CASE("small graphs with overlap cost what counting through them says") {
       exposed += window.exposed() > 0 ? 1 : 0;
     }
   }
-  CHECK(counted == wanted);
-  MESSAGE(counted << " graphs, " << dearer << " dearer for it, " << exposed
+  CHECK(counted == required);
+  MESSAGE(counted << " graphs, " << costlier << " dearer for it, " << exposed
                   << " windows with more to hide");
   CHECK(exposed > 0);
-  CHECK(dearer > 5);
+  CHECK(costlier > 5);
 }
 
 }  // namespace

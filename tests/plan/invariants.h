@@ -21,20 +21,20 @@ class PlanChecker {
   void run() {
     REQUIRE(plan_.has_plan());
     for (const PlannedValue& value : plan_.values) {
-      made_[value.name] = {-1, value.tensor.layout};
+      produced_[value.name] = {-1, value.tensor.layout};
     }
     for (std::size_t n = 0; n < plan_.nodes.size(); ++n) {
       const PlannedNode& node = plan_.nodes[n];
       node_[node.name] = n;
       for (const PlannedResult& result : node.outputs) {
-        made_[result.name] = {static_cast<std::int64_t>(n),
-                              result.tensor.layout};
+        produced_[result.name] = {static_cast<std::int64_t>(n),
+                                  result.tensor.layout};
       }
     }
     for (std::size_t u = 0; u < plan_.updates.size(); ++u) {
       const PlannedResult& result = plan_.updates[u].result;
-      made_[result.name] = {nodes_ + static_cast<std::int64_t>(u),
-                            result.tensor.layout};
+      produced_[result.name] = {nodes_ + static_cast<std::int64_t>(u),
+                                result.tensor.layout};
     }
     check_copies();
     check_nodes();
@@ -53,17 +53,17 @@ class PlanChecker {
     for (std::size_t c = 0; c < plan_.copies.size(); ++c) {
       const PlannedCopy& copy = plan_.copies[c];
       CAPTURE(c);
-      CHECK(0 <= copy.made_at);
-      CHECK(copy.made_at <= copy.freed_at);
+      CHECK(0 <= copy.produced_at);
+      CHECK(copy.produced_at <= copy.freed_at);
       CHECK(copy.freed_at <= end_);
       CHECK(!copy.reason.empty());
       CHECK((copy.src == copy.dst) == copy.steps.empty());
-      if (c > 0) CHECK(plan_.copies[c - 1].made_at <= copy.made_at);
+      if (c > 0) CHECK(plan_.copies[c - 1].produced_at <= copy.produced_at);
       check_source(c);
       check_views(copy);
       check_steps(copy);
       check_alone(c);
-      hidden_ += copy.hidden_nanoseconds;
+      hidden_ += copy.overlapped_nanoseconds;
       compute_ += copy.cut_nanoseconds;
     }
   }
@@ -76,13 +76,13 @@ class PlanChecker {
       REQUIRE(*copy.source < c);
       const PlannedCopy& source = plan_.copies[*copy.source];
       CHECK(source.from == copy.of);
-      CHECK(source.made_at <= copy.made_at);
-      CHECK(copy.made_at <= source.freed_at);
+      CHECK(source.produced_at <= copy.produced_at);
+      CHECK(copy.produced_at <= source.freed_at);
       if (!viewed) CHECK(copy.src == source.dst);
     } else {
-      REQUIRE(made_.contains(copy.of));
-      CHECK(made_[copy.of].slot < copy.made_at);
-      if (!viewed) CHECK(copy.src == made_[copy.of].layout);
+      REQUIRE(produced_.contains(copy.of));
+      CHECK(produced_[copy.of].slot < copy.produced_at);
+      if (!viewed) CHECK(copy.src == produced_[copy.of].layout);
     }
   }
 
@@ -129,23 +129,24 @@ class PlanChecker {
           before.nanoseconds() == 0 || copy.nanoseconds() == 0) {
         continue;
       }
-      CHECK((before.freed_at < copy.made_at || copy.freed_at < before.made_at));
+      CHECK((before.freed_at < copy.produced_at ||
+             copy.freed_at < before.produced_at));
     }
   }
 
   void check_input(const PlannedInput& input, std::int64_t at) {
     CAPTURE(input.from);
-    REQUIRE(made_.contains(input.from));
+    REQUIRE(produced_.contains(input.from));
     if (!input.copy) {
-      CHECK(input.layout == made_[input.from].layout);
-      CHECK(made_[input.from].slot < at);
+      CHECK(input.layout == produced_[input.from].layout);
+      CHECK(produced_[input.from].slot < at);
       return;
     }
     REQUIRE(*input.copy < plan_.copies.size());
     const PlannedCopy& copy = plan_.copies[*input.copy];
     CHECK(copy.from == input.from);
     CHECK(copy.dst == input.layout);
-    CHECK(copy.made_at <= at);
+    CHECK(copy.produced_at <= at);
     CHECK(at <= copy.freed_at);
   }
 
@@ -238,7 +239,7 @@ class PlanChecker {
   const Plan& plan_;
   std::int64_t nodes_;
   std::int64_t end_;
-  std::map<std::string, Made> made_;
+  std::map<std::string, Made> produced_;
   std::map<std::string, std::size_t> node_;
   std::int64_t compute_ = 0;
   std::int64_t communication_ = 0;

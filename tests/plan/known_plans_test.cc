@@ -58,8 +58,9 @@ std::int64_t gathers(const Plan& plan, const std::string& parameter,
         return (copy.from == parameter || copy.from == view) &&
                !copy.steps.empty() &&
                copy.steps.back().kind == CollectiveKind::kAllGather &&
-               copy.made_at < static_cast<std::int64_t>(plan.nodes.size()) &&
-               plan.nodes[static_cast<std::size_t>(copy.made_at)].phase ==
+               copy.produced_at <
+                   static_cast<std::int64_t>(plan.nodes.size()) &&
+               plan.nodes[static_cast<std::size_t>(copy.produced_at)].phase ==
                    phase;
       });
 }
@@ -183,12 +184,12 @@ TEST_CASE("pins and memory that clash are named, and only those") {
                              .pins = {"net.w1_*=R", "net.w2_*=R", "x=S(0)"},
                              .memory_limit = std::int64_t{48} << 20});
   CHECK(plan.status == PlanStatus::kInfeasible);
-  CHECK(plan.clash.irreducible);
-  CHECK(plan.clash.pins ==
+  CHECK(plan.conflict.irreducible);
+  CHECK(plan.conflict.pins ==
         std::vector<std::string>{"net.w1_*=R", "net.w2_*=R"});
-  REQUIRE(plan.clash.memory.size() == 1);
-  CHECK(plan.clash.memory[0].bytes_short > 0);
-  CHECK(plan.clash.memory[0].bytes_short < std::int64_t{32} << 20);
+  REQUIRE(plan.conflict.memory.size() == 1);
+  CHECK(plan.conflict.memory[0].bytes_short > 0);
+  CHECK(plan.conflict.memory[0].bytes_short < std::int64_t{32} << 20);
 }
 
 }  // namespace

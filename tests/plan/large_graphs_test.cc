@@ -1,6 +1,6 @@
 // Programs far longer, wider and deeper than those of other tests: what takes
 // more than linear time or a stack frame an operator does not come back.
-#include "plan/held_copies.h"
+#include "plan/evaluate/cached_copies.h"
 #include "support/made_up_program.h"
 #include "support/result_checks.h"
 #include "support/standard_library.h"
@@ -72,10 +72,10 @@ TEST_CASE("copies held in a slot are found without a look at the others") {
       PlanProblem::create(graph, value_of(DeviceMesh::parse("2")),
                           default_topology(), library(), PlanOptions()));
   PlanAssignment plan;
-  const auto add = [&](std::int64_t made_at, std::int64_t freed_at) {
+  const auto add = [&](std::int64_t produced_at, std::int64_t freed_at) {
     AssignedCopy copy;
-    copy.storage = PlanStorageId(0);
-    copy.made_at = made_at;
+    copy.buffer = PlanBufferId(0);
+    copy.produced_at = produced_at;
     copy.freed_at = freed_at;
     plan.copies.push_back(copy);
   };
@@ -85,21 +85,22 @@ TEST_CASE("copies held in a slot are found without a look at the others") {
     if (slot % 100 == 0) add(slot, slot + 150);
     if (slot % 250 == 0) add(slot, slot);
   }
-  const HeldCopies held(problem, plan);
-  CHECK(held.of(PlanStorageId(0)).size() == plan.copies.size());
-  CHECK(held.of(PlanStorageId(1)).empty());
+  const CachedCopies cached(problem, plan);
+  CHECK(cached.of(PlanBufferId(0)).size() == plan.copies.size());
+  CHECK(cached.of(PlanBufferId(1)).empty());
   for (std::int64_t slot = -1; slot <= kSlots + 200; ++slot) {
     std::vector<std::size_t> found;
-    held.held_at(PlanStorageId(0), slot,
-                 [&](std::size_t copy) { found.push_back(copy); });
+    cached.cached_at(PlanBufferId(0), slot,
+                     [&](std::size_t copy) { found.push_back(copy); });
     std::sort(found.begin(), found.end());
-    std::vector<std::size_t> wanted;
+    std::vector<std::size_t> required;
     for (std::size_t c = 0; c < plan.copies.size(); ++c) {
-      if (plan.copies[c].made_at <= slot && slot <= plan.copies[c].freed_at) {
-        wanted.push_back(c);
+      if (plan.copies[c].produced_at <= slot &&
+          slot <= plan.copies[c].freed_at) {
+        required.push_back(c);
       }
     }
-    CHECK(found == wanted);
+    CHECK(found == required);
   }
 }
 

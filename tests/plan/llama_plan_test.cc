@@ -31,9 +31,9 @@ std::vector<const Node*> boundaries(const Graph& graph, Phase phase) {
   ValueId stream;
   for (const Node& node : graph.nodes()) {
     if (node.phase != phase || node.outputs.size() != 1) continue;
-    const Value& made = graph.value(node.outputs[0]);
-    if (made.meta.dtype() != DType::kBF16 || made.meta.rank() != 3 ||
-        made.meta.numel() != kLlamaTokens * kLlamaHidden) {
+    const Value& produced = graph.value(node.outputs[0]);
+    if (produced.meta.dtype() != DType::kBF16 || produced.meta.rank() != 3 ||
+        produced.meta.numel() != kLlamaTokens * kLlamaHidden) {
       continue;
     }
     // The embedding, or the gradient of the last norm's input.
@@ -44,7 +44,7 @@ std::vector<const Node*> boundaries(const Graph& graph, Phase phase) {
                          std::find(node.inputs.begin(), node.inputs.end(),
                                    stream) != node.inputs.end();
     if (!(stream.valid() ? goes_on : begins)) continue;
-    stream = made.id;
+    stream = produced.id;
     out.push_back(&node);
   }
   return out;
@@ -88,7 +88,7 @@ struct Carried {
 Carried carried(const Plan& plan, std::int64_t from, std::int64_t to) {
   Carried out;
   for (const PlannedCopy& copy : plan.copies) {
-    if (copy.made_at < from || copy.made_at >= to) continue;
+    if (copy.produced_at < from || copy.produced_at >= to) continue;
     for (const CollectiveStep& step : copy.steps) {
       if (step.bytes_per_rank < kLlamaTokens * kLlamaHidden * 2 * 7 / 8)
         continue;

@@ -1,8 +1,8 @@
 // What training keeps, in which dtypes, and what a write into a part costs.
-#include "plan/assemble_plan.h"
+#include "plan/explain/assemble_plan.h"
 #include "plan/invariants.h"
+#include "plan/search/solve_plan.h"
 #include "plan/small_graphs.h"
-#include "plan/solve_plan.h"
 #include "support/result_checks.h"
 #include "support/sanitizers.h"
 #include "support/standard_library.h"
@@ -119,9 +119,9 @@ TEST_CASE("replicated parameters keep 16 bytes each on every rank") {
   options.memory_limit = 12 * kParameters - 1000;
   const Solved tight = solved(graph, "8", options);
   CHECK(tight.solution.status == PlanStatus::kInfeasible);
-  REQUIRE(!tight.solution.clash.empty());
-  CHECK(tight.solution.clash.front().bytes_short >= 1000);
-  CHECK(tight.solution.clash.front().bytes_short <=
+  REQUIRE(!tight.solution.conflict.empty());
+  CHECK(tight.solution.conflict.front().bytes_short >= 1000);
+  CHECK(tight.solution.conflict.front().bytes_short <=
         peak - *options.memory_limit);
 }
 
@@ -189,21 +189,21 @@ Graph cache(bool looked_at) {
   const ValueId k =
       test::add_input(b, InputKind::kUser, "k", "f32[64,8,1,128]");
   const ValueId at = test::add_input(b, InputKind::kUser, "at", "i64[1]");
-  const ValueId made = test::add_op(b, "aten.index_copy.default",
-                                    {{"self", TensorArg{0}},
-                                     {"dim", std::int64_t{2}},
-                                     {"index", TensorArg{1}},
-                                     {"source", TensorArg{2}}},
-                                    {c, at, k}, "written");
+  const ValueId produced = test::add_op(b, "aten.index_copy.default",
+                                        {{"self", TensorArg{0}},
+                                         {"dim", std::int64_t{2}},
+                                         {"index", TensorArg{1}},
+                                         {"source", TensorArg{2}}},
+                                        {c, at, k}, "written");
   const ValueId after = test::add_op(b, "aten.relu.default",
-                                     {{"", TensorArg{0}}}, {made}, "read");
+                                     {{"", TensorArg{0}}}, {produced}, "read");
   b.add_output({.value = after});
   if (looked_at) {
     const ValueId before = test::add_op(b, "aten.neg.default",
                                         {{"", TensorArg{0}}}, {c}, "before");
     b.add_output({.value = before});
   }
-  b.add_output({.value = made, .kind = OutputKind::kUpdate, .target = c});
+  b.add_output({.value = produced, .kind = OutputKind::kUpdate, .target = c});
   return value_of(std::move(b).build());
 }
 

@@ -1,4 +1,4 @@
-#include "plan/merged_moves.h"
+#include "plan/problem/merged_transfers.h"
 
 #include <shardprop/placement/tensor_spec.h>
 
@@ -12,21 +12,21 @@ namespace {
 Layout layout(const char* text) { return Layout::parse(text).value(); }
 
 TEST_CASE("neighbours that are treated alike") {
-  const auto alike = [](const char* text) {
-    return MergedMoves::alike(layout(text));
+  const auto uniform = [](const char* text) {
+    return MergedTransfers::uniform(layout(text));
   };
-  CHECK(alike("R,R,R,R") == 0b1110);
-  CHECK(alike("S(0),S(0),R,R") == 0b1010);
-  CHECK(alike("S(0),S(1),S(1),R") == 0b0100);
-  CHECK(alike("P(sum),P(sum),R,S(0)") == 0b0010);
+  CHECK(uniform("R,R,R,R") == 0b1110);
+  CHECK(uniform("S(0),S(0),R,R") == 0b1010);
+  CHECK(uniform("S(0),S(1),S(1),R") == 0b0100);
+  CHECK(uniform("P(sum),P(sum),R,S(0)") == 0b0010);
   // Cut in another order than one after the other.
-  CHECK(alike("S(0)@1,S(0)@0,R,R") == 0b1000);
-  CHECK(alike("SS(0,2),R,R,R") == 0);
+  CHECK(uniform("S(0)@1,S(0)@0,R,R") == 0b1000);
+  CHECK(uniform("SS(0,2),R,R,R") == 0);
 }
 
 TEST_CASE("the merged layout") {
-  const auto merged = [](const char* text, MergedMoves::Ties ties) {
-    return to_string(MergedMoves::merged(layout(text), ties));
+  const auto merged = [](const char* text, MergedTransfers::Ties ties) {
+    return to_string(MergedTransfers::merged(layout(text), ties));
   };
   CHECK(merged("S(0),S(0),R,R", 0b1010) == "S(0),R");
   CHECK(merged("S(0),S(0),S(0),R", 0b0110) == "S(0),R");
@@ -41,7 +41,7 @@ TEST_CASE("moves on a merged mesh are moves on the mesh") {
   const Topology topology = default_topology();
   const RedistributePlanner planner =
       RedistributePlanner::create(mesh, topology).value();
-  MergedMoves moves(topology);
+  MergedTransfers moves(topology);
   const std::vector<Layout> layouts = {layout("R,R,R,R"),
                                        layout("S(0),S(0),S(0),S(0)"),
                                        layout("S(0),S(0),R,R"),
@@ -60,11 +60,12 @@ TEST_CASE("moves on a merged mesh are moves on the mesh") {
         if (!least) continue;  // a shard to a partial
         CAPTURE(to_string(src));
         CAPTURE(to_string(dst));
-        const auto ties = MergedMoves::alike(src) & MergedMoves::alike(dst);
-        const RedistributePlan plan = MergedMoves::unmerged(
+        const auto ties =
+            MergedTransfers::uniform(src) & MergedTransfers::uniform(dst);
+        const RedistributePlan plan = MergedTransfers::unmerged(
             moves.planner(mesh, ties)
-                .plan(MergedMoves::merged(src, ties),
-                      MergedMoves::merged(dst, ties), meta)
+                .plan(MergedTransfers::merged(src, ties),
+                      MergedTransfers::merged(dst, ties), meta)
                 .value(),
             ties, mesh, meta);
         CHECK(plan.nanoseconds >= *least);

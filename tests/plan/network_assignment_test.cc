@@ -1,7 +1,7 @@
 // Assignments of a network belong to the networks with its variables.
-#include "plan/hidden_time.h"
-#include "plan/network_search.h"
-#include "plan/plan_network.h"
+#include "plan/network/plan_network.h"
+#include "plan/search/network_search.h"
+#include "plan/search/overlap_search.h"
 #include "plan/small_graphs.h"
 #include "support/property.h"
 #include "support/result_checks.h"
@@ -43,10 +43,9 @@ PlanOptions training_options() {
 }
 
 PlanProblem layers_problem(const Graph& graph, const PlanOptions& options) {
-  return value_of(
-      PlanProblem::create(graph, value_of(DeviceMesh::parse("dp=8")),
-                          slow_network(), testing::standard_library(),
-                          options));
+  return value_of(PlanProblem::create(
+      graph, value_of(DeviceMesh::parse("dp=8")), slow_network(),
+      testing::standard_library(), options));
 }
 
 NetworkAssignment solved(const PlanNetwork& network) {
@@ -77,7 +76,8 @@ TEST_CASE("a network decodes its own assignments only") {
 
   // Prices leave the variables as they are; a reserve adds one.
   NetworkOptions priced{.memory_limit = kPlenty};
-  priced.hidden_prices.assign(graph.nodes().size() + 1, kHiddenPriceUnit);
+  priced.overlap_multipliers.assign(graph.nodes().size() + 1,
+                                    kOverlapMultiplierUnit);
   const PlanNetwork of_prices = value_of(PlanNetwork::create(problem, priced));
   CHECK_NOTHROW(of_prices.decode(of_limited));
   priced.reserved.assign(graph.nodes().size() + 1, 1);
@@ -96,16 +96,16 @@ TEST_CASE("choices that are left belong to one network") {
   const PlanProblem problem = layers_problem(graph, training_options());
   const NetworkAssignment of_free =
       solved(value_of(PlanNetwork::create(problem, {})));
-  const NetworkAssignment of_limited = solved(
-      value_of(PlanNetwork::create(problem, {.memory_limit = kPlenty})));
+  const NetworkAssignment of_limited =
+      solved(value_of(PlanNetwork::create(problem, {.memory_limit = kPlenty})));
   NetworkOptions options;
   for (std::size_t v = 0; v < of_free.size(); ++v) {
     options.left.hold(of_free, v);
   }
   CHECK_THROWS_AS(options.left.hold(of_limited, 0), InternalError);
   CHECK_THROWS_AS(options.left.hold(of_free, of_free.size()), InternalError);
-  const PlanNetwork held = value_of(PlanNetwork::create(problem, options));
-  const NetworkAssignment same = solved(held);
+  const PlanNetwork cached = value_of(PlanNetwork::create(problem, options));
+  const NetworkAssignment same = solved(cached);
   for (std::size_t v = 0; v < of_free.size(); ++v) {
     CHECK(same[v] == of_free[v]);
   }
@@ -138,8 +138,8 @@ TEST_CASE("overlapped time is priced after a network with other variables") {
     NetworkSearch search(problem, {1e9, 2'000'000'000});
     REQUIRE(search.solve(first));
     REQUIRE(search.tried().evaluation.exposed() > 0);
-    HiddenTime hidden(search, limited, true);
-    const auto prices = hidden.run();
+    OverlapSearch overlapped(search, limited, true);
+    const auto prices = overlapped.run();
     CHECK(prices.size() == graph.nodes().size() + 1);
     CHECK(search.best().lower_bound <= search.best().evaluation.objective);
     CHECK(search.tried().assignment.is_of(identity_of(problem, limited)));

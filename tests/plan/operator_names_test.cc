@@ -1,6 +1,6 @@
 // Plans ask what an operator does, not what it is called.
 
-#include "plan/dim_roles.h"
+#include "graph/analysis/dim_roles.h"
 #include "plan/small_graphs.h"
 #include "support/standard_library.h"
 
@@ -54,7 +54,7 @@ TEST_CASE("a weight is gathered ahead through a cast of any name") {
   const std::vector<std::string> pins = {"stored:net.w=S(0)", "x=S(0)"};
   const Plan known = plan_pinned_by_name(
       with_copy("aten._to_copy.default", {bf16}, "f32[4096,4096]"), pins);
-  CHECK(known.summary.hidden_nanoseconds > 0);
+  CHECK(known.summary.overlapped_nanoseconds > 0);
   for (const char* op :
        {"aten.to.dtype", "prims.convert_element_type.default"}) {
     CAPTURE(op);

@@ -121,7 +121,7 @@ void check_pin(const Graph& graph, const OpLibrary& library, const char* mesh,
   const PlanSummary sum = summarize(*plan);
   CHECK(*plan->objective_nanoseconds == sum.compute_nanoseconds +
                                             sum.communication_nanoseconds -
-                                            sum.hidden_nanoseconds);
+                                            sum.overlapped_nanoseconds);
   const auto pinned = std::find_if(
       plan->values.begin(), plan->values.end(),
       [&](const PlannedValue& value) { return value.name == name; });

@@ -62,7 +62,7 @@ TEST_CASE("a gradient ends where its parameter lies, a buffer as it began") {
   REQUIRE(copy.steps.size() == 1);
   CHECK(copy.steps[0].kind == CollectiveKind::kReduceScatter);
   CHECK(copy.steps[0].bytes_per_rank == 1024 * 1024 * 4 / 2);
-  CHECK(copy.made_at == 3);  // right behind gw
+  CHECK(copy.produced_at == 3);  // right behind gw
   CHECK(copy.freed_at == 4);
 }
 
@@ -87,7 +87,7 @@ TEST_CASE("consumers that want the same layout share one copy") {
   test::check_plan(plan);
   REQUIRE(plan.copies.size() == 1);
   CHECK(plan.copies[0].from == "net.w");
-  CHECK(plan.copies[0].made_at == 0);
+  CHECK(plan.copies[0].produced_at == 0);
   CHECK(plan.copies[0].freed_at == 2);
   CHECK(plan.summary.collectives[static_cast<std::size_t>(
             CollectiveKind::kAllGather)] == 1);
@@ -105,8 +105,8 @@ TEST_CASE("overlap hides a share of parameter gathers, and totals say both") {
   const Plan plan = planned(test::mlp(library), library, "2", options);
   test::check_plan(plan);
   REQUIRE(plan.copies.size() >= 1);
-  CHECK(plan.summary.hidden_nanoseconds > 0);
-  CHECK(plan.summary.hidden_nanoseconds <=
+  CHECK(plan.summary.overlapped_nanoseconds > 0);
+  CHECK(plan.summary.overlapped_nanoseconds <=
         plan.summary.communication_nanoseconds / 2 + 1);
 }
 
@@ -162,12 +162,12 @@ TEST_CASE("a view that nobody takes lies as it can") {
   const ValueId x = test::add_input(b, InputKind::kUser, "x", "f32[64,36]");
   const ValueId h = test::add_op(b, "aten.relu.default", one, {x}, "h");
   // Halves of 36 are no halves of 3.
-  const ValueId shown = test::add_op(
+  const ValueId viewed = test::add_op(
       b, "aten.view.default", {{"", TensorArg{0}}, {"", sizes}}, {h}, "shown");
   test::add_op(
       b, "aten.transpose.int",
       {{"", TensorArg{0}}, {"", std::int64_t{0}}, {"", std::int64_t{1}}},
-      {shown}, "unused");
+      {viewed}, "unused");
   b.add_output({.value = test::add_op(b, "aten.neg.default", one, {h}, "y")});
   const Graph graph = value_of(std::move(b).build());
   PlanOptions options;

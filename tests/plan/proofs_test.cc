@@ -1,13 +1,13 @@
 // Proofs against enumeration: small graphs with every feature that a price has,
 // at prices at which plans shard.
-#include "plan/alternatives.h"
 #include "plan/enumerated_network.h"
 #include "plan/exhaustive.h"
 #include "plan/exhaustive_windows.h"
-#include "plan/held_sets.h"
-#include "plan/plan_network.h"
+#include "plan/explain/alternatives.h"
+#include "plan/network/plan_network.h"
+#include "plan/problem/build/cached_layouts.h"
+#include "plan/search/solve_plan.h"
 #include "plan/small_graphs.h"
-#include "plan/solve_plan.h"
 #include "support/dear_topology.h"
 #include "support/property.h"
 #include "support/result_checks.h"
@@ -40,8 +40,7 @@ Graph random_training_graph(std::mt19937& draw, int num_ops,
   const auto below = [&](std::size_t n) { return draw() % n; };
   std::vector<ValueId> values;
   if (with_input) {
-    values.push_back(
-        test::add_input(b, InputKind::kUser, "x", "f32[512,512]"));
+    values.push_back(test::add_input(b, InputKind::kUser, "x", "f32[512,512]"));
   }
   values.push_back(
       test::add_input(b, InputKind::kParameter, "w", "f32[512,512]"));
@@ -65,9 +64,9 @@ Graph random_training_graph(std::mt19937& draw, int num_ops,
     const bool is_product = below(3) != 0;
     if (is_product) {
       const ValueId left = operand();
-      values.push_back(test::add_op(
-          b, below(3) == 0 ? "aten.mul.Tensor" : "aten.mm.default", two,
-          {left, operand()}, name.c_str()));
+      values.push_back(
+          test::add_op(b, below(3) == 0 ? "aten.mul.Tensor" : "aten.mm.default",
+                       two, {left, operand()}, name.c_str()));
     } else {
       values.push_back(test::add_op(b, "aten.relu.default",
                                     {{"", TensorArg{0}}}, {operand()},
@@ -76,8 +75,7 @@ Graph random_training_graph(std::mt19937& draw, int num_ops,
     used.push_back(false);
   }
   for (const ValueId parameter : parameters) {
-    const std::size_t gradient =
-        num_inputs + below(values.size() - num_inputs);
+    const std::size_t gradient = num_inputs + below(values.size() - num_inputs);
     used[gradient] = true;
     b.add_output({.value = values[gradient],
                   .kind = OutputKind::kGradient,
@@ -133,11 +131,11 @@ PlanProblem drawn_problem(const Graph& graph, const DrawnProblem& drawn) {
 
 // How often optima made use of what is tested.
 struct Features {
-  int late = 0;         // a gradient is accumulated before it is reduced
-  int shared = 0;       // a copy of such a gradient has another reader
-  int exposed = 0;      // more may overlap than there is compute
-  int sharded = 0;      // a parameter is sharded
-  int limited = 0;      // the memory limit makes the plan more expensive
+  int late = 0;     // a gradient is accumulated before it is reduced
+  int shared = 0;   // a copy of such a gradient has another reader
+  int exposed = 0;  // more may overlap than there is compute
+  int sharded = 0;  // a parameter is sharded
+  int limited = 0;  // the memory limit makes the plan more expensive
   int infeasible = 0;
 };
 
@@ -157,9 +155,8 @@ void count_features(const PlanProblem& problem, const PlanSolution& solution,
     }
     if (!problem.is_reduced_late(variable, plan.choices[v])) continue;
     for (std::size_t u = 0; u < variable.uses.size(); ++u) {
-      const PlanStorageId storage = problem.value(variable.uses[u]).storage;
-      const auto& copy =
-          plan.taken[storage.index()][variable.use_places[u]];
+      const PlanBufferId buffer = problem.value(variable.uses[u]).buffer;
+      const auto& copy = plan.read[buffer.index()][variable.use_places[u]];
       late = late || (copy && once[*copy]);
       shared = shared || (copy && !once[*copy]);
     }
@@ -173,10 +170,10 @@ void count_features(const PlanProblem& problem, const PlanSolution& solution,
 TEST_CASE("random training graphs cost what counting through them says") {
   std::mt19937 draw(54);
   constexpr double kMostCombinations = 3'000;
-  const int wanted = testing::full_counts() ? 200 : 40;
+  const int required = testing::full_counts() ? 200 : 40;
   Features features;
   int counted = 0;
-  for (int i = 0; counted < wanted && i < 50 * wanted; ++i) {
+  for (int i = 0; counted < required && i < 50 * required; ++i) {
     CAPTURE(i);
     const Graph graph = random_training_graph(draw, 1 + i % 3);
     const DrawnProblem drawn = draw_problem(draw);
@@ -191,7 +188,7 @@ TEST_CASE("random training graphs cost what counting through them says") {
     CHECK(solution.status == PlanStatus::kOptimal);
     count_features(problem, solution, features);
   }
-  CHECK(counted == wanted);
+  CHECK(counted == required);
   MESSAGE(features.late << " reduced late, " << features.shared << " shared, "
                         << features.exposed << " exposed, " << features.sharded
                         << " sharded of " << counted);
@@ -219,13 +216,13 @@ LeastOfNetwork least_by_network(const PlanProblem& problem,
                                 std::size_t most, bool& complete) {
   LeastOfNetwork least;
   int broken = 0;
-  int dearer = 0;  // than the network says
+  int costlier = 0;  // than the network says
   complete = test::EnumeratedNetwork(network).each(
       most, [&](const solver::Assignment& choices, std::int64_t cost) {
         const PlanEvaluation judged =
             evaluate(problem, network.decode(network.assignment(choices)));
         broken += judged.broken.empty() ? 0 : 1;
-        dearer += judged.objective - judged.exposed() > cost ? 1 : 0;
+        costlier += judged.objective - judged.exposed() > cost ? 1 : 0;
         least.peak_bytes = std::min(least.peak_bytes, judged.peak_bytes);
         if (limit && judged.peak_bytes > *limit) return;
         lower_to(least.cost, judged.objective);
@@ -233,7 +230,7 @@ LeastOfNetwork least_by_network(const PlanProblem& problem,
         if (checked->feasible()) lower_to(least.counted_cost, judged.objective);
       });
   CHECK(broken == 0);
-  CHECK(dearer == 0);
+  CHECK(costlier == 0);
   // Bytes are counted from below: no plan that fits is lost.
   CHECK(least.counted_cost == least.cost);
   return least;
@@ -242,10 +239,10 @@ LeastOfNetwork least_by_network(const PlanProblem& problem,
 TEST_CASE("plans of random training graphs cost what their networks say") {
   std::mt19937 draw(55);
   constexpr std::size_t kMostAssignments = 6'000;
-  const int wanted = testing::full_counts() ? 200 : 12;
+  const int required = testing::full_counts() ? 200 : 12;
   Features features;
   int counted = 0;
-  for (int i = 0; counted < wanted && i < 50 * wanted; ++i) {
+  for (int i = 0; counted < required && i < 50 * required; ++i) {
     CAPTURE(i);
     const Graph graph =
         random_training_graph(draw, 1 + i % 2, /*with_input=*/i % 4 == 0);
@@ -270,9 +267,9 @@ TEST_CASE("plans of random training graphs cost what their networks say") {
     const PlanProblem problem = drawn_problem(graph, drawn);
     const PlanNetwork network =
         value_of(PlanNetwork::create(problem, {.memory_limit = limit}));
-    const auto least_limited =
-        least_by_network(problem, network, limit, 4 * kMostAssignments, complete)
-            .cost;
+    const auto least_limited = least_by_network(problem, network, limit,
+                                                4 * kMostAssignments, complete)
+                                   .cost;
     if (!complete) continue;
     ++counted;
     const PlanSolution solution = solve_plan(problem);
@@ -290,7 +287,7 @@ TEST_CASE("plans of random training graphs cost what their networks say") {
     features.limited += *least_limited > *least.cost ? 1 : 0;
     count_features(problem, solution, features);
   }
-  CHECK(counted == wanted);
+  CHECK(counted == required);
   MESSAGE(features.late << " reduced late, " << features.shared << " shared, "
                         << features.exposed << " exposed, " << features.sharded
                         << " sharded, " << features.limited << " limited, "
@@ -330,16 +327,16 @@ TEST_CASE("a copy that more than the optimizer reads is made each time") {
   const PlanProblem problem = drawn_problem(graph, drawn);
   // One copy of the gradient for whoever reads it.
   const ValueId gradient = graph.outputs()[1].value;
-  const PlanStorageId id = problem.value(gradient).storage;
-  const PlanStorage& storage = problem.storage(id);
+  const PlanBufferId id = problem.value(gradient).buffer;
+  const PlanBuffer& buffer = problem.buffer(id);
   PlanAssignment plan = *solve_plan(problem).assignment;
-  plan.copies = {{.storage = id}};
-  for (auto& taken : plan.taken) {
-    std::fill(taken.begin(), taken.end(), std::nullopt);
+  plan.copies = {{.buffer = id}};
+  for (auto& read : plan.read) {
+    std::fill(read.begin(), read.end(), std::nullopt);
   }
   std::vector<std::size_t> late;
-  for (std::size_t u = 0; u < storage.uses.size(); ++u) {
-    const PlanVariableId user = storage.uses[u].variable;
+  for (std::size_t u = 0; u < buffer.uses.size(); ++u) {
+    const PlanVariableId user = buffer.uses[u].variable;
     const std::vector<bool>& is_late =
         problem.variable(user).choices->reduced_late;
     const auto choice = std::find(is_late.begin(), is_late.end(), true);
@@ -348,25 +345,25 @@ TEST_CASE("a copy that more than the optimizer reads is made each time") {
       plan.choices[user.index()] =
           static_cast<std::uint32_t>(choice - is_late.begin());
     }
-    plan.taken[id.index()][u] = 0;
+    plan.read[id.index()][u] = 0;
   }
   REQUIRE(late.size() == 1);
-  REQUIRE(storage.uses.size() > 1);
+  REQUIRE(buffer.uses.size() > 1);
   const auto once = [&](std::size_t copy) -> bool {
     return copies_once_a_step(problem, plan)[copy];
   };
   CHECK_FALSE(once(0));
-  for (auto& taken : plan.taken[id.index()]) taken.reset();
+  for (auto& read : plan.read[id.index()]) read.reset();
   CHECK_FALSE(once(0));
-  plan.taken[id.index()][late[0]] = 0;
+  plan.read[id.index()][late[0]] = 0;
   CHECK(once(0));
   // So is the source of that copy, unless something else is made of it, too.
-  plan.copies.push_back({.storage = id, .source = 0});
+  plan.copies.push_back({.buffer = id, .source = 0});
   CHECK_FALSE(once(0));
-  plan.taken[id.index()][late[0]] = 1;
+  plan.read[id.index()][late[0]] = 1;
   CHECK(once(0));
   CHECK(once(1));
-  plan.copies.push_back({.storage = id, .source = 0});
+  plan.copies.push_back({.buffer = id, .source = 0});
   CHECK_FALSE(once(0));
   CHECK(once(1));
   CHECK_FALSE(once(2));
@@ -379,29 +376,29 @@ TEST_CASE("a copy that more than the optimizer reads is made each time") {
 // ---- moves near the limit of what can be reached
 
 TEST_CASE("two layouts are cached if each can be reached, whatever the sum") {
-  auto kind = std::make_shared<StorageClass>();
+  auto kind = std::make_shared<BufferClass>();
   kind->bytes = {8, 4, 2};
   kind->moves.assign(9, {.nanoseconds = kUnreachable});
-  PlanStorage storage;
-  storage.kind = kind;
-  CHECK_FALSE(transition(storage, {0, 0}, {1, 2}).is_possible);
-  CHECK_FALSE(transition(storage, {0, 0}, {1, 1}).is_possible);
-  CHECK(transition(storage, {0, 0}, {0, 0}).is_possible);
+  PlanBuffer buffer;
+  buffer.kind = kind;
+  CHECK_FALSE(transition(buffer, {0, 0}, {1, 2}).is_possible);
+  CHECK_FALSE(transition(buffer, {0, 0}, {1, 1}).is_possible);
+  CHECK(transition(buffer, {0, 0}, {0, 0}).is_possible);
   kind->moves[1].nanoseconds = kUnreachable - 1;
-  CHECK_FALSE(transition(storage, {0, 0}, {1, 2}).is_possible);
+  CHECK_FALSE(transition(buffer, {0, 0}, {1, 2}).is_possible);
   kind->moves[2].nanoseconds = kUnreachable - 1;
-  const Transition both = transition(storage, {0, 0}, {1, 2});
+  const Transition both = transition(buffer, {0, 0}, {1, 2});
   CHECK(both.is_possible);
   CHECK(both.nanoseconds == 2 * (kUnreachable - 1));
-  CHECK(both.makings.size() == 2);
+  CHECK(both.transfers.size() == 2);
 }
 
 TEST_CASE("plans whose moves take up to six days cost what counting says") {
   std::mt19937 draw(57);
-  const int wanted = testing::full_counts() ? 200 : 20;
+  const int required = testing::full_counts() ? 200 : 20;
   int counted = 0;
   int slow = 0;
-  for (int i = 0; counted < wanted && i < 50 * wanted; ++i) {
+  for (int i = 0; counted < required && i < 50 * required; ++i) {
     CAPTURE(i);
     const Graph graph = random_training_graph(draw, 1 + i % 2);
     DrawnProblem drawn = draw_problem(draw);
@@ -411,8 +408,8 @@ TEST_CASE("plans whose moves take up to six days cost what counting says") {
     const PlanProblem problem = drawn_problem(graph, drawn);
     if (test::Exhaustive(problem).size() > 1'000) continue;
     std::int64_t most = 0;
-    for (const PlanStorage& storage : problem.storages()) {
-      for (const StorageClass::Move& move : storage.kind->moves) {
+    for (const PlanBuffer& buffer : problem.buffers()) {
+      for (const BufferClass::Move& move : buffer.kind->moves) {
         if (move.is_reachable()) most = std::max(most, move.transfer());
       }
     }
@@ -425,7 +422,7 @@ TEST_CASE("plans whose moves take up to six days cost what counting says") {
     CHECK(solution.evaluation.objective == least);
     CHECK(solution.lower_bound <= least);
   }
-  CHECK(counted == wanted);
+  CHECK(counted == required);
   CHECK(slow > 0);
 }
 
@@ -435,17 +432,17 @@ TEST_CASE("plans whose moves take up to six days cost what counting says") {
 // another layout; empty if none does.
 std::optional<std::int64_t> least_without(const PlanProblem& problem,
                                           const PlanAssignment& plan,
-                                          const StorageUse& use,
+                                          const BufferUse& use,
                                           const PlanNetwork& network,
                                           std::size_t most, bool& complete) {
   const std::size_t user = network.variable(use.variable).index();
   const ChoiceSet& set = *problem.variable(use.variable).choices;
-  const LayoutId unwanted =
+  const LayoutId not_required =
       set.layout(plan.choices[use.variable.index()], use.operand);
   std::optional<std::int64_t> least;
   complete = test::EnumeratedNetwork(network).each(
       most, [&](const solver::Assignment& choices, std::int64_t) {
-        if (set.layout(choices[user], use.operand) == unwanted) return;
+        if (set.layout(choices[user], use.operand) == not_required) return;
         const std::int64_t cost =
             evaluate(problem, network.decode(network.assignment(choices)))
                 .objective;
@@ -457,11 +454,11 @@ std::optional<std::int64_t> least_without(const PlanProblem& problem,
 TEST_CASE("an alternative costs no less than the best plan that is forced") {
   std::mt19937 draw(56);
   constexpr std::size_t kMostAssignments = 20'000;
-  const int wanted = testing::full_counts() ? 400 : 40;
+  const int required = testing::full_counts() ? 400 : 40;
   int counted = 0;
   int exact = 0;
   int outside = 0;
-  for (int i = 0; counted < wanted && i < 50 * wanted; ++i) {
+  for (int i = 0; counted < required && i < 50 * required; ++i) {
     CAPTURE(i);
     const Graph graph = random_training_graph(draw, 1 + i % 3);
     DrawnProblem drawn = draw_problem(draw);
@@ -479,8 +476,8 @@ TEST_CASE("an alternative costs no less than the best plan that is forced") {
       if (!other) continue;
       CHECK(other->nanoseconds >= 0);
       bool complete = true;
-      const auto least = least_without(problem, plan, users[c].uses[0],
-                                       network, kMostAssignments, complete);
+      const auto least = least_without(problem, plan, users[c].uses[0], network,
+                                       kMostAssignments, complete);
       if (!complete) break;
       ++counted;
       REQUIRE(least);
@@ -491,7 +488,7 @@ TEST_CASE("an alternative costs no less than the best plan that is forced") {
   }
   MESSAGE(counted << " alternatives, " << exact
                   << " cost as much as the best plan that is forced");
-  CHECK(counted >= wanted);
+  CHECK(counted >= required);
   CHECK(3 * exact > counted);
   // An alternative may read a copy that another use made for itself. That is a
   // plan, but it need not be in the space of copies.

@@ -29,27 +29,27 @@ inline Graph random_graph(const OpLibrary& library, std::mt19937& draw,
     const std::vector<GivenArgument> two = {{"", TensorArg{0}},
                                             {"", TensorArg{1}}};
     const std::vector<std::int64_t> swap = {1, 0};
-    ValueId made;
+    ValueId produced;
     switch (below(4)) {
       case 0:
-        made = add_op(b, "aten.mm.default", two, {operand(), operand()},
-                      name.c_str());
+        produced = add_op(b, "aten.mm.default", two, {operand(), operand()},
+                          name.c_str());
         break;
       case 1:
-        made = add_op(b, "aten.mul.Tensor", two, {operand(), operand()},
-                      name.c_str());
+        produced = add_op(b, "aten.mul.Tensor", two, {operand(), operand()},
+                          name.c_str());
         break;
       case 2:
-        made = add_op(b, "aten.relu.default", {{"", TensorArg{0}}}, {operand()},
-                      name.c_str());
+        produced = add_op(b, "aten.relu.default", {{"", TensorArg{0}}},
+                          {operand()}, name.c_str());
         break;
       default:
-        made =
+        produced =
             add_op(b, "aten.permute.default", {{"", TensorArg{0}}, {"", swap}},
                    {operand()}, name.c_str());
         break;
     }
-    values.push_back(made);
+    values.push_back(produced);
     used.push_back(false);
   }
   // What nothing takes is handed back; the last as the gradient of w.

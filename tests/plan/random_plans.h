@@ -2,10 +2,10 @@
 // some of its choices drawn at random, solved again and again.
 #pragma once
 
-#include "plan/assemble_plan.h"
-#include "plan/plan_network.h"
-#include "plan/plan_problem.h"
-#include "plan/solve_plan.h"
+#include "plan/explain/assemble_plan.h"
+#include "plan/network/plan_network.h"
+#include "plan/problem/plan_problem.h"
+#include "plan/search/solve_plan.h"
 
 #include <cstdint>
 #include <memory>

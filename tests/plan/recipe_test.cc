@@ -87,8 +87,8 @@ TEST_CASE("recipes worth comparing are those of the mesh") {
 struct Row {
   const char* weight;
   const char* stored;
-  const char* taken;  // transposed: [in, out]
-  const char* made;   // [tokens, out]
+  const char* read;      // transposed: [in, out]
+  const char* produced;  // [tokens, out]
 };
 
 struct Expected {
@@ -180,8 +180,8 @@ void check_layouts(const Plan& plan, const Expected& expected) {
     CAPTURE(prefix + row.weight);
     CHECK(lies.at(prefix + row.weight + ".weight") == row.stored);
     const PlannedNode& product = *products.at(prefix + row.weight);
-    CHECK(to_string(product.inputs[1].layout) == row.taken);
-    CHECK(to_string(product.outputs[0].tensor.layout) == row.made);
+    CHECK(to_string(product.inputs[1].layout) == row.read);
+    CHECK(to_string(product.outputs[0].tensor.layout) == row.produced);
   };
   check_row("", expected.head);
   CHECK(products.size() == 1 + 32 * expected.rows.size());
@@ -279,8 +279,8 @@ TEST_CASE("Llama 3 8B does not fit 80 GiB with data parallel alone") {
     // gradients and moments.
     CHECK(gib > 119.7);
     CHECK(gib < 123.7);
-    REQUIRE(!plan.clash.memory.empty());
-    CHECK(plan.clash.memory[0].bytes_short > 0);
+    REQUIRE(!plan.conflict.memory.empty());
+    CHECK(plan.conflict.memory[0].bytes_short > 0);
   }
 }
 
@@ -414,11 +414,11 @@ TEST_CASE("a recipe that does not matter leaves a clash reducible") {
   options.recipe = value_of(Recipe::parse("ddp"));
   const Plan plan = tiny_llama(options);
   CHECK(plan.status == PlanStatus::kInfeasible);
-  CHECK(plan.clash.irreducible);
+  CHECK(plan.conflict.irreducible);
   options.memory_limit = 1024;
   const Plan less = tiny_llama(options);
   CHECK(less.status == PlanStatus::kInfeasible);
-  CHECK_FALSE(less.clash.irreducible);
+  CHECK_FALSE(less.conflict.irreducible);
 }
 
 std::int64_t parameters_in_shards(const Plan& plan, const char* mesh_dim) {

@@ -72,25 +72,25 @@ inline Graph linear_training(const OpLibrary& library) {
 // grad0, grad1, ... but for a factor; `gy` is that of the last.
 inline Graph residual_training(const OpLibrary& library, int blocks,
                                const std::string& tokens,
-                               const std::string& hidden,
+                               const std::string& overlapped,
                                const std::string& inner) {
   GraphBuilder b("residual_training", library);
-  const std::string stream = "bf16[" + tokens + "," + hidden + "]";
-  const std::string up = "bf16[" + hidden + "," + inner + "]";
-  const std::string down = "bf16[" + inner + "," + hidden + "]";
+  const std::string stream = "bf16[" + tokens + "," + overlapped + "]";
+  const std::string up = "bf16[" + overlapped + "," + inner + "]";
+  const std::string down = "bf16[" + inner + "," + overlapped + "]";
   ValueId x = add_input(b, InputKind::kUser, "x", stream.c_str());
   const ValueId input = x;
   ValueId g = add_input(b, InputKind::kUser, "gy", stream.c_str());
   struct Block {
     ValueId w1, w2, x, h, a;
   };
-  std::vector<Block> made;
+  std::vector<Block> produced;
   for (int i = 0; i < blocks; ++i) {
     const std::string n = std::to_string(i);
     Block block;
     block.w1 = add_input(b, InputKind::kParameter, "w1_" + n, up.c_str());
     block.w2 = add_input(b, InputKind::kParameter, "w2_" + n, down.c_str());
-    made.push_back(block);
+    produced.push_back(block);
   }
   const std::vector<GivenArgument> two = {{"", TensorArg{0}},
                                           {"", TensorArg{1}}};
@@ -110,7 +110,7 @@ inline Graph residual_training(const OpLibrary& library, int blocks,
   };
   for (int i = 0; i < blocks; ++i) {
     const std::string n = std::to_string(i);
-    Block& block = made[static_cast<std::size_t>(i)];
+    Block& block = produced[static_cast<std::size_t>(i)];
     block.x = x;
     block.h = mm(x, block.w1, "up" + n);
     block.a = mul(block.h, block.h, "act" + n);
@@ -119,7 +119,7 @@ inline Graph residual_training(const OpLibrary& library, int blocks,
   b.add_output({.value = x});
   for (int i = blocks - 1; i >= 0; --i) {
     const std::string n = std::to_string(i);
-    const Block& block = made[static_cast<std::size_t>(i)];
+    const Block& block = produced[static_cast<std::size_t>(i)];
     const ValueId gw2 = mm(turned(block.a, "at" + n), g, "gw2_" + n);
     const ValueId ga = mm(g, turned(block.w2, "w2t" + n), "ga" + n);
     const ValueId gh = mul(ga, block.h, "gh" + n);

@@ -1,4 +1,4 @@
-#include "plan/solve_plan.h"
+#include "plan/search/solve_plan.h"
 #include "plan/exhaustive.h"
 #include "plan/invariants.h"
 #include "plan/random_graph.h"
@@ -130,9 +130,9 @@ TEST_CASE("what cannot fit is proven so, with the step and the bytes") {
   const PlanSolution solution =
       solve_plan(problem_of(graph, library, "4", options));
   CHECK(solution.status == PlanStatus::kInfeasible);
-  REQUIRE(!solution.clash.empty());
-  CHECK(solution.clash_irreducible);
-  for (const auto& step : solution.clash) CHECK(step.bytes_short > 0);
+  REQUIRE(!solution.conflict.empty());
+  CHECK(solution.conflict_irreducible);
+  for (const auto& step : solution.conflict) CHECK(step.bytes_short > 0);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // How an optimizer's state may lie: smaller shards than the parameter's are cut
 // out of what a rank holds of that, so that taking them sends nothing.
-#include "plan/assemble_plan.h"
+#include "plan/explain/assemble_plan.h"
 #include "plan/invariants.h"
 #include "plan/small_graphs.h"
 #include "support/dear_topology.h"

@@ -1,7 +1,7 @@
 // Ways between the states of storages, worked out a second time: every value,
 // every state between, straight from what redistributions take.
 #include "base/index.h"
-#include "plan/plan_problem.h"
+#include "plan/problem/plan_problem.h"
 #include "support/dear_topology.h"
 #include "support/result_checks.h"
 #include "support/standard_library.h"
@@ -18,23 +18,23 @@ namespace {
 
 using testing::dear_compute;
 using testing::value_of;
-using Move = StorageClass::Move;
+using Move = BufferClass::Move;
 
 // The cheapest of the values that show both states; the first of equals.
-Move direct(const PlanProblem& problem, const PlanStorage& storage,
+Move direct(const PlanProblem& problem, const PlanBuffer& buffer,
             std::size_t from, std::size_t to) {
   Move best{.nanoseconds = kUnreachable};
-  for (std::size_t v = 0; v < storage.values.size(); ++v) {
-    const LayoutId src = storage.kind->layouts[v][from];
-    const LayoutId dst = storage.kind->layouts[v][to];
+  for (std::size_t v = 0; v < buffer.values.size(); ++v) {
+    const LayoutId src = buffer.kind->layouts[v][from];
+    const LayoutId dst = buffer.kind->layouts[v][to];
     if (!src.valid() || !dst.valid()) continue;
-    const ValueId value = storage.values[v];
+    const ValueId value = buffer.values[v];
     const std::int64_t moved = problem.move_nanoseconds(value, src, dst);
     if (moved >= kUnreachable) continue;
-    const Move move{.nanoseconds = moved + problem.cut_nanoseconds(
-                                               storage, value, src, dst),
-                    .hidden = problem.hideable_nanoseconds(value, src, dst),
-                    .value = static_cast<std::uint32_t>(v)};
+    const Move move{
+        .nanoseconds = moved + problem.cut_nanoseconds(buffer, value, src, dst),
+        .overlapped = problem.overlappable_nanoseconds(value, src, dst),
+        .value = static_cast<std::uint32_t>(v)};
     if (move.transfer() < best.transfer()) best = move;
   }
   return best;
@@ -46,41 +46,41 @@ struct CountedMoves {
   int none = 0;
 };
 
-void check_moves(const PlanProblem& problem, const PlanStorage& storage,
+void check_moves(const PlanProblem& problem, const PlanBuffer& buffer,
                  CountedMoves& counted) {
-  const auto n = static_cast<StorageState>(storage.kind->num_states());
+  const auto n = static_cast<BufferLayout>(buffer.kind->num_states());
   std::vector<Move> ways;
-  for (StorageState from = 0; from < n; ++from) {
-    for (StorageState to = 0; to < n; ++to) {
-      ways.push_back(direct(problem, storage, from, to));
+  for (BufferLayout from = 0; from < n; ++from) {
+    for (BufferLayout to = 0; to < n; ++to) {
+      ways.push_back(direct(problem, buffer, from, to));
     }
   }
   const auto way = [&](std::size_t from, std::size_t to) -> const Move& {
     return ways[from * n + to];
   };
-  for (StorageState from = 0; from < n; ++from) {
-    for (StorageState to = 0; to < n; ++to) {
+  for (BufferLayout from = 0; from < n; ++from) {
+    for (BufferLayout to = 0; to < n; ++to) {
       Move best = way(from, to);
       if (best.is_reachable()) {
         ++counted.direct;
       } else {
-        for (StorageState via = 0; via < n; ++via) {
+        for (BufferLayout via = 0; via < n; ++via) {
           const Move& there = way(from, via);
           const Move& on = way(via, to);
           if (there.transfer() + on.transfer() >= best.transfer()) continue;
           best = {.nanoseconds = there.nanoseconds + on.nanoseconds,
-                  .hidden = there.hidden + on.hidden,
+                  .overlapped = there.overlapped + on.overlapped,
                   .via = via};
         }
         ++(best.is_reachable() ? counted.indirect : counted.none);
       }
-      const Move& move = storage.kind->move(from, to);
+      const Move& move = buffer.kind->move(from, to);
       CAPTURE(from);
       CAPTURE(to);
       REQUIRE(move.is_reachable() == best.is_reachable());
       if (!best.is_reachable()) continue;
       CHECK(move.nanoseconds == best.nanoseconds);
-      CHECK(move.hidden == best.hidden);
+      CHECK(move.overlapped == best.overlapped);
       CHECK(move.via == best.via);
       if (move.via == Move::kDirect) CHECK(move.value == best.value);
     }
@@ -102,8 +102,8 @@ TEST_CASE("ways between states are the cheapest, over one between at most") {
       const PlanProblem problem = value_of(PlanProblem::create(
           graph, value_of(DeviceMesh::parse("2,2")), dear_compute(),
           testing::standard_library(), options));
-      for (const PlanStorage& storage : problem.storages()) {
-        check_moves(problem, storage, counted);
+      for (const PlanBuffer& buffer : problem.buffers()) {
+        check_moves(problem, buffer, counted);
       }
     }
   }

@@ -1,9 +1,9 @@
 // Ties: equal layers lie alike, or it is said what that would cost; what is
 // sliced anyway is stored in shards.
-#include "plan/ties.h"
 #include "base/name_folding.h"
+#include "plan/search/solve_plan.h"
+#include "plan/search/tie_breaking.h"
 #include "plan/small_graphs.h"
-#include "plan/solve_plan.h"
 #include "support/result_checks.h"
 #include "support/standard_library.h"
 
@@ -62,17 +62,17 @@ std::vector<std::string> unlike_products(const Plan& plan) {
         node.op + (node.phase == Phase::kForward ? " forward " : " backward ");
     std::string key = numbered_name(node.module_path).pattern + " " + name +
                       std::to_string(seen[node.module_path + name]++);
-    for (const PlannedResult& made : node.outputs) {
-      for (const std::int64_t size : made.tensor.shape) {
+    for (const PlannedResult& produced : node.outputs) {
+      for (const std::int64_t size : produced.tensor.shape) {
         key += "," + std::to_string(size);
       }
     }
     std::string split;
-    for (const PlannedInput& taken : node.inputs) {
-      split += to_string(taken.layout) + " ";
+    for (const PlannedInput& read : node.inputs) {
+      split += to_string(read.layout) + " ";
     }
-    for (const PlannedResult& made : node.outputs) {
-      split += "-> " + to_string(made.tensor.layout);
+    for (const PlannedResult& produced : node.outputs) {
+      split += "-> " + to_string(produced.tensor.layout);
     }
     splits[key].insert(split);
   }
@@ -137,9 +137,9 @@ TEST_CASE("a number is that of a layer where it is a component of its own") {
   }
   b.add_output({.value = x});
   const Graph graph = value_of(std::move(b).build());
-  const PlanProblem problem = value_of(
-      PlanProblem::create(graph, value_of(DeviceMesh::parse("2")),
-                          default_topology(), library, PlanOptions{}));
+  const PlanProblem problem =
+      value_of(PlanProblem::create(graph, value_of(DeviceMesh::parse("2")),
+                                   default_topology(), library, PlanOptions{}));
   std::set<std::set<std::string>> groups;
   for (const auto& group : like_parameters(problem)) {
     std::set<std::string> names;
@@ -149,9 +149,9 @@ TEST_CASE("a number is that of a layer where it is a component of its own") {
     }
     groups.insert(names);
   }
-  CHECK(groups == std::set<std::set<std::string>>{
-                      {"layers.0.w1", "layers.1.w1"},
-                      {"layers.0.w3", "layers.1.w3"}});
+  CHECK(groups ==
+        std::set<std::set<std::string>>{{"layers.0.w1", "layers.1.w1"},
+                                        {"layers.0.w3", "layers.1.w3"}});
 }
 
 TEST_CASE("equal layers lie alike, or it is said what that would cost") {

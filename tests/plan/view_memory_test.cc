@@ -1,8 +1,8 @@
 // Views that pick or repeat elements: whose memory they are, and how long that
 // is held.
-#include "plan/plan_network.h"
+#include "plan/network/plan_network.h"
+#include "plan/search/solve_plan.h"
 #include "plan/small_graphs.h"
-#include "plan/solve_plan.h"
 #include "support/result_checks.h"
 #include "support/standard_library.h"
 
@@ -47,9 +47,9 @@ Graph finished(GraphBuilder&& b, ValueId result) {
 }
 
 // By slot, for the best plan; the last slot is the end of the program.
-std::vector<std::int64_t> held(const Graph& graph, const char* mesh = "1",
-                               std::initializer_list<const char*> pins = {},
-                               PlanOptions options = {}) {
+std::vector<std::int64_t> cached(const Graph& graph, const char* mesh = "1",
+                                 std::initializer_list<const char*> pins = {},
+                                 PlanOptions options = {}) {
   for (const char* pin : pins) {
     options.pins.push_back(value_of(Pin::parse(pin)));
   }
@@ -78,7 +78,7 @@ TEST_CASE("an expanded input is the input") {
              {wide}, "sum");
   const Graph graph = finished(std::move(b), sum);
   // x 32 KiB, then the sum beside it; never the 256 MiB that they seem to be.
-  CHECK(held(graph) ==
+  CHECK(cached(graph) ==
         std::vector<std::int64_t>{32 * kKiB, 64 * kKiB, 64 * kKiB});
 }
 
@@ -97,15 +97,15 @@ Graph sliced() {
 
 TEST_CASE("a slice holds all of what it is a slice of") {
   // x 8; h 8 from slot 0 to the last use of its slice, p and q 1 each, then out.
-  CHECK(held(sliced()) == std::vector<std::int64_t>{16 * kKiB, 16 * kKiB,
-                                                    17 * kKiB, 18 * kKiB,
-                                                    18 * kKiB, 9 * kKiB});
+  CHECK(cached(sliced()) == std::vector<std::int64_t>{16 * kKiB, 16 * kKiB,
+                                                      17 * kKiB, 18 * kKiB,
+                                                      18 * kKiB, 9 * kKiB});
 }
 
 TEST_CASE("a slice that is redistributed is a copy, with bytes of its own") {
   // A rank has half of each but of h and its slice: the shard of the slice is
   // made when p takes it, and nobody holds h afterwards.
-  CHECK(held(sliced(), "2", {"x=R", "h=R", "s=R", "p=S(1)", "out=S(1)"}) ==
+  CHECK(cached(sliced(), "2", {"x=R", "h=R", "s=R", "p=S(1)", "out=S(1)"}) ==
         std::vector<std::int64_t>{
             16 * kKiB, 16 * kKiB, 17 * kKiB, 8 * kKiB + 3 * kKiB / 2,
             8 * kKiB + 3 * kKiB / 2, 8 * kKiB + kKiB / 2});
@@ -123,9 +123,9 @@ TEST_CASE("pieces hold the whole, however many of them are left") {
   const ValueId q = unary(b, "aten.exp.default", p, "q");
   const ValueId out = sum_of(b, q, piece[3], "out");
   const Graph graph = finished(std::move(b), out);
-  CHECK(held(graph) == std::vector<std::int64_t>{16 * kKiB, 16 * kKiB,
-                                                 18 * kKiB, 20 * kKiB,
-                                                 20 * kKiB, 10 * kKiB});
+  CHECK(cached(graph) == std::vector<std::int64_t>{16 * kKiB, 16 * kKiB,
+                                                   18 * kKiB, 20 * kKiB,
+                                                   20 * kKiB, 10 * kKiB});
 }
 
 TEST_CASE("a view of a view holds what is behind both, handed back or not") {
@@ -143,7 +143,7 @@ TEST_CASE("a view of a view holds what is behind both, handed back or not") {
                                  {"index", std::int64_t{0}}},
                                 {wide}, "column");
   const Graph graph = finished(std::move(b), column);
-  CHECK(held(graph) == std::vector<std::int64_t>(5, 16 * kKiB));
+  CHECK(cached(graph) == std::vector<std::int64_t>(5, 16 * kKiB));
 }
 
 TEST_CASE("a parameter that is cast for the program is there for its views") {
@@ -168,7 +168,7 @@ TEST_CASE("a parameter that is cast for the program is there for its views") {
       kThroughout + 4,     kThroughout + 4 + 2, kThroughout + 4 + 4,
       kThroughout + 4 + 4, kThroughout + 2 + 8, kThroughout + 2 + 8};
   for (std::int64_t& bytes : expected) bytes *= kKiB;
-  CHECK(held(graph, "1", {}, options) == expected);
+  CHECK(cached(graph, "1", {}, options) == expected);
 }
 
 TEST_CASE(
@@ -208,22 +208,22 @@ Graph random_picks(std::mt19937& draw, int num_ops) {
                     (n + name).c_str());
     };
     const auto some = static_cast<std::int64_t>(below(9));
-    ValueId made;
+    ValueId produced;
     switch (below(5)) {
       case 0:
-        made = add_op(b, "aten.mm.default",
-                      {{"", TensorArg{0}}, {"", TensorArg{1}}},
-                      {operand(), operand()}, n.c_str());
+        produced = add_op(b, "aten.mm.default",
+                          {{"", TensorArg{0}}, {"", TensorArg{1}}},
+                          {operand(), operand()}, n.c_str());
         break;
       case 1:
-        made = unary(b, "aten.relu.default", operand(), n.c_str());
+        produced = unary(b, "aten.relu.default", operand(), n.c_str());
         break;
       case 2: {
         const ValueId part = rows(b, operand(), some, some + 8, n.c_str());
         const ValueId other = rows(b, operand(), 0, 8, (n + "k").c_str());
         values.push_back(joined(part, part, "twice"));
         used.push_back(false);
-        made = joined(other, part, "both");
+        produced = joined(other, part, "both");
         break;
       }
       case 3: {
@@ -231,7 +231,7 @@ Graph random_picks(std::mt19937& draw, int num_ops) {
             b.add_op("aten.split.Tensor",
                      {{"", TensorArg{0}}, {"split_size", std::int64_t{8}}},
                      {operand()}, n));
-        made = joined(pieces[below(2)], pieces[below(2)], "pieces");
+        produced = joined(pieces[below(2)], pieces[below(2)], "pieces");
         break;
       }
       default: {
@@ -241,14 +241,14 @@ Graph random_picks(std::mt19937& draw, int num_ops) {
                     {"dim", static_cast<std::int64_t>(below(2))},
                     {"index", some}},
                    {operand()}, (n + "s").c_str());
-        made = add_op(
+        produced = add_op(
             b, "aten.expand.default",
             {{"", TensorArg{0}}, {"size", std::vector<std::int64_t>{16, 16}}},
             {row}, n.c_str());
         break;
       }
     }
-    values.push_back(made);
+    values.push_back(produced);
     used.push_back(false);
   }
   for (std::size_t v = 2; v < values.size(); ++v) {
@@ -327,15 +327,15 @@ TEST_CASE("the network counts views from below") {
     const PlanNetwork network = network_with_memory(problem);
     const auto chosen = random_choices(network.network(), draw);
     REQUIRE(!chosen.empty());
-    const std::vector<std::int64_t> held =
+    const std::vector<std::int64_t> cached =
         bytes_by_slot(problem, network.decode(network.assignment(chosen)));
     const std::vector<std::int64_t> from_below =
-        counted(network.network(), chosen, held.size());
-    for (std::size_t t = 0; t < held.size(); ++t) {
+        counted(network.network(), chosen, cached.size());
+    for (std::size_t t = 0; t < cached.size(); ++t) {
       CAPTURE(t);
-      CHECK(from_below[t] <= held[t]);
+      CHECK(from_below[t] <= cached[t]);
       ++checked;
-      exact += from_below[t] == held[t] ? 1 : 0;
+      exact += from_below[t] == cached[t] ? 1 : 0;
     }
   }
   CHECK(checked > 2'000);
@@ -357,7 +357,8 @@ TEST_CASE("what a plan fits into is not called too little for any") {
       for (int i = 0; i < 20; ++i) {
         const auto chosen = random_choices(network.network(), draw);
         if (chosen.empty()) continue;
-        const PlanEvaluation judged = evaluate(problem, network.decode(network.assignment(chosen)));
+        const PlanEvaluation judged =
+            evaluate(problem, network.decode(network.assignment(chosen)));
         if (judged.broken.empty()) least = std::min(least, judged.peak_bytes);
       }
       if (least == std::numeric_limits<std::int64_t>::max()) continue;

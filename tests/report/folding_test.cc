@@ -62,7 +62,8 @@ void add_layer(Plan& plan, int index, const char* layout) {
   copy.of = copy.from;
   copy.src = Layout::parse("S(0)").value();
   copy.dst = Layout::parse("R").value();
-  copy.made_at = copy.freed_at = static_cast<std::int64_t>(plan.nodes.size());
+  copy.produced_at = copy.freed_at =
+      static_cast<std::int64_t>(plan.nodes.size());
   copy.reason = "mm" + name + " takes it as R";
   RedistributeStep gather;
   gather.kind = CollectiveKind::kAllGather;

@@ -32,7 +32,7 @@ void check_against_all_assignments(const Problem& problem,
   const std::optional<Int128> truth = brute_force(problem);
   if (!truth.has_value()) {
     CHECK(solution.status == Status::kInfeasible);
-    CHECK(solution.clash.has_value());
+    CHECK(solution.conflict.has_value());
     return;
   }
   REQUIRE(solution.status == Status::kOptimal);

@@ -151,7 +151,7 @@ class EagerRun {
     copy.from = copy.of = input.from;
     copy.src = input.layout;
     copy.dst = to;
-    copy.made_at = copy.freed_at =
+    copy.produced_at = copy.freed_at =
         static_cast<std::int64_t>(plan_.nodes.size());
     copy.steps = plan.steps;
     input.layout = to;

@@ -1,6 +1,6 @@
 // The example graphs, sharded every which way, against themselves unsharded.
 
-#include "plan/assemble_plan.h"
+#include "plan/explain/assemble_plan.h"
 #include "plan/random_plans.h"
 #include "verify/verified.h"
 

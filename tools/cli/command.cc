@@ -32,7 +32,7 @@ bool is_positional(const Option& option) {
   return !option.name.starts_with('-');
 }
 
-// Example first: what most people came for.
+// The example comes first, since most users look for it.
 class ExampleFirst : public CLI::Formatter {
  public:
   std::string make_description(const CLI::App* app) const override {
@@ -63,15 +63,15 @@ void add_options(CLI::App& app, const Command& command,
     CLI::Option* added = app.add_option(option.name, slot, help);
     added->type_name(option.value);
     added->required(option.required);
-    // One value a mention; lists are made by repeating, and values may hold
-    // commas.
+    // Each mention has one value. A list is a repeated flag, since values may
+    // hold commas.
     added->expected(1, option.repeatable ? 1 << 20 : 1);
     added->allow_extra_args(false);
     if (!option.repeatable) {
       added->multi_option_policy(CLI::MultiOptionPolicy::Throw);
     }
     if (option.choices.empty()) continue;
-    // The choices stand in the help already.
+    // The help already lists the choices.
     CLI::Validator check = CLI::IsMember(option.choices);
     added->check(check.description(""));
   }
@@ -141,7 +141,7 @@ Result<int> run_command(const Command& command, const Arguments& arguments) {
         *descriptor == STDOUT_FILENO ? "standard output" : "-o " + path,
         buffer.error()));
   }
-  // A failed run leaves an older file alone.
+  // A failed run must not change an older file.
   std::ostringstream data;
   data.exceptions(std::ios::badbit);  // else it is cut off without memory
   Console console{data, std::cerr, false, isatty(STDERR_FILENO) != 0, nullptr};
@@ -265,7 +265,7 @@ Result<void> Arguments::apply(
       auto done = set(info.name, text);
       if (done) continue;
       Error error = std::move(done).error();
-      // The table speaks of its option, the user gave a flag.
+      // The table names its option, but the user gave a flag.
       if (error.location == info.name) error.location = flag + " " + text;
       return fail(std::move(error));
     }
@@ -275,7 +275,7 @@ Result<void> Arguments::apply(
 
 namespace {
 
-// CLI11 says only that some subcommand is required.
+// CLI11 reports only that some subcommand is required.
 Result<void> check_command(std::span<const Command> commands, int argc,
                            const char* const* argv) {
   std::vector<std::string_view> names;
@@ -294,7 +294,7 @@ Result<void> check_command(std::span<const Command> commands, int argc,
               did_you_mean(word, names) + "; shardprop --help");
 }
 
-// What is printed instead of running a command: --help, --version.
+// Prints the text of --help or --version, which replaces the run of a command.
 int print_help(const CLI::App& app, const CLI::Success& request) {
   DescriptorBuffer buffer(STDOUT_FILENO);
   std::ostream out(&buffer);
@@ -314,8 +314,8 @@ constexpr std::size_t kStack = std::size_t{1} << 20;
   for (std::size_t at = kStack; at >= kPage; at -= kPage) room[at - kPage] = 0;
 }
 
-// Takes the stack that the work may need while there is memory: one that cannot
-// grow any more ends the process, and no error can be said.
+// Allocates the stack that the work may need while there is memory. If a stack
+// cannot grow later, the process ends without an error message.
 void take_stack() {
   rlimit most{};
   if (getrlimit(RLIMIT_STACK, &most) == 0 && most.rlim_cur >= 4 * kStack) {

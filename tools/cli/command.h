@@ -1,6 +1,6 @@
-// Command: one subcommand as a table of options and a function. The table
-// drives parsing, checks, --help and the docs; the function gets the values and
-// writes data to one stream and messages to another.
+// Command is one subcommand: a table of options and a function. The table
+// drives parsing, checks and --help. The function gets the values and writes
+// data to one stream and messages to another.
 //
 //   Command topologies_command() {
 //     return {.name = "topologies", .summary = "the presets",
@@ -29,7 +29,7 @@
 
 namespace shardprop::cli {
 
-// Exit codes of the contract.
+// These exit codes are part of the contract of the command line.
 inline constexpr int kDone = 0;
 inline constexpr int kFinding = 1;
 inline constexpr int kUsage = 2;
@@ -54,7 +54,7 @@ struct Option {
   InputPath input = nullptr;         // set if its values name input files
 };
 
-// A row of one of the library's tables of options: "time_limit" is the flag
+// Flags of one row of the library's tables of options: "time_limit" is the flag
 // --time-limit.
 std::string flag_of(const OptionInfo& info);
 Option option_row(const OptionInfo& info);
@@ -90,8 +90,8 @@ class Arguments {
   // "80GiB", "512MiB", "1000" (bytes). Error: kInvalidArgument.
   Result<std::optional<std::int64_t>> bytes(std::string_view name) const;
 
-  // Sets, through `set(name, text)`, what was given of a table of options. An
-  // error stands at the flag.
+  // Calls `set(name, text)` for each option of the table that was given. The
+  // place of an error is the flag.
   Result<void> apply(
       std::span<const OptionInfo> table,
       const std::function<Result<void>(std::string_view, std::string_view)>&
@@ -110,19 +110,19 @@ struct Console {
   std::ostream& messages;  // standard error
   bool colour = false;     // data goes to a terminal that wants colour
   bool progress = false;   // messages go to a terminal
-  // Let go once all data is written: the Interruption of a command whose answer
-  // a late signal must not lose.
+  // Released once all data is written. It holds the Interruption of a command
+  // whose answer must survive a late signal.
   std::shared_ptr<const void> until_written;
 };
 
-// The value, or its error at this place of the command line.
+// Returns the value, or its error with this place of the command line.
 template <class T>
 Result<T> placed(Result<T> value, const std::string& where) {
   if (!value) return fail(std::move(value).error().at(where));
   return value;
 }
 
-// The same, where the error has no place of its own.
+// Does the same for an error without a place of its own.
 template <class T>
 Result<T> placed_at_least(Result<T> value, const std::string& where) {
   if (value || !value.error().location.empty()) return value;
@@ -137,9 +137,9 @@ struct Command {
   std::function<Result<int>(const Arguments&, Console&)> run;
 };
 
-// Parses the command line, runs the command it names and returns the exit
-// code. Errors are printed to standard error in rustc's manner; memory that
-// runs out is one of them from the making of the commands on.
+// Parses the command line, runs the command it names and returns the exit code.
+// Errors are printed to standard error in the format of rustc. Lack of memory
+// is such an error from the creation of the commands on.
 int run(const std::function<std::vector<Command>()>& commands, int argc,
         const char* const* argv);
 

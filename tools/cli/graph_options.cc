@@ -58,7 +58,7 @@ Result<std::map<std::string, std::int64_t>> sizes_of(
   return sizes;
 }
 
-// The place of a bound or size that the program refuses is that of the user.
+// If the program refuses a bound or size, the error has the user's place.
 Error at_given_size(Error error, const GraphReading& reading) {
   for (const auto& [text, place] : reading.bounds) {
     if (error.location.ends_with("bound " + text)) error.location = place;
@@ -178,13 +178,14 @@ void print_notes(const Graph& graph, Console& console) {
 }
 
 std::string rule_hint(const Graph& graph, std::string_view op) {
-  // Of ours nobody else can say how they run.
+  // Only shardprop and PyTorch define these operators, so no rule of a user
+  // applies.
   if (op.starts_with("aten.") || op.starts_with("prims.") ||
       op.starts_with("shardprop.") || is_functionalized_write(op)) {
     return {};
   }
   const std::string_view base = op.substr(0, op.rfind('.'));
-  // Nobody knows what is inside of control flow.
+  // The operators inside control flow are not known.
   bool elementwise = !op.starts_with("higher_order.");
   for (const Node& node : graph.nodes()) {
     if (node.op_name() != op) continue;

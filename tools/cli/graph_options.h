@@ -1,4 +1,4 @@
-// What every command takes that reads a graph: how to read it, and rules for
+// Options of every command that reads a graph: sizes, bounds, and rules for
 // operators of the user's own.
 #pragma once
 
@@ -16,15 +16,15 @@ namespace shardprop::cli {
 // --bound, --size, --rule, --program, --max-input.
 std::vector<Option> graph_options();
 
-// The standard library with the rules.
-// Errors: kInvalidArgument, kUnknownOperator.
+// Returns the standard library with the user's rules. Errors: kInvalidArgument,
+// kUnknownOperator.
 Result<std::shared_ptr<const OpLibrary>> library_of(
     const GraphReading& reading);
 
 // Whether every rule is of an operator of the graph. Error: kInvalidArgument.
 Result<void> check_rules(const GraphReading& reading, const Graph& graph);
 
-// The graph at `path`. Errors: those of load_graph; kInvalidArgument.
+// Reads the graph at `path`. Errors: those of load_graph; kInvalidArgument.
 Result<Graph> graph_of(const Arguments& arguments, const std::string& path,
                        const GraphReading& reading, const OpLibrary& library);
 
@@ -32,8 +32,8 @@ Result<Graph> graph_of(const Arguments& arguments, const std::string& path,
 // has none. The text of a plan has them.
 void print_notes(const Graph& graph, Console& console);
 
-// What a rule could say of a custom operator of the graph, judged by shapes;
-// empty where nothing can be told.
+// Returns a rule that may fit a custom operator of the graph, judged by shapes.
+// The text is empty if shapes suggest no rule.
 std::string rule_hint(const Graph& graph, std::string_view op);
 
 }  // namespace shardprop::cli

@@ -30,8 +30,8 @@ Error other(const std::string& path, const char* what,
           "--plan " + path, std::move(notes), help};
 }
 
-// A saved plan is what it is: what would make another one is refused beside it,
-// not passed over. Limits and threads of a search change no plan that is there.
+// Refuses options that would give another plan than the saved one. Limits and
+// threads of a search are harmless, because nothing is solved.
 Result<void> check_nothing_to_plan(const Arguments& arguments) {
   constexpr std::string_view kHarmless[] = {
       "GRAPH",     "--mesh",    "--time-limit", "--work-limit",
@@ -56,7 +56,8 @@ Result<void> check_nothing_to_plan(const Arguments& arguments) {
   return {};
 }
 
-// Whatever a file says of them.
+// Finds the operators without a strategy in the graph. The list in the plan's
+// file is not trusted.
 std::vector<UnsupportedOp> unsupported_ops(const Graph& graph,
                                            const OpLibrary& library) {
   std::map<std::string, UnsupportedOp> by_op;
@@ -75,7 +76,7 @@ std::vector<UnsupportedOp> unsupported_ops(const Graph& graph,
   return out;
 }
 
-// --strict of a plan that is there already.
+// Checks --strict for a saved plan.
 Result<void> check_supported(const Plan& plan, const Arguments& arguments) {
   if (!arguments.has("--strict") || plan.unsupported.empty()) return {};
   const UnsupportedOp& first = plan.unsupported.front();
@@ -87,7 +88,8 @@ Result<void> check_supported(const Plan& plan, const Arguments& arguments) {
             "make a plan with a rule for it, or leave out --strict"});
 }
 
-// Whether a saved plan is one of this graph (and mesh, where one is given).
+// Checks that a saved plan belongs to this graph, and to the mesh if one is
+// given.
 Result<void> check_same(const Plan& plan, const Arguments& arguments,
                         const Graph& graph) {
   const std::string path = arguments.get("--plan");
@@ -108,10 +110,10 @@ Result<void> check_same(const Plan& plan, const Arguments& arguments,
             "leave out --mesh"));
 }
 
-// As the evaluator judges it.
+// Judges the plan by evaluate(), if the file permits it.
 Result<JudgedPlan> judged(Plan plan, const std::string& path,
                           const Graph& graph, const OpLibrary& library) {
-  // Schema 1 does not say enough of a plan to judge it.
+  // Schema 1 lacks fields that judging needs.
   if (plan.is_proof_given) {
     plan.unsupported = unsupported_ops(graph, library);
     return JudgedPlan{std::move(plan), {}};
@@ -125,7 +127,7 @@ Result<JudgedPlan> judged(Plan plan, const std::string& path,
   return fail(std::move(error));
 }
 
-// One line that is written over and over.
+// Prints the progress as one line that is overwritten each time.
 void print_progress(const PlanProgress& now, Console& console) {
   constexpr std::string_view kPhases[] = {"set up", "search", "report"};
   const auto us = [](const std::optional<std::int64_t>& nanoseconds) {
@@ -156,7 +158,7 @@ Result<Plan> new_plan(const Arguments& arguments, const Graph& graph,
   Result<Plan> plan =
       placed_at_least(make_plan(graph, mesh, topology, library, options),
                       arguments.get("GRAPH"));
-  if (console.progress) console.messages << "\r\x1b[K";  // rub it out
+  if (console.progress) console.messages << "\r\x1b[K";  // erases the line
   if (interruption->came() && plan) {
     console.messages << (plan->has_plan()
                              ? "interrupted: this is the best plan so far\n"
@@ -178,8 +180,8 @@ std::vector<Option> graph_plan_options() {
 
 Result<GraphPlan> graph_plan(const Arguments& arguments, SavedPlan saved,
                              Console& console, WithPlan next) {
-  // What needs no graph is checked before one is read. A file is read once: it
-  // may be a pipe.
+  // Options that need no graph are checked before the graph is read. Each file
+  // is read once, since it may be a pipe.
   const bool is_saved = arguments.has("--plan");
   GraphReading reading = reading_of(arguments);
   reading.deadline = deadline_option(arguments);

@@ -1,5 +1,5 @@
-// A graph and a plan of it, as the options of a subcommand ask: solved anew, or
-// the one saved in --plan.
+// GraphPlan is a graph and its plan as the options of a subcommand specify
+// them: solved, or read from --plan.
 #pragma once
 
 #include "cli/command.h"
@@ -22,25 +22,26 @@ struct GraphPlan {
   std::vector<std::string> differences;  // as JudgedPlan's
 };
 
-// Whether the figures of a saved plan are taken, or worked out again.
+// SavedPlan says whether the figures of a saved plan are kept or computed
+// again.
 enum class SavedPlan : std::uint8_t { kAsWritten, kJudged };
 
-// What a command does with its plan. Where that is work (kWork), a signal ends
-// it; where it is output alone, a signal waits until all of it is written
-// (Console::until_written).
+// WithPlan says how a command uses its plan. If it works on the plan (kWork), a
+// signal ends the work. If it only prints (kOutput), a signal waits until all
+// output is written (Console::until_written).
 enum class WithPlan : std::uint8_t { kWork, kOutput };
 
 // planning_options() and --plan.
 std::vector<Option> graph_plan_options();
 
 // Time limits count from here, reading included. Errors: those of the options,
-// of load_graph(), make_plan() and judge_plan(); kPlanFile; kPlanOtherGraph,
-// where the plan is one of another graph or mesh.
+// of load_graph(), make_plan() and judge_plan(); kPlanFile; kPlanOtherGraph if
+// the plan belongs to another graph or mesh.
 Result<GraphPlan> graph_plan(const Arguments& arguments, SavedPlan saved,
                              Console& console, WithPlan next = WithPlan::kWork);
 
-// Figures of a saved plan that are not those of its choices, among the
-// messages.
+// Prints a message for each figure of a saved plan that differs from the
+// computed one.
 void warn_of_differences(const GraphPlan& given, Console& console);
 
 }  // namespace shardprop::cli

@@ -1,5 +1,6 @@
-// GraphReading is how a graph is to be read: rules for the user's own operators,
-// sizes, and which program of a file, each with the place that specified it.
+// GraphReading is how a graph is to be read: rules for the user's own
+// operators, sizes, and which program of a file, each with the place that
+// specified it.
 //
 //   --bound u0=128       bounds {{"u0=128", "--bound u0=128"}}
 //   --size s0=8,s1=4     sizes {{"s0=8", "--size s0=8,s1=4"}, {"s1=4", ...}}
@@ -18,7 +19,7 @@ namespace shardprop::cli {
 
 struct Said {
   std::string text;   // NAME=VALUE
-  std::string place;  // of errors: the flag, or the plan that says it
+  std::string place;  // of errors: the flag, or the plan's file
 };
 
 struct GraphReading {
@@ -26,14 +27,14 @@ struct GraphReading {
   std::vector<Said> bounds;  // NAME=N
   std::vector<Said> sizes;   // NAME=N
   Said program;              // NAME; empty: the file holds one
-  Deadline deadline;         // of waiting for what comes through a pipe
+  Deadline deadline;         // for input that comes through a pipe
 };
 
 // The operator that a rule is of: "mylib.swiglu" of
 // "torch.ops.mylib::swiglu = pointwise()", and "acme.accum" of
 // "acme::accum(Tensor x, Tensor(a!) y, int n=1) -> ()=batch(0)".
 std::string operator_of(std::string_view rule);
-// The row: what follows the last `=`. Empty if there is none.
+// The operator definition: the text after the last `=`. Empty if there is none.
 std::string_view row_of(std::string_view rule);
 // The declaration of the operator; empty if the rule has only its name.
 std::string_view declaration_of(std::string_view rule);
@@ -42,15 +43,17 @@ std::string_view declaration_of(std::string_view rule);
 void add_sizes(GraphReading& reading, std::string_view text,
                const std::string& place);
 
-// As the flags say.
+// Returns the reading that the flags specify.
 GraphReading reading_of(const Arguments& arguments);
 
-// Adds how the graph of a saved plan was read. What the flags say of the same
-// operator or size must be the same. Error: kInvalidArgument.
+// Adds how the graph of a saved plan was read. If a flag names the same
+// operator or size, it must specify the same rule or value. Error:
+// kInvalidArgument.
 Result<void> add_saved(GraphReading& reading, const Plan& plan,
                        const std::string& path);
 
-// Writes into a plan how its graph was read, so that it stands alone.
+// Writes into a plan how its graph was read, so that the plan is complete
+// without the flags.
 void save(const GraphReading& reading, Plan& plan);
 
 }  // namespace shardprop::cli

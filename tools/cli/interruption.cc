@@ -17,8 +17,8 @@ extern "C" void on_signal(int signal) {
   errno = before;
 }
 
-// Who started the program with a signal ignored, as a shell does for what runs
-// in its background, wants it to stay so.
+// Installs the handler unless the signal is ignored. A shell starts background
+// programs with the signal ignored, and expects that to remain so.
 void listen(int signal, struct sigaction& before) {
   sigaction(signal, nullptr, &before);
   if (before.sa_handler == SIG_IGN) return;
@@ -39,7 +39,7 @@ Interruption::Interruption() {
     watcher_ = std::jthread([this](const std::stop_token& ended) {
       while (sem_wait(&signalled) != 0) {
       }
-      // The destructor posts, too.
+      // The destructor also posts the semaphore.
       if (!ended.stop_requested()) source_.request_stop();
     });
   } catch (const std::system_error&) {

@@ -1,6 +1,6 @@
-// Interruption: while it lives, SIGINT and SIGTERM ask for the best answer so
-// far instead of ending the program; a second signal ends it. A signal that was
-// ignored before stays ignored.
+// Interruption changes SIGINT and SIGTERM during its lifetime: the first signal
+// asks for the best answer so far, and the second ends the program. A signal
+// that was ignored before remains ignored.
 //
 //   Interruption interruption;
 //   options.stop = interruption.token();
@@ -16,7 +16,7 @@
 
 namespace shardprop::cli {
 
-// At most one at a time.
+// At most one object may exist at a time.
 class Interruption {
  public:
   Interruption();
@@ -26,14 +26,16 @@ class Interruption {
 
   std::stop_token token() const { return source_.get_token(); }
   bool came() const { return source_.stop_requested(); }
-  // Which one the last to come was, for who wants to end by it after all.
+  // Returns the last signal that came, for a caller that ends the process by
+  // it.
   static int last_signal();
 
  private:
   std::stop_source source_;
   struct sigaction before_interrupt_ = {};
   struct sigaction before_terminate_ = {};
-  // Asks for the stop: a signal handler may only post a semaphore.
+  // The watcher requests the stop, since a signal handler may only post a
+  // semaphore.
   std::jthread watcher_;
 };
 

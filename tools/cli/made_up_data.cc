@@ -20,7 +20,7 @@ std::uint64_t hash_of(std::int64_t element) {
   return hash_mix(kSeed, static_cast<std::uint64_t>(element));
 }
 
-// Calls visit(element) for what a rank holds, in its local order.
+// Calls visit(element) for each element of a rank, in its local order.
 template <class Visit>
 void for_each_held(const TensorSpec& spec, const Coordinate& at,
                    Visit&& visit) {
@@ -65,11 +65,11 @@ Terms terms_of(const TensorSpec& spec) {
 bool power_of_two(std::int64_t n) { return (n & (n - 1)) == 0; }
 
 LocalTensor element_view(const void* data, DType dtype) {
-  // Only ever read through a kernel's view.
+  // The kernel only reads through this view.
   return LocalTensor::wrap(const_cast<void*>(data), Dims{1}, dtype);
 }
 
-// Real parts only: made-up terms have no others.
+// Returns the real part, since made-up terms are real.
 double value_of(const std::byte* from, DType dtype) {
   switch (dtype) {
     case DType::kF16:
@@ -140,15 +140,17 @@ MadeUpData::MadeUpData(TensorSpec src, TensorSpec dst)
       vanishes_(!power_of_two(terms_of(src_).averaged) ||
                 !power_of_two(terms_of(dst_).averaged)) {}
 
-// 0 to 7, which f8e5m2 has too; with averages over three ranks, say, 0.
+// Returns 0 to 7, which f8e5m2 can represent. If an average would not be exact,
+// for example over three ranks, it returns 0.
 std::int64_t MadeUpData::whole(std::int64_t element) const {
   if (vanishes_) return 0;
   const bool truth = src_.meta().dtype() == DType::kBool;
   return static_cast<std::int64_t>(hash_of(element) % (truth ? 2 : 8));
 }
 
-// One rank, another for every element, holds the value, the others what does
-// not change it; two hold opposites beside.
+// For each element one rank holds the value, and this rank differs from element
+// to element. The other ranks hold terms that do not change the value; two of
+// them hold opposite terms.
 std::int64_t MadeUpData::term(std::int64_t element,
                               const Coordinate& at) const {
   const Terms terms = terms_of(src_);

@@ -1,6 +1,7 @@
-// Data whose redistribution can be told right from wrong to the bit: bytes that
-// follow from an element's place where all only moves, small whole numbers
-// where terms are combined, so that every order of combining them is exact.
+// MadeUpData is test data for a redistribution that is checked to the bit. If
+// the redistribution only moves data, bytes follow from the place of the
+// element. If it reduces, terms are small whole numbers, so that every order of
+// reduction is exact.
 #pragma once
 
 #include <shardprop/base/result.h>
@@ -18,10 +19,11 @@ class MadeUpData {
  public:
   MadeUpData(TensorSpec src, TensorSpec dst);
 
-  // What `rank` of the source's mesh holds. Error: kOutOfMemory.
+  // Returns the local tensor of `rank` of the source's mesh. Error:
+  // kOutOfMemory.
   Result<LocalTensor> source(std::int64_t rank) const;
-  // Compares what the ranks of the target's mesh ended with, in the order of
-  // the mesh; an empty text, or what differs first.
+  // Compares the results of the ranks of the target's mesh, given in mesh
+  // order. Returns an empty text, or the first difference.
   std::string check(const std::vector<std::vector<std::byte>>& results) const;
 
  private:

@@ -30,7 +30,8 @@ std::string joined(std::span<const TensorSpec> specs) {
   return text.empty() ? "  nothing" : text;
 }
 
-// A digit and a comma for each number of a rank, and the brackets of lists.
+// Checks the memory for the text. It counts a digit and a comma for each number
+// of a rank, and the brackets of lists.
 Result<void> check_text_fits(const OpLine& line, const OpAnswer& answer) {
   constexpr std::int64_t kFew = 10'000'000;
   const auto& strategies = answer.every->strategies;

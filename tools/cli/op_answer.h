@@ -1,5 +1,5 @@
-// OpAnswer: what `shardprop propagate` says of one line: how the operator runs
-// on its inputs as they lie, or all its strategies.
+// OpAnswer is the answer of `shardprop propagate` to one line: the chosen
+// strategy for the given layouts of the inputs, or all strategies.
 //
 //   aten.mm.default on d0=2,d1=4: 7.2 us
 //     takes  f32[16,32] S(0),R  f32[32,8] R,S(1)
@@ -21,19 +21,19 @@
 namespace shardprop::cli {
 
 struct OpAnswer {
-  std::optional<OutputSharding> chosen;  // where the line has placements
+  std::optional<OutputSharding> chosen;  // if the line has placements
   std::optional<OpStrategy> every;       // --all
   LayoutTable layouts;                   // those of `every`
 };
 
-// One line of JSON, as CLI.md says. Error: kOutOfMemory, where the numbers of
-// all ranks in all strategies are sure not to fit.
+// One line of JSON, as CLI.md says. Error: kOutOfMemory if the numbers of all
+// ranks in all strategies cannot fit.
 Result<std::string> as_json(const OpLine& line, const OpAnswer& answer,
                             const Topology& topology);
-// For people; several lines.
+// Returns the answer as several lines of text for people.
 std::string as_text(const OpLine& line, const OpAnswer& answer);
 
-// The answer to a line that has none; `op` where it could be read.
+// Returns the JSON of an error; `op` is set if it could be read.
 std::string refusal_as_json(const std::optional<std::string>& op,
                             const Error& error);
 

@@ -20,7 +20,7 @@ using Json = LinearJson;
 
 constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
 
-// At where the cursor stands.
+// Returns an error at the place of the cursor.
 tl::unexpected<Error> bad_line(const JsonCursor& at, std::string why,
                                std::string help = {}) {
   if (help.empty()) {
@@ -33,14 +33,14 @@ tl::unexpected<Error> bad_line(const JsonCursor& at, std::string why,
                     std::move(help)});
 }
 
-// The value, or its error at where the cursor stands.
+// Returns the value, or its error at the place of the cursor.
 template <class T>
 Result<T> placed(Result<T> value, const JsonCursor& at) {
   if (!value) return fail(std::move(value).error().at("$" + at.path()));
   return value;
 }
 
-// Objects are tensors and nothing else.
+// Every JSON object in a line is a tensor.
 bool is_tensor(const Json& json) { return json.is_object(); }
 
 Result<void> check_keys(const JsonCursor& object,
@@ -92,7 +92,8 @@ class LineReader {
     return placed(TensorMeta::create(shape, strides, dtype), at);
   }
 
-  // The first thing that is not of the type that its place asks for.
+  // Returns an error for the first value that has another type than its place
+  // requires.
   Result<void> check() const {
     if (!reading_.problem) return {};
     const auto& [path, message] = *reading_.problem;
@@ -228,7 +229,8 @@ Result<std::vector<GivenArgument>> read_arguments(
     for (const auto& [key, at] : kwargs.members()) {
       if (!function.argument_index(key)) given.push_back({key, NoneArg{}});
     }
-    // Read in declared order, so that operands and layouts count alike.
+    // Arguments are read in declared order, so that operands and layouts have
+    // the same indices.
     for (const ArgumentSchema& schema : declared) {
       if (!kwargs.has(schema.name)) continue;
       SP_ASSIGN(Argument argument, read(kwargs[schema.name], &schema));
@@ -253,8 +255,8 @@ bool may_have_dtype(const OpLibrary& library, OpSchema op, std::size_t output,
   return library.check_outputs(op).has_value();
 }
 
-// The library says which operand does not fit by its name; the line has a
-// path for it.
+// The library names the operand that does not fit. The user needs its path in
+// the line.
 Error at_path(Error error, const OpSchema& op, const LineReader& reader) {
   for (std::size_t i = 0; i < op.inputs.size(); ++i) {
     if (error.location.empty() || error.location != operand_name(op, i)) {
@@ -266,8 +268,8 @@ Error at_path(Error error, const OpSchema& op, const LineReader& reader) {
   return error;
 }
 
-// What the line states of the results must be what follows from the arguments,
-// wherever that is known.
+// The stated metas of the results must equal the inferred ones, if the library
+// can infer them.
 Result<std::vector<TensorMeta>> read_outputs(const JsonCursor& root,
                                              const OpSchema& op,
                                              const OpLibrary& library,
@@ -292,7 +294,7 @@ Result<std::vector<TensorMeta>> read_outputs(const JsonCursor& root,
                             " here, and by the arguments " + to_string(right),
                         "leave out `outputs`");
       }
-      // Strides that are not stated follow, too.
+      // If the line states no strides, the inferred ones apply.
       if (!at.has("strides")) meta = right;
     }
     stated.push_back(std::move(meta));
@@ -315,7 +317,7 @@ Result<OpLine> parse_op_line(std::string_view line, const OpLibrary& library,
   if (!json) {
     Error error = std::move(json).error();
     error.code = ErrorCode::kBatchLine;
-    // Which line of the file it is, is said at the place.
+    // The place already has the line number of the file.
     constexpr std::string_view kOnlyLine = ", line 1";
     for (std::string& note : error.notes) {
       if (note.ends_with(kOnlyLine)) {

@@ -1,4 +1,4 @@
-// A line of `shardprop propagate --batch`: one operator as JSON.
+// OpLine is a line of `shardprop propagate --batch`: one operator as JSON.
 #pragma once
 
 #include <shardprop/base/result.h>
@@ -21,10 +21,10 @@ struct OpLine {
   std::vector<Layout> layouts;  // one per operand; empty when none was given
 };
 
-// {"op", "mesh", "args", "kwargs"}; "outputs" may state the results' shapes
-// and dtypes, which must be what the arguments make them wherever that is
-// known. `name` is the operator's, as soon as it was read. Errors: kBatchLine
-// and those of what the line holds, at the path of the fault: $.args[0].shape.
+// {"op", "mesh", "args", "kwargs"}; "outputs" may state the results' shapes and
+// dtypes. They must equal the inferred ones, if the library can infer them.
+// `name` becomes the operator's name as soon as it is read. Errors: kBatchLine
+// and the errors of the content, at the path of the fault: $.args[0].shape.
 Result<OpLine> parse_op_line(std::string_view line, const OpLibrary& library,
                              std::optional<std::string>& name);
 

@@ -19,14 +19,15 @@
 namespace shardprop::cli {
 namespace {
 
-// 0, or the errno of what stopped it.
+// Returns 0, or the errno of the failed write.
 int write_all(int descriptor, std::string_view data) {
   while (!data.empty()) {
     const ssize_t wrote = ::write(descriptor, data.data(), data.size());
     if (wrote >= 0) {
       data.remove_prefix(static_cast<std::size_t>(wrote));
     } else if (errno == EAGAIN) {
-      // Whoever gave us the pipe does not like to wait; we do.
+      // The pipe is non-blocking, so the write waits until the pipe accepts
+      // data.
       pollfd ready{descriptor, POLLOUT, 0};
       ::poll(&ready, 1, -1);
     } else if (errno != EINTR) {
@@ -36,7 +37,7 @@ int write_all(int descriptor, std::string_view data) {
   return 0;
 }
 
-// A file descriptor that is closed, whatever happens.
+// Descriptor closes its file descriptor in the destructor.
 class Descriptor {
  public:
   explicit Descriptor(int descriptor) : descriptor_(descriptor) {}
@@ -47,7 +48,7 @@ class Descriptor {
   Descriptor& operator=(const Descriptor&) = delete;
 
   int get() const { return descriptor_; }
-  // Some file systems only say here that the disk was full.
+  // Some file systems report a full disk only here.
   int close() {
     return ::close(std::exchange(descriptor_, -1)) == 0 ? 0 : errno;
   }
@@ -64,8 +65,8 @@ int write_in_place(const std::string& path, std::string_view data) {
 }
 
 // Creates a file of a free name in `folder`, and sets `path` to it. The kernel
-// applies the process's mask to `mode`. The mask is never read: that means to
-// clear it for a moment, in which another thread may create a file.
+// applies the process's mask to `mode`. The mask is never read: reading it
+// would clear it for a moment, in which another thread may create a file.
 int create_in(const std::filesystem::path& folder, mode_t mode,
               std::string& path) {
   constexpr int kMostNames = 10'000;
@@ -82,7 +83,7 @@ int create_in(const std::filesystem::path& folder, mode_t mode,
 int write_beside(const std::filesystem::path& target, const struct stat* older,
                  std::string_view data) {
   std::string beside;
-  // Nobody else reads it before it has the older file's mode.
+  // Other users cannot read the file before it has the older file's mode.
   Descriptor file(create_in(target.parent_path(),
                             older == nullptr ? 0666 : 0600, beside));
   if (file.get() < 0) return errno;
@@ -100,7 +101,8 @@ int write_beside(const std::filesystem::path& target, const struct stat* older,
   return number;
 }
 
-// The file behind links, which stay; also where there is none yet.
+// Resolves links to the file that they name, which need not exist yet. The
+// links are kept.
 std::filesystem::path behind_links(std::filesystem::path path) {
   constexpr int kMostLinks = 40;
   std::error_code none;
@@ -133,7 +135,7 @@ void prepare_output() {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
   for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    // The lowest that is free is the one that is not open.
+    // open() returns the lowest free descriptor, which is this one.
     if (::fcntl(standard, F_GETFD) < 0) {
       static_cast<void>(::open("/dev/null", O_RDONLY));
     }

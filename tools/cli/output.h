@@ -1,5 +1,5 @@
-// Standard output, and files that are written whole or not at all. Output that
-// could not be written is always an error.
+// Functions for standard output, and for files that are written completely or
+// not at all. Output that could not be written is always an error.
 #pragma once
 
 #include <shardprop/base/result.h>
@@ -13,10 +13,10 @@
 
 namespace shardprop::cli {
 
-// To be called before anything else: a pipe that nobody reads any more and a
-// file at its size limit become errors of the write instead of a signal, and
-// the standard streams are open, if only to refuse what is written to them, so
-// that no file takes their place.
+// Prepares the process for output; call it first. A broken pipe and a file at
+// its size limit become errors of the write instead of signals. Closed standard
+// streams are opened so that they refuse data, and no file gets their
+// descriptor.
 void prepare_output();
 
 // A stream buffer on a file descriptor that remembers why a write failed.
@@ -24,7 +24,7 @@ class DescriptorBuffer : public std::streambuf {
  public:
   explicit DescriptorBuffer(int descriptor);
 
-  // 0 while all was written.
+  // Returns 0, or the errno of the first failed write.
   int error() const { return error_; }
 
  protected:
@@ -37,15 +37,15 @@ class DescriptorBuffer : public std::streambuf {
   std::array<char, 1 << 16> block_;
 };
 
-// kCannotWriteOutput, with the reason as errno has it.
+// Returns kCannotWriteOutput with the text of errno `number`.
 Error cannot_write(const std::string& where, int number);
 
 // The descriptor that a path names, open or not: /dev/stdout, /dev/stderr,
 // /dev/fd/N, /proc/self/fd/N. It is written to and never replaced.
 std::optional<int> descriptor_named(std::string_view path);
 
-// Whether there is a place for the file, asked before long work whose answer it
-// gets. Errors: kCannotWriteOutput, at the flag.
+// Checks, before long work, that the file for its answer can be written. The
+// error is kCannotWriteOutput, at the flag.
 Result<void> check_target(const std::string& path);
 
 // NamedInput is a file that a command reads, and where the user named it.
@@ -54,14 +54,14 @@ struct NamedInput {
   std::string place;  // "--plan a.json"
 };
 
-// Whether a file written to `path` would replace or change one of the inputs,
-// through links too. Error: kCannotWriteOutput, at the flag.
+// Checks that a file written to `path` replaces or changes none of the inputs,
+// through links too. The error is kCannotWriteOutput, at the flag.
 Result<void> check_no_input(const std::string& path,
                             std::span<const NamedInput> inputs);
 
-// Written beside the file, which is then replaced: an older one stays as it was
-// until all of the new one is there. What is no plain file (a device, a fifo)
-// is written as it is. Errors: kCannotWriteOutput, at the flag.
+// Writes a new file next to `path` and then replaces `path`, so that an older
+// file remains until the new one is complete. A device or a fifo is written
+// directly. The error is kCannotWriteOutput, at the flag.
 Result<void> write_whole(const std::string& path, std::string_view data);
 
 }  // namespace shardprop::cli

@@ -16,7 +16,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// In the folder of the new files, whose names have no such form.
+// Name of the folder of the replaced files, inside the folder of the new files.
+// No new file has this name.
 constexpr std::string_view kReplaced = ".replaced";
 
 std::error_code rename_file(const fs::path& from, const fs::path& to) {
@@ -36,7 +37,7 @@ OutputFolder::OutputFolder(fs::path path, std::vector<NamedInput> inputs,
 OutputFolder::~OutputFolder() {
   std::error_code ignored;
   if (!staged_.empty()) fs::remove_all(staged_, ignored);
-  // Only empty folders: another process may have put a file there meanwhile.
+  // Only empty folders are removed: another process may have put a file there.
   if (is_put_ || made_.empty()) return;
   fs::path folder = path_.has_filename() ? path_ : path_.parent_path();
   while (fs::remove(folder, ignored) && folder != made_) {
@@ -51,7 +52,7 @@ Result<void> OutputFolder::make() {
   if (path_.empty()) return cannot(ENOENT);
   std::error_code failed;
   fs::path folder = path_.has_filename() ? path_ : path_.parent_path();
-  // A dangling link exists, and is not ours to remove.
+  // A dangling link existed before, so it must not be removed.
   for (; !folder.empty() && !fs::exists(fs::symlink_status(folder, failed));
        folder = folder.parent_path()) {
     made_ = folder;
@@ -83,7 +84,7 @@ Result<void> OutputFolder::write(const std::string& name,
 }
 
 // A link keeps the older file at its place until the new one replaces it in one
-// step. File systems without links leave a moment without either.
+// step. On file systems without links, neither file exists for a moment.
 std::error_code OutputFolder::save(const fs::path& place, bool is_removed,
                                    std::vector<Undo>& undo) const {
   std::error_code failed;
@@ -132,7 +133,7 @@ void OutputFolder::restore(const std::vector<Undo>& undo) {
     if (at->saved.empty()) {
       fs::remove(at->place, failed);
     } else if (rename_(at->saved, at->place)) {
-      // The destructor leaves the folder that holds the older file.
+      // The destructor must keep the folder that holds the older file.
       staged_.clear();
     }
   }

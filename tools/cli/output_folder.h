@@ -34,11 +34,11 @@ class OutputFolder {
   OutputFolder(const OutputFolder&) = delete;
   OutputFolder& operator=(const OutputFolder&) = delete;
 
-  // Whether a file of this name would replace an input. Error:
+  // Checks that a file of this name replaces no input. The error is
   // kCannotWriteOutput, at the file.
   Result<void> check_name(const std::string& name) const;
-  // Writes the file where nobody looks for it, in a folder inside this one,
-  // which is made if it is missing. Errors: kCannotWriteOutput.
+  // Writes the file to a hidden folder inside this one, and creates this one if
+  // it is missing. Errors: kCannotWriteOutput.
   Result<void> write(const std::string& name, std::string_view data);
   // Moves the written files to their places. They replace files of their names;
   // the files that `old` names and this object did not write are removed. After
@@ -51,7 +51,7 @@ class OutputFolder {
   std::vector<std::string> written() const;
 
  private:
-  // How one replaced or removed file comes back.
+  // Undo restores one replaced or removed file.
   struct Undo {
     std::filesystem::path place;
     std::filesystem::path saved;  // the older file; empty if there was none

@@ -12,14 +12,14 @@
 
 namespace shardprop::cli {
 
-// --local-args, of commands that write plans.
+// Option --local-args of commands that write plans.
 Option local_args_option();
 
-// As --local-args asks.
+// Returns the text of the plan in the form that --local-args names.
 std::string saved_plan(const Plan& plan, const Arguments& arguments);
 
-// Gzipped or not. `place` names the file in errors. Errors:
-// kPlanFile, kPlanSchemaVersion, kStopped.
+// Reads a plan, gzipped or not. `place` names the file in errors, which are
+// kPlanFile, kPlanSchemaVersion and kStopped.
 Result<Plan> read_plan_file(const std::string& path, const std::string& place,
                             std::int64_t max_input,
                             Deadline deadline = std::nullopt);

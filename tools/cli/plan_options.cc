@@ -3,7 +3,7 @@
 #include "base/parse_number.h"
 #include "base/try.h"
 #include "cli/graph_options.h"
-#include "plan/stop.h"
+#include "plan/problem/stop.h"
 
 #include <shardprop/io/topology_file.h>
 #include <shardprop/redistribute/planner.h>
@@ -15,7 +15,8 @@
 namespace shardprop::cli {
 namespace {
 
-// What a row says where the topology, not the library, has the default.
+// Help text of an option whose default comes from the topology, not from the
+// library.
 std::string_view default_by_topology(std::string_view name) {
   if (name == "memory") return "; default: what a process can allocate on the device";
   if (name == "overlap") return "; default: the topology's";
@@ -44,12 +45,12 @@ std::vector<Option> planning_options() {
       option.help += text;
       option.fallback.clear();
     }
-    // Without one, a work limit is the only limit.
+    // Without a time limit, a work limit is the only limit.
     if (info.name == "time_limit") {
       option.help += "; " + option.fallback + " without --work-limit";
       option.fallback.clear();
     }
-    // It follows the optimizer.
+    // The default of the precision depends on the optimizer.
     if (info.name == "precision") option.fallback.clear();
     options.push_back(std::move(option));
   }
@@ -84,7 +85,8 @@ Result<DeviceMesh> mesh_option(const Arguments& arguments) {
 Deadline deadline_option(const Arguments& arguments) {
   const std::string text = arguments.get("--time-limit");
   if (text.empty() && arguments.has("--work-limit")) return std::nullopt;
-  // One that is no number is refused with the other options.
+  // plan_options() refuses a limit that is not a number, with the other
+  // options.
   const auto seconds = text.empty() ? PlanOptions().time_limit_seconds
                                     : parse_number(text).value_or(0);
   return deadline(arguments.begun(), seconds);

@@ -1,4 +1,4 @@
-// The options that all subcommands share that make a plan.
+// Options that are common to all subcommands that make a plan.
 #pragma once
 
 #include "cli/command.h"
@@ -16,20 +16,20 @@ namespace shardprop::cli {
 // limits and --strict.
 std::vector<Option> planning_options();
 
-// Errors: kInvalidArgument when it is not given, and those of
+// Reads --mesh. Errors: kInvalidArgument if it is not given, and those of
 // DeviceMesh::parse(), at the flag.
 Result<DeviceMesh> mesh_option(const Arguments& arguments);
 
-// Where the limit of time ends, reading included; none where a work limit alone
-// is given.
+// Returns the end of the time limit, which includes reading. There is none if
+// only a work limit is given.
 Deadline deadline_option(const Arguments& arguments);
 
-// That of --topology, read until the deadline if it comes through a fifo. Errors: those of load_topology(), at the flag or in the
-// file.
+// Reads the topology of --topology; the deadline bounds the wait for a fifo.
+// Errors: those of load_topology(), at the flag or in the file.
 Result<Topology> topology_option(const Arguments& arguments,
                                  Deadline deadline = std::nullopt);
 
-// Errors: kInvalidArgument, those of Pin::parse().
+// Reads the options of a plan. Errors: kInvalidArgument, those of Pin::parse().
 Result<PlanOptions> plan_options(const Arguments& arguments,
                                  const Topology& topology);
 

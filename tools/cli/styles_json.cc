@@ -21,7 +21,7 @@
 namespace shardprop::cli {
 namespace {
 
-// Of torch.distributed.tensor.parallel, as it is called.
+// Returns the name of the style in torch.distributed.tensor.parallel.
 std::string parallel_style(const std::string& style) {
   if (style == "colwise") return "ColwiseParallel()";
   if (style == "rowwise") return "RowwiseParallel()";
@@ -33,8 +33,8 @@ std::string parallel_style(const std::string& style) {
              : "ColwiseParallel(output_layouts=Replicate())";
 }
 
-// A plan in another framework's words: what they leave unsaid, pins that hold a
-// plan to what they say, and what is written of them.
+// A plan as settings of another framework: the layouts that these cannot
+// express, the pins that make a plan follow them, and their text.
 struct Words {
   std::vector<Pin> pins;
   std::vector<UnsaidLayout> unsaid;
@@ -103,7 +103,8 @@ Words words_of(std::string_view as, const GraphPlan& given) {
           }};
 }
 
-// Those of the command; of a saved plan its own, searched as the command says.
+// Returns the options of the command. A saved plan has its own options, with
+// the search limits of the command.
 Result<PlanOptions> options_for(const Plan& plan, const Arguments& arguments) {
   SP_ASSIGN(PlanOptions given, plan_options(arguments, plan.topology));
   if (!arguments.has("--plan")) return given;
@@ -130,7 +131,7 @@ Result<std::string> styles_json(std::string_view as, const GraphPlan& given,
   };
   Result<Plan> made = planned();
   if (!made && made.error().code == ErrorCode::kPinConflict) {
-    // The styles cannot keep a pin of the user.
+    // The styles conflict with a pin of the user.
     options.pins = words.pins;
     made = planned();
   }
@@ -139,7 +140,7 @@ Result<std::string> styles_json(std::string_view as, const GraphPlan& given,
   std::optional<std::int64_t> price;
   if (given.plan.objective_nanoseconds && said.objective_nanoseconds) {
     // A plan that follows a recipe, or one found in a limited time, may cost
-    // more than the best one that the words express: they lose nothing then.
+    // more than the best one that the settings express. The price is then 0.
     price = std::max<std::int64_t>(
         *said.objective_nanoseconds - *given.plan.objective_nanoseconds, 0);
   }

@@ -1,5 +1,5 @@
-// What PyTorch's own words say of a plan, as JSON, with what they leave unsaid
-// and its price.
+// This file writes a plan as settings of PyTorch, with the layouts that these
+// cannot express and their price.
 #pragma once
 
 #include "cli/command.h"
@@ -10,10 +10,9 @@
 
 namespace shardprop::cli {
 
-// `as`: tp-plan or fully-shard. The price is of the best plan with the
-// parameters where the words put them, made with the options of the command, or
-// with those of --plan.
-// Errors: those of make_plan().
+// `as`: tp-plan or fully-shard. The price belongs to the best plan whose
+// parameters have the layouts of the settings. It is solved with the options of
+// the command, or with those of --plan. Errors: those of make_plan().
 Result<std::string> styles_json(std::string_view as, const GraphPlan& given,
                                 const Arguments& arguments);
 

@@ -30,7 +30,7 @@ std::uint64_t digest_of(const std::vector<std::byte>& bytes) {
   return digest;
 }
 
-// The ranks of both meshes, each once, ascending.
+// Returns the ranks of both meshes, each once, in ascending order.
 Group::Ranks ranks_of(const TensorSpec& src, const TensorSpec& dst) {
   Group::Ranks ranks;
   for (const TensorSpec* spec : {&src, &dst}) {
@@ -43,13 +43,13 @@ Group::Ranks ranks_of(const TensorSpec& src, const TensorSpec& dst) {
   return ranks;
 }
 
-// By rank of the target's mesh, in its order: the bytes it ended with.
+// The final bytes of each rank of the target's mesh, in mesh order.
 using Results = std::vector<std::vector<std::byte>>;
 
 class RankTrial {
  public:
-  // Ranks of one process leave their results in `together`; others, where it is
-  // null, send them to each other.
+  // Ranks of one process put their results into `together`. If it is null, the
+  // ranks send their results to each other.
   RankTrial(const TensorSpec& src, const TensorSpec& dst,
             const MadeUpData& data, const ProgramOf& program_of, Group group,
             Results* together)
@@ -60,8 +60,8 @@ class RankTrial {
         group_(std::move(group)),
         together_(together) {}
 
-  // One rank's part; judge() says how it ended. `host` compares what
-  // `communicator` has moved, which may be in other memory.
+  // Runs one rank's part; judge() sets the verdict. `host` compares the data
+  // that `communicator` has moved, which may be in other memory.
   Result<Trial> operator()(Communicator& communicator,
                            Communicator& host) const {
     const std::int64_t rank = communicator.rank();
@@ -84,7 +84,7 @@ class RankTrial {
     SP_ASSIGN(std::vector<std::byte> result, bytes_of(communicator, out));
     out = {};
 
-    // By step, then memory and time.
+    // The figures are the payload of each step, then memory and time.
     std::vector<std::int64_t> figures = report.step_payload_bytes;
     figures.push_back(report.peak_bytes);
     figures.push_back(
@@ -117,7 +117,7 @@ class RankTrial {
   }
 
  private:
-  // On the host; of a tensor that is row-major.
+  // Copies a row-major tensor to the host.
   static Result<std::vector<std::byte>> bytes_of(Communicator& communicator,
                                                  const LocalTensor& tensor) {
     std::vector<std::byte> bytes(static_cast<std::size_t>(tensor.bytes()));
@@ -127,10 +127,10 @@ class RankTrial {
     return bytes;
   }
 
-  // The most of every figure over all ranks.
+  // Replaces every figure by its maximum over all ranks.
   static Result<void> share(Communicator& communicator, const Group& group,
                             std::vector<std::int64_t> own, Trial& trial) {
-    // Owned by the tensor: MPI may write it after a timeout.
+    // The tensor owns the figures, since MPI may write them after a timeout.
     const auto kept =
         std::make_shared<std::vector<std::int64_t>>(std::move(own));
     std::vector<std::int64_t>& figures = *kept;
@@ -153,7 +153,7 @@ class RankTrial {
     return {};
   }
 
-  // The results of every rank of the target, in the order of its mesh.
+  // Returns the results of every rank of the target, in the order of its mesh.
   Result<Results> gather(Communicator& communicator, const Group& group,
                          std::vector<std::byte> own) const {
     const DeviceMesh& mesh = dst_.mesh();
@@ -201,7 +201,7 @@ class RankTrial {
 using RankRun =
     std::function<Result<Trial>(std::int64_t rank, Communicator& host)>;
 
-// Every rank that takes part a thread, with a communicator of the host's.
+// Runs each participating rank as a thread with a communicator of the host.
 Result<Trial> on_threads(const Group::Ranks& ranks, const RankRun& run_rank) {
   std::vector<std::optional<Trial>> trials(ranks.size());
   ThreadWorld world(ranks.back() + 1);
@@ -218,7 +218,8 @@ Result<Trial> on_threads(const Group::Ranks& ranks, const RankRun& run_rank) {
                   run_rank(host.rank(), host));
         return {};
       });
-  // A rank's own error says more than what others make of it.
+  // A rank's own error is more precise than the errors that follow from it on
+  // other ranks.
   const Error* first = nullptr;
   for (const Result<void>& end : ends) {
     if (end) continue;
@@ -262,7 +263,7 @@ Result<Trial> on_mpi(const RankTrial& rank_trial, const Group::Ranks& ranks) {
 #endif
 }
 
-// One GPU of this machine for each rank that takes part.
+// Runs each participating rank on one GPU of this machine.
 Result<Trial> on_nccl(const RankTrial& rank_trial, const Group::Ranks& ranks) {
   SP_ASSIGN(const int devices, cuda_device_count());
   if (static_cast<std::int64_t>(ranks.size()) > devices) {
@@ -275,7 +276,7 @@ Result<Trial> on_nccl(const RankTrial& rank_trial, const Group::Ranks& ranks) {
                       {},
                       "try smaller meshes, or run on local or mpi"});
   }
-  // By which the ranks of NCCL find each other.
+  // The ranks of NCCL find each other through this world.
   ThreadWorld bootstrap(ranks.back() + 1);
   return on_threads(
       ranks, [&](std::int64_t rank, Communicator& host) -> Result<Trial> {

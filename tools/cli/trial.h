@@ -1,5 +1,5 @@
-// A redistribution tried out: made-up data, run on real ranks, every byte of
-// every rank compared with what the layouts say.
+// try_out() runs a redistribution of made-up data on real ranks. It compares
+// every byte of every rank with the expected local tensor.
 #pragma once
 
 #include <shardprop/base/result.h>
@@ -28,7 +28,7 @@ struct Trial {
   std::int64_t peak_bytes_per_rank = 0;
   double microseconds = 0;       // of the slowest rank
   std::vector<TrialRank> ranks;  // those of the target
-  bool prints = true;            // whether this process is to tell
+  bool prints = true;            // whether this process prints the result
 };
 
 using ProgramOf = std::function<Result<RedistributeProgram>(std::int64_t rank)>;

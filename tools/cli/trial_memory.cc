@@ -13,7 +13,7 @@
 namespace shardprop::cli {
 namespace {
 
-// On all ranks of the spec's mesh.
+// Adds the bytes of the tensor on all ranks of the spec's mesh.
 std::int64_t bytes_on_ranks(const TensorSpec& spec) {
   std::int64_t bytes = 0;
   for (std::int64_t i = 0; i < spec.mesh().size(); ++i) {
@@ -33,8 +33,8 @@ std::int64_t bytes_on_ranks(const TensorSpec& spec) {
 Result<void> check_trial_memory(const TensorSpec& src, const TensorSpec& dst,
                                 std::size_t ranks,
                                 const ProgramOf& program_of) {
-  // When the last rank has moved its data: each source, what it was before and
-  // after, and each result.
+  // When the last rank has moved its data, each source exists three times (as
+  // input and copied before and after the run), and each result once.
   SP_CHECK(
       check_fits(sat_add(sat_mul(3, bytes_on_ranks(src)), bytes_on_ranks(dst)),
                  "the tensors of all ranks"));

@@ -1,4 +1,5 @@
-// Whether this machine has the memory for a trial whose ranks are threads.
+// check_trial_memory() checks that this machine has the memory for a trial
+// whose ranks are threads.
 #pragma once
 
 #include "cli/trial.h"
@@ -7,10 +8,9 @@
 
 namespace shardprop::cli {
 
-// What such a trial is sure to take is compared with what is to be had: the
-// ranks' tensors, and the views of each other's that their messages list.
-// `ranks` take part. Errors: kOutOfMemory, with both sizes; those of the
-// programs.
+// Compares the least memory of the trial with the memory of the machine. A
+// trial of `ranks` ranks needs their tensors and the views in their messages.
+// Errors are kOutOfMemory, with both sizes, and those of the programs.
 Result<void> check_trial_memory(const TensorSpec& src, const TensorSpec& dst,
                                 std::size_t ranks, const ProgramOf& program_of);
 

@@ -49,7 +49,8 @@ Error left_over(const std::string& word, const Command& command,
       if (name.starts_with("--")) known.push_back(name);
     }
   }
-  // It has it, and it was not read as one: it stands elsewhere.
+  // The command has the option, but CLI11 did not read it as an option at this
+  // place.
   if (option_named(command, flag) != nullptr) {
     error.message = "`" + flag + "` is not read as an option there";
     error.help = "options come after `" + command.name +
@@ -61,7 +62,7 @@ Error left_over(const std::string& word, const Command& command,
   return error;
 }
 
-// A line that names no command where one should be.
+// Returns the error of a line without a command in its first word.
 Error without_command(const std::string& word) {
   Error error{ErrorCode::kInvalidArgument,
               {},

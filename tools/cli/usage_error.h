@@ -1,5 +1,5 @@
-// What CLI11 says of a command line it cannot take, in our words: which word of
-// it is wrong, and what would be right.
+// usage_error() turns an error of CLI11 into one of ours: the wrong word of the
+// command line, and the expected one.
 #pragma once
 
 #include "cli/command.h"

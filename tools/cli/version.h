@@ -1,11 +1,12 @@
-// What this build is.
+// version_text() describes this build.
 #pragma once
 
 #include <string>
 
 namespace shardprop::cli {
 
-// Version, build options (CUDA, NCCL, MPI) and compiler, a line each.
+// Returns the version, the build options (CUDA, NCCL, MPI) and the compiler,
+// one line each.
 std::string version_text();
 
 }  // namespace shardprop::cli

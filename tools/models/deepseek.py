@@ -1,9 +1,9 @@
-"""A DeepSeek-style decoder: latent attention, and many experts of fixed capacity.
+"""This is a DeepSeek-style decoder: latent attention, experts of fixed capacity.
 
-Keys and values come out of one narrow latent vector for each token. Every expert
-takes `capacity` tokens of a sequence; one-hot products dispatch tokens to experts
-and combine what they return, as in GShard, so that all sizes are fixed: with
-experts sharded, the products become the exchange of tokens by all-to-all.
+Keys and values are computed from one narrow latent vector for each token. Every expert
+reads `capacity` tokens of a sequence. One-hot matmuls dispatch tokens to experts and
+combine the results, as in GShard, so that all sizes are fixed. If experts are sharded,
+these matmuls become the exchange of tokens by all-to-all.
 """
 
 import math
@@ -36,7 +36,7 @@ class LatentAttention(nn.Module):
 
 
 class Experts(nn.Module):
-    """The `top_k` best of `experts`, stacked in dim 0, for each token."""
+    """Applies the `top_k` best experts, stacked in dim 0, to each token."""
 
     def __init__(self, hidden, inner, experts, top_k, capacity):
         super().__init__()
@@ -49,7 +49,7 @@ class Experts(nn.Module):
         chances = F.softmax(self.gate(x).float(), dim=-1)
         best = torch.topk(chances, self.top_k, dim=-1).values[..., -1:]
         kept = chances * (chances >= best)
-        # The place of a token among those of its expert, by sequence.
+        # The place is the index of a token among the tokens of its expert, by sequence.
         place = (kept > 0).float().cumsum(1) - 1
         places = torch.arange(self.capacity, device=x.device, dtype=place.dtype)
         slots = (place.unsqueeze(-1) == places).to(x.dtype)
@@ -129,7 +129,7 @@ def deepseek_moe_64(training):
 
 
 def deepseek_moe_8(training):
-    """Two layers, so that the graph stays small, of the two best of 8 experts."""
+    """Returns two layers with the two best of 8 experts; the graph remains small."""
     return _decoder(
         training,
         batch=8,

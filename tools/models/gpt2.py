@@ -1,4 +1,4 @@
-"""GPT-2 (transformers), causal language modelling with its dropout."""
+"""This is GPT-2 (transformers) for causal language modelling, with its dropout."""
 
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel

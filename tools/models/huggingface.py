@@ -1,4 +1,4 @@
-"""What the models taken from transformers have in common."""
+"""These functions are common to the models from transformers."""
 
 import types
 
@@ -9,15 +9,15 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
 transformers.logging.set_verbosity_error()
 
-# An attention name without a mask function makes transformers pass no mask:
-# causal attention then says so by a flag, which the fused kernels need, and
-# the graph is free of mask arithmetic that only padding would give a sense.
+# For an attention name without a mask function, transformers passes no mask. Causal
+# attention is then a flag, which the fused kernels need. The graph has no mask
+# arithmetic, which only padding would need.
 UNMASKED_SDPA = "unmasked_sdpa"
 AttentionInterface.register(UNMASKED_SDPA, sdpa_attention_forward)
 
 
 def build(model_class, config, dtype=torch.float32):
-    """A model of `config` in `dtype`."""
+    """Builds a model of `config` in `dtype`."""
     previous = torch.get_default_dtype()
     torch.set_default_dtype(dtype)
     try:
@@ -27,7 +27,7 @@ def build(model_class, config, dtype=torch.float32):
 
 
 def with_forward(module, forward):
-    """Gives one module another forward; parameter names stay as they are."""
+    """Gives one module another forward; parameter names do not change."""
     module.forward = types.MethodType(forward, module)
     return module
 
@@ -46,7 +46,8 @@ def _causal_lm_logits(self, input_ids):
 
 
 def causal_lm(model, training, batch, sequence):
-    """A causal language model with its inputs; training returns its loss."""
+    """Returns a causal language model and its inputs; in training it returns the
+    loss."""
     ids = token_ids(batch, sequence)
     if training:
         return with_forward(model, _causal_lm_loss), (ids, ids.clone())

@@ -1,4 +1,4 @@
-"""Llama 3 (transformers), causal language modelling."""
+"""This is Llama 3 (transformers) for causal language modelling."""
 
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
@@ -34,7 +34,8 @@ def llama3_8b(training):
 
 
 def llama3_405b(training):
-    """One sequence for each of 128 ranks; in memory on the meta device alone."""
+    """Builds a model that needs the meta device, with one sequence for each of 128
+    ranks."""
     return _llama(
         training,
         batch=128,
@@ -53,7 +54,7 @@ def llama3_405b(training):
 
 
 def llama3_128k(training):
-    """Four of its layers on one sequence of 131,072 tokens."""
+    """Builds four layers of the model on one sequence of 131,072 tokens."""
     return _llama(
         training,
         batch=1,
@@ -91,5 +92,5 @@ def llama3_tiny(training, dtype=torch.float32):
 
 
 def llama3_tiny_bf16(training):
-    """The dtype for which CUDA has a flash attention kernel."""
+    """Uses the dtype for which CUDA has a flash attention kernel."""
     return llama3_tiny(training, torch.bfloat16)

@@ -1,8 +1,8 @@
-"""Mixtral (transformers) with a mixture of experts that has fixed shapes.
+"""This file defines Mixtral (transformers) with a mixture of experts of fixed shapes.
 
-transformers sends tokens to experts by data-dependent indexing, which no graph
-of fixed sizes can hold. Here every expert sees every token and the router's
-weights, zero for experts not chosen, do the choosing: the same result.
+transformers sends tokens to experts by data-dependent indexing, which no graph of fixed
+sizes can hold. Here every expert reads every token, and the router's weights are zero
+for the other experts. The result is the same.
 """
 
 import torch
@@ -89,5 +89,5 @@ def mixtral_tiny(training, dtype=torch.float32):
 
 
 def mixtral_tiny_bf16(training):
-    """The dtype for which CUDA has a flash attention kernel."""
+    """Uses the dtype for which CUDA has a flash attention kernel."""
     return mixtral_tiny(training, torch.bfloat16)

@@ -1,8 +1,8 @@
-"""Residual networks in plain PyTorch, image classification.
+"""This file defines residual networks for image classification in plain PyTorch.
 
-He et al., "Deep Residual Learning for Image Recognition" (2015), bottleneck
-form with the stride on the 3x3 convolution, as torchvision has it: parameter
-and module names are torchvision's too.
+Source: He et al., "Deep Residual Learning for Image Recognition" (2015). The bottleneck
+has its stride on the 3x3 convolution, as in torchvision, and parameters and modules
+have torchvision's names.
 """
 
 import torch

@@ -1,4 +1,4 @@
-"""Graphs that show one thing each."""
+"""Each of these graphs shows one feature."""
 
 import torch
 from torch import nn
@@ -18,7 +18,7 @@ class Mlp(nn.Module):
 
 
 def mlp_dynamic():
-    """A batch of any size from 2 to 64, cut in two and joined again."""
+    """Splits a batch of any size from 2 to 64 and concatenates the halves."""
 
     class Folded(Mlp):
         def forward(self, x):

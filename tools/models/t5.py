@@ -1,4 +1,4 @@
-"""T5 (transformers), sequence to sequence with its dropout."""
+"""This is T5 (transformers), a sequence-to-sequence model, with its dropout."""
 
 import torch
 from transformers import T5Config, T5ForConditionalGeneration

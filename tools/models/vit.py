@@ -1,4 +1,4 @@
-"""Vision Transformer (transformers), image classification."""
+"""This file defines the Vision Transformer (transformers) for image classification."""
 
 import torch
 from transformers import ViTConfig, ViTForImageClassification

@@ -1,10 +1,12 @@
-// Errors as values: what a user's file, mesh, spec or plan can cause.
+// `Error` is the value that a function returns if a user's file, mesh, spec or
+// plan is invalid.
 //
 // Contract: the library never prints, logs, aborts or exits. Every function
-// that bad input can fail returns Result<T> (shardprop/base/result.h) with one
-// Error. A broken invariant of ours throws InternalError instead.
+// that can fail on bad input returns `Result<T>` (shardprop/base/result.h) with
+// one `Error`. The library throws `InternalError` if one of its own invariants
+// is broken.
 //
-// Printed form, as the command line shows it (rustc's manner):
+// The command line prints an error in the manner of rustc:
 //
 //   error[SP0301]: tensor dim 3 is out of range for a tensor of rank 2
 //     --> --pin 'w=S(3)'
@@ -24,11 +26,11 @@ struct Error {
   ErrorCode code = ErrorCode::kInvalidArgument;
   std::string message;   // one sentence, no full stop
   std::string location;  // file, JSON path, flag or node; may be empty
-  std::vector<std::string> notes;  // what the reader needs to see
-  std::string help;                // what to do about it; may be empty
+  std::vector<std::string> notes;  // facts that help to find the cause
+  std::string help;                // advice on how to fix it; may be empty
 
-  // The same error, found at `where`: fills an empty location, and puts
-  // `where` in front of one that is already more precise.
+  // Adds `where` to the location: fills an empty location, and otherwise puts
+  // `where: ` before it.
   Error at(const std::string& where) &&;
   Error with_note(std::string note) &&;
   Error with_help(std::string text) &&;
@@ -36,10 +38,11 @@ struct Error {
   friend bool operator==(const Error&, const Error&) = default;
 };
 
-// The printed form above, without colour, ending in a newline.
+// Returns the printed form above, without colour, ending in a newline.
 std::string to_string(const Error& error);
 
-// A bug of ours: an invariant that no input may break was broken.
+// `InternalError` reports a bug of this library: an invariant that no input may
+// break is broken.
 class InternalError : public std::logic_error {
  public:
   using std::logic_error::logic_error;

@@ -1,5 +1,6 @@
-// The stable error codes. A code is never renumbered or reused; a new one is
-// one line here. The hundreds name the module that reports it:
+// `ErrorCode` lists the stable error codes. A code is never renumbered or
+// reused, and a new code is one line of error_codes.inc. The hundreds of its
+// number name the module that reports it:
 //
 //   SP00xx usage, resources SP05xx graphs and operators
 //   SP01xx meshes           SP06xx redistribution
@@ -21,18 +22,20 @@ enum class ErrorCode : std::uint16_t {
 #undef SHARDPROP_ERROR_CODE
 };
 
-// "SP0301".
+// Returns the printed code, such as "SP0301".
 std::string code_string(ErrorCode code);
 
-// "kShardDimOutOfRange".
+// Returns the enumerator's name, such as "kShardDimOutOfRange".
 std::string_view code_name(ErrorCode code);
 
-// What the code stands for, one phrase.
+// Returns the meaning of the code as one phrase.
 std::string_view code_meaning(ErrorCode code);
 
-// The status that a program ends with because of the error: 1 a finding (none
-// found with this memory or time, a rank that failed), 2 wrong usage, 3 input
-// that cannot be read or is malformed, 4 an operator without a strategy.
+// Returns the exit status of the command line for this error:
+//   1  a finding: no solution in this memory or time, or a rank that failed
+//   2  wrong usage
+//   3  input that cannot be read or is malformed
+//   4  an operator without a strategy
 int code_exit(ErrorCode code);
 
 }  // namespace shardprop

@@ -1,4 +1,4 @@
-// Hashing of composed values: one mixing step, used by every regular type.
+// `hash_mix` is the mixing step that the hash of every regular type uses.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,8 @@
 
 namespace shardprop {
 
-// Mixes `value` into `seed` (the finaliser of MurmurHash3 on their sum).
+// Mixes `value` into `seed`: the finaliser of MurmurHash3 applied to `seed`
+// times the golden ratio plus `value`.
 constexpr std::uint64_t hash_mix(std::uint64_t seed, std::uint64_t value) {
   std::uint64_t h = seed * 0x9e3779b97f4a7c15ULL + value;
   h ^= h >> 33;
@@ -23,7 +24,7 @@ std::size_t hash_combine(std::size_t seed, const T& value) {
   return hash_mix(seed, std::hash<T>{}(value));
 }
 
-// Hash of a range of hashable elements, its length included.
+// Returns a hash of a range of hashable elements and of its length.
 template <class Range>
 std::size_t hash_range(std::size_t seed, const Range& range) {
   std::size_t count = 0;

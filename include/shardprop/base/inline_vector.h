@@ -1,11 +1,12 @@
-// InlineVector<T, N>: a vector of trivially copyable elements whose first N
-// live inside the object, so that the short lists of this field (mesh dims,
-// tensor dims, placements) cost no allocation and copy as plain memory.
+// `InlineVector<T, N>` is a vector of trivially copyable elements that stores
+// the first N inside the object. Short lists (mesh dims, tensor dims,
+// placements) thus need no allocation and copy as plain memory.
 //
 //   InlineVector<std::int64_t, 6> shape{8, 2048, 4096};
 //   shape.push_back(1);
 //
-// Beyond N elements it moves to the heap; nothing else changes.
+// A list of more than N elements is stored on the heap, with the same
+// interface.
 #pragma once
 
 #include <shardprop/base/hash.h>
@@ -144,7 +145,8 @@ class InlineVector {
     heap_ = std::exchange(other.heap_, nullptr);
     capacity_ = std::exchange(other.capacity_, std::uint32_t{N});
     size_ = std::exchange(other.size_, 0U);
-    // All of it: a copy of fixed size is a few moves.
+    // Copies all N elements, because a copy of fixed size compiles to a few
+    // moves.
     if (heap_ == nullptr) std::copy_n(other.inline_, N, inline_);
   }
 
@@ -154,7 +156,8 @@ class InlineVector {
   T inline_[N] = {};
 };
 
-// What most lists here are: sizes of tensor dims, and indices of mesh dims.
+// These lists are the most frequent: sizes of tensor dims and indices of mesh
+// dims.
 using Dims = InlineVector<std::int64_t, 6>;
 using DimIndices = InlineVector<std::int32_t, 8>;
 

@@ -1,4 +1,4 @@
-// Result<T>: a value, or the Error that says why there is none.
+// `Result<T>` holds either a value or the `Error` that prevented the value.
 //
 //   Result<DeviceMesh> mesh = DeviceMesh::parse("dp=2,tp=0");
 //   if (!mesh) report(mesh.error());   // error[SP0102]: ...
@@ -13,7 +13,7 @@ namespace shardprop {
 template <class T>
 using Result = tl::expected<T, Error>;
 
-// The failing side: `return fail(ErrorCode::kMeshSize, "...");`
+// Makes the error of a `Result`: `return fail(ErrorCode::kMeshSize, "...");`
 inline tl::unexpected<Error> fail(Error error) {
   return tl::unexpected<Error>(std::move(error));
 }

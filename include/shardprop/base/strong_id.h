@@ -1,4 +1,5 @@
-// StrongId<Tag>: an index that cannot be mistaken for another one.
+// `StrongId<Tag>` is an index whose type cannot be confused with another index
+// type.
 //
 //   using NodeId = StrongId<struct NodeTag>;
 //   NodeId node{3};
@@ -21,7 +22,7 @@ class StrongId {
   constexpr explicit StrongId(std::size_t value)
       : value_(static_cast<std::uint32_t>(value)) {}
 
-  // False for a default-made id, which names nothing.
+  // Returns false for a default-constructed id, which refers to no element.
   constexpr bool valid() const { return value_ != kInvalidValue; }
   constexpr std::size_t index() const { return value_; }
 

@@ -1,18 +1,18 @@
-// Adjoints of the functional collectives, for backward passes.
+// These are the adjoints of the functional collectives, for backward passes.
 //
-// A collective maps the inputs of all members to their outputs. Where it is
-// linear its adjoint maps gradients of the outputs to gradients of the inputs
-// such that, summed over the members,
+// A collective maps the inputs of all members to their outputs. If it is
+// linear, its adjoint maps gradients of the outputs to gradients of the inputs.
+// Summed over the members,
 //
 //   <collective(x), g> = <x, adjoint(g)>
 //
-// Arguments are those of the forward call, `grad` in place of the input:
+// Arguments are those of the forward call, with `grad` as the input:
 //
 //   y = reduce_scatter_tensor(comm, x, ReduceOp::kSum, 1, group)
 //   dx = reduce_scatter_tensor_adjoint(comm, dy, ReduceOp::kSum, 1, group)
 //
 // Errors: kNoAdjoint for reductions other than sum and avg, and those of the
-// collective that the adjoint is.
+// collective that implements the adjoint.
 #pragma once
 
 #include <shardprop/collective/functional.h>
@@ -42,7 +42,7 @@ Result<AsyncTensor> all_to_all_single_adjoint(Communicator& communicator,
                                               const Splits& splits,
                                               const Group& group);
 
-// The sum of all gradients on the root, zeros elsewhere.
+// Returns the sum of all gradients on the root, and zeros on other members.
 Result<AsyncTensor> broadcast_adjoint(Communicator& communicator,
                                       const LocalTensor& grad,
                                       std::int64_t root, const Group& group);

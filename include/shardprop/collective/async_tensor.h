@@ -1,13 +1,13 @@
-// AsyncTensor: the result of a collective that may still be under way.
+// `AsyncTensor` is the result of a collective that may still be running.
 //
-// Sizes and views are there at once; the first use of the data waits, once, for
-// all views together. Dropping it without a wait blocks nobody: the
-// communicator holds on to the buffers until the collective is over.
+// Sizes and views are available immediately. The first use of the data waits
+// once for all views. Dropping an AsyncTensor without a wait does not block:
+// the communicator keeps the buffers until the collective completes.
 //
 //   AsyncTensor sum =
 //       all_reduce(communicator, x, ReduceOp::kSum, group).value();
 //   AsyncTensor head = sum.narrow(0, 0, 1);      // does not wait
-//   Result<LocalTensor> data = head.wait();      // does
+//   Result<LocalTensor> data = head.wait();      // waits
 #pragma once
 
 #include <shardprop/collective/communicator.h>
@@ -18,7 +18,7 @@ namespace shardprop {
 
 class AsyncTensor {
  public:
-  // A result that is there already.
+  // Makes a result that is complete already.
   explicit AsyncTensor(LocalTensor result);
   AsyncTensor(LocalTensor result, std::shared_ptr<Work> work);
 
@@ -28,13 +28,13 @@ class AsyncTensor {
   int rank() const { return result_.rank(); }
   std::int64_t numel() const { return result_.numel(); }
 
-  // Views, as LocalTensor's.
+  // Returns a view, as LocalTensor does.
   AsyncTensor narrow(int dim, std::int64_t start, std::int64_t length) const;
   AsyncTensor transpose(int a, int b) const;
   AsyncTensor reshaped(Dims sizes) const;
 
   bool is_done() const;
-  // The data. Errors: those of Work::wait().
+  // Waits and returns the data. Errors: those of Work::wait().
   Result<LocalTensor> wait() const;
 
  private:

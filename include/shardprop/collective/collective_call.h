@@ -1,29 +1,33 @@
-// CollectiveCall: one rank's part in one collective, as engines are asked for
-// it.
+// `CollectiveCall` is the part of one rank in one collective, in the form that
+// engines receive.
 //
-// With n ranks in the group, i being this rank's index and T any number of
-// tensors that travel together (a coalesced collective):
+// Let n be the number of ranks in the group, i the index of this rank, and T
+// the number of tensors in the call (a coalesced collective has several):
 //
-//   all_gather      inputs  T      inputs[t] goes to everyone
+//   all_gather      inputs  T      inputs[t] goes to all members
 //                   outputs T*n    outputs[t*n+r] receives inputs[t] of r
-//   reduce_scatter  inputs  T*n    inputs[t*n+r] is my term of what r gets
+//   reduce_scatter  inputs  T*n    inputs[t*n+r]: this rank's term for rank r
 //                   outputs T      outputs[t] = op over ranks of inputs[t*n+i]
 //   all_reduce      inputs  T      outputs[t] = op over ranks of inputs[t]
 //                   outputs T
 //   broadcast       inputs  T on the root, else 0; outputs T on every rank
 //   all_to_all, permute, send_recv
-//                   sends, receives: what goes to and comes from each peer
+//                   sends, receives: the tensors to and from each peer
 //
-// Tensors that meet have one shape and dtype; they may be uneven over ranks
-// (shards), strided and empty. A message's pieces pair up: the k-th piece sent
-// arrives in the k-th piece received. A rank may send to itself; between two
-// ranks there is at most one message a call. Every member of the group makes
-// the call, also one that sends and receives nothing.
+// Tensors that are combined have one shape and dtype. They may be uneven over
+// ranks (shards), strided and empty. The k-th piece of a message that is sent
+// arrives in the k-th piece received. A rank may send to itself. Between two
+// ranks there is at most one message per call. Every member must make the call,
+// even if it sends and receives nothing.
 //
-// Inputs are never written. An output may be the very view of an input in
-// all_reduce (inputs[t], outputs[t]) and on the root of a broadcast; in
-// all_gather outputs[t*n+i] may be inputs[t], in reduce_scatter outputs[t] may
-// be inputs[t*n+i]: the in-place forms. Otherwise outputs overlap nothing.
+// Inputs are never written. An output may be the same view as an input in these
+// in-place forms:
+//
+//   * all_reduce, and the root of a broadcast: outputs[t] and inputs[t];
+//   * all_gather: outputs[t*n+i] and inputs[t];
+//   * reduce_scatter: outputs[t] and inputs[t*n+i].
+//
+// Otherwise no output overlaps another tensor of the call.
 #pragma once
 
 #include <shardprop/collective/local_tensor.h>
@@ -36,6 +40,7 @@
 
 namespace shardprop {
 
+// `Message` is the pieces that a rank exchanges with one peer in one direction.
 struct Message {
   std::int64_t peer = 0;  // index in the group
   std::vector<LocalTensor> pieces;
@@ -43,32 +48,33 @@ struct Message {
 
 struct CollectiveCall {
   CollectiveKind kind = CollectiveKind::kAllReduce;
-  ReduceOp op = ReduceOp::kSum;  // of the two that reduce
-  std::int64_t root = 0;         // of a broadcast: index in the group
-  // Of an all_to_all: whether a message is counted (and may be sent) with the
-  // room of the largest one, as engines without uneven exchanges do.
+  ReduceOp op = ReduceOp::kSum;  // for all_reduce and reduce_scatter
+  std::int64_t root = 0;         // for broadcast: index in the group
+  // For all_to_all: if true, every message is counted (and may be sent) at the
+  // size of the largest one. Engines without uneven exchanges send in this way.
   bool padded = false;
   std::vector<LocalTensor> inputs;
   std::vector<LocalTensor> outputs;
   std::vector<Message> sends;
   std::vector<Message> receives;
-  // What it is for, "step 2 of f32[8] S(0) -> R": stands in errors.
+  // Purpose, for error messages: "step 2 of f32[8] S(0) -> R".
   std::string where;
 };
 
-// Logical payload: what this rank sends, padding included, by the formulas of
-// nccl-tests' PERFORMANCE.md. Over ranks the most of it is what plans state.
+// Returns the logical payload in bytes: the bytes that this rank sends,
+// including padding, by the formulas of nccl-tests' PERFORMANCE.md. Plans state
+// its maximum over ranks.
 //
 //   all_gather      (n-1) * largest shard, over all T
 //   reduce_scatter  (n-1) * largest shard
 //   all_reduce      2 (n-1) * ceil(elements / n) * item size
-//   all_to_all      what goes to others; padded: (n-1) * largest message
-//   permute, send_recv   what goes to others
-//   broadcast       all of it on the root, else 0
+//   all_to_all      bytes sent to others; padded: (n-1) * largest message
+//   permute, send_recv   bytes sent to others
+//   broadcast       all bytes on the root, else 0
 std::int64_t payload_bytes(const CollectiveCall& call, std::int64_t ranks,
                            std::int64_t index);
 
-// "all_reduce(sum) of f32[8,4]", for messages.
+// Prints "all_reduce(sum) of f32[8,4]", for messages.
 std::string to_string(const CollectiveCall& call);
 
 }  // namespace shardprop

@@ -1,34 +1,34 @@
-// Communicator: one rank's end of a world of ranks that exchange data.
+// `Communicator` is the endpoint of one rank in a world of ranks that exchange
+// data.
 //
-// Communicator is the one interface over engines: threads (thread_world.h),
-// MPI, NCCL, or a framework's own. An engine implements the protected
-// functions. Checks, the count of payload and the failure that stays are done
-// here.
+// It is the single interface over engines: threads (thread_world.h), MPI, NCCL,
+// or the engine of a framework. An engine implements the protected functions.
+// The base class checks calls, counts payload and keeps the first failure.
 //
 // Contract
 //   * A communicator is used by one thread at a time.
 //   * start() does not wait for other ranks, with these exceptions. On MPI and
 //     NCCL the first call of a group waits for all members. On NCCL a call also
-//     waits until NCCL has taken it in, for which NCCL may connect to members
-//     first; in checked mode every call waits for all members.
-//   * start() co-owns the call's buffers until the collective is over. Dropping
-//     the Work parks them; later calls on this communicator release them.
+//     waits until NCCL has accepted it, and NCCL may first connect to members.
+//     In checked mode on NCCL every call waits for all members.
+//   * start() keeps the call's buffers until the collective completes. If the
+//     Work is dropped, later calls on this communicator release the buffers.
 //   * MPI moves data only while a rank is inside a call on its communicator. A
-//     rank that computes for long holds up members that wait for its data.
+//     rank that computes for long delays members that wait for its data.
 //   * Collectives of one group match by order: the k-th call of every member.
-//     On MPI and NCCL the first calls of all groups come in one order on all
-//     ranks. On NCCL all calls of all groups do: two ranks that share two
-//     groups call them in the same order, as NCCL runs one call after another.
-//     In checked mode nothing is queued before all members have come, so that a
-//     wrong order ends on the host, at the timeout, with both calls named.
-//   * A wait lasts at most the timeout, counted from the wait's begin. A rank
-//     that leaves (destroys its communicator), fails (abort()) or does not come
-//     ends it with an error that names the rank and the collective.
-//   * After the first such failure every later call on every rank fails with
-//     it: make a new world. What was complete before stays valid.
-//   * Bad arguments have no effect: they fail on the rank that gave them before
-//     anything is sent. A rank that goes on without the call will be missed by
-//     the others.
+//     On MPI and NCCL the first calls of all groups must have the same order on
+//     all ranks. On NCCL all calls of all groups must: if two ranks share two
+//     groups, they call them in the same order, since NCCL runs one call after
+//     another. In checked mode no call is queued until all members join.
+//     A wrong order then ends on the host, at the timeout, with an error that
+//     names both calls.
+//   * A wait lasts at most the timeout, counted from the start of the wait. If
+//     a rank leaves (destroys its communicator), fails (abort()) or does not
+//     join, the wait ends with an error that names the rank and the collective.
+//   * After the first failure of this kind every later call on every rank
+//     returns it; make a new world. Results that were complete stay valid.
+//   * Invalid arguments have no effect: the call fails on its rank before any
+//     data is sent. If that rank then skips the call, the other ranks time out.
 //
 //   Result<std::shared_ptr<Work>> work = communicator.start(group, call);
 //   if (!work) return fail(work.error());
@@ -49,29 +49,32 @@
 
 namespace shardprop {
 
+// `CommunicatorOptions` are the timeout and the checks of a world.
 struct CommunicatorOptions {
-  // At most fifty years: milliseconds::max() means that.
+  // Longest wait of a call; at most fifty years, which milliseconds::max()
+  // selects.
   std::chrono::milliseconds timeout = std::chrono::seconds(30);
-  // Whether ranks compare their calls before they exchange any data, so that a
-  // mismatch is an error that names both calls. Threads always do.
+  // If true, ranks compare their calls before they exchange data, so that a
+  // mismatch is an error that names both calls. Threads always compare.
   bool checked = false;
 };
 
-// The timeout, or the nearest one that clocks can count to.
+// Returns the timeout, or the nearest one that clocks can represent.
 std::chrono::milliseconds within_clock(std::chrono::milliseconds timeout);
 
+// `CommunicatorStats` counts the calls of one communicator since it was made.
 struct CommunicatorStats {
   std::int64_t calls = 0;
   std::int64_t payload_bytes = 0;  // see payload_bytes() of collective_call.h
-  // Collectives whose result was dropped and whose buffers are still held.
+  // Collectives whose result was dropped and whose buffers are still in use.
   std::int64_t parked = 0;
-  // Collectives whose buffers cannot be freed: after a failure an engine may
-  // read or write them still. They stay allocated until the process ends.
+  // Collectives whose buffers cannot be freed, since an engine may still access
+  // them after a failure. They stay allocated until the process ends.
   std::int64_t abandoned = 0;
   std::int64_t abandoned_bytes = 0;
 };
 
-// One rank's part of one collective in flight.
+// `Work` is the part of one rank in one running collective.
 class Work {
  public:
   Work() = default;
@@ -79,10 +82,12 @@ class Work {
   Work& operator=(const Work&) = delete;
   virtual ~Work() = default;
 
-  // Whether wait() would return at once. Moves things along; never blocks.
+  // Returns whether wait() would return immediately. It makes progress and
+  // never blocks.
   virtual bool is_done() = 0;
-  // Outputs are written and inputs free when it returns; again and again the
-  // same answer. Errors: kTimeout, kRankFailed, kCollectiveMismatch, kEngine.
+  // Waits until outputs are written and inputs may be reused. Later calls
+  // return the same answer. Errors: kTimeout, kRankFailed, kCollectiveMismatch,
+  // kEngine.
   virtual Result<void> wait() = 0;
 };
 
@@ -101,32 +106,33 @@ class Communicator {
   }
   bool checked() const { return options_.checked; }
 
-  // Errors: kGroup (a rank beyond the world), kNotInGroup, kCollectiveCall and
-  // its like where the call is not what collective_call.h says, kReduction (an
-  // op the dtype does not have), kCollectiveDevice, kEngine; and the failure
-  // that this world has seen.
+  // Starts a collective. Errors: kGroup (a rank outside the world),
+  // kNotInGroup, kCollectiveCall and related codes if the call violates
+  // collective_call.h, kReduction (an op that the dtype does not have),
+  // kCollectiveDevice, kEngine, and the failure that this world has seen.
   Result<std::shared_ptr<Work>> start(const Group& group, CollectiveCall call);
-  // start() and wait().
+  // Calls start() and wait().
   Result<void> run(const Group& group, CollectiveCall call);
-  // Returns when every member of the group has come. Counts no payload.
+  // Returns when every member of the group has joined. It counts no payload.
   Result<void> barrier(const Group& group,
                        const std::string& where = "barrier");
 
-  // Memory of the kind the engine likes best, uninitialised, row-major: that of
-  // memory_ops() unless an engine knows better. Errors: kTensorMeta,
-  // kOutOfMemory.
+  // Allocates uninitialised row-major memory of the kind that suits the engine
+  // best: that of memory_ops(), unless the engine overrides this. Errors:
+  // kTensorMeta, kOutOfMemory.
   virtual Result<LocalTensor> allocate(const Dims& sizes, DType dtype);
-  // The operations on this rank's memory between collectives, in order with
-  // them. They live as long as the communicator, and are the host's unless the
-  // engine's memory is a device's.
+  // Returns the operations on this rank's memory between collectives, in order
+  // with them. They are valid as long as the communicator. They are the host's,
+  // unless the engine uses device memory.
   virtual MemoryOps& memory_ops();
 
-  // Tells all ranks that this one cannot go on: their waits end with
+  // Tells all ranks that this rank cannot continue: their waits end with
   // kRankFailed and `reason`.
   virtual void abort(const Error& reason) = 0;
 
-  // The failure that this world has seen, if any: what every later call will
-  // return. Hears what other ranks say; never blocks.
+  // Returns the failure that this world has seen, if any, which every later
+  // call returns. It polls for failures reported by other ranks and does not
+  // block.
   virtual std::optional<Error> failure() { return std::nullopt; }
 
   CommunicatorStats stats() const;
@@ -138,11 +144,12 @@ class Communicator {
     set_timeout(options.timeout);
   }
 
-  // Starts a call that has been checked. `place` is this rank's in `group`.
+  // Starts a call that has passed the checks. `place` is this rank's place in
+  // `group`.
   virtual Result<std::shared_ptr<Work>> do_start(const Group& group,
                                                  Group::Place place,
                                                  CollectiveCall call) = 0;
-  // Adds the figures of stats() that only the engine knows.
+  // Adds the figures of stats() that only the engine has.
   virtual void add_engine_stats(CommunicatorStats& stats) const = 0;
 
  private:

@@ -1,4 +1,4 @@
-// Device: where the memory of a tensor is.
+// `Device` is the place of a tensor's memory: the host or a GPU.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct Device {
   friend bool operator==(const Device&, const Device&) = default;
 };
 
-// "host", "cuda:0".
+// Prints "host" or "cuda:0".
 std::string to_string(Device device);
 
 }  // namespace shardprop

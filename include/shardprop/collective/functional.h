@@ -1,24 +1,28 @@
-// Functional collectives: tensors in, new tensors out, inputs untouched.
+// Functional collectives return new tensors and do not change their inputs.
 //
-// The vocabulary of torch.distributed._functional_collectives. Every member of
-// a group makes the call with tensors of one shape and dtype. The call starts
-// the collective and returns; the result waits at its first use.
+// They follow torch.distributed._functional_collectives. Every member of a
+// group makes the call with tensors of one shape and dtype. The call starts the
+// collective and returns; the first use of the result waits.
 //
 //   // rank r of 4 holds bf16[8,16]
 //   AsyncTensor whole = all_gather_tensor(comm, x, 1, group).value();
-//   whole.sizes();                        // 8,64; nothing has been waited for
+//   whole.sizes();                        // 8,64; does not wait
 //   LocalTensor data = whole.wait().value();
 //
-// Into a given output: `.out`, of the result's shape and dtype, any strides.
-// In place: `.out` is the input itself (all_reduce, broadcast), or the input is
-// this rank's slice of the output (all_gather_tensor) or the output this
-// rank's slice of the input (reduce_scatter_tensor). It is filled when the
-// result has been waited for.
+// Each collective has three forms of output:
 //
-// Sums of f8 are in f32, and so are sums of f16 and bf16 unless NCCL adds them,
-// which rounds at every hop. Integers wrap; avg is sum * (1/n).
+//   * a new tensor;
+//   * `.out`, a given tensor of the result's shape and dtype, with any strides;
+//   * in place: `.out` is the input itself (all_reduce, broadcast), the input
+//     is this rank's slice of the output (all_gather_tensor), or the output is
+//     this rank's slice of the input (reduce_scatter_tensor).
 //
-// Errors, beside those of Communicator::start() and of output_shape.h:
+// `.out` is filled once the result has been waited for.
+//
+// Sums of f8 are computed in f32. Sums of f16 and bf16 are too, unless NCCL
+// adds them, which rounds at every hop. Integers wrap; avg is sum * (1/n).
+//
+// Errors, in addition to those of Communicator::start() and of output_shape.h:
 // kCollectiveCall (an `.out` that does not fit), kOutOfMemory.
 #pragma once
 
@@ -34,51 +38,54 @@
 
 namespace shardprop {
 
+// `CollectiveOptions` are the given output, if any, and a text for errors.
 struct CollectiveOptions {
   std::optional<LocalTensor> out;
-  std::string where;  // stands in errors
+  std::string where;  // appears in errors
 };
 
-// op over the group of every member's input.
+// Returns op over the inputs of all members.
 Result<AsyncTensor> all_reduce(Communicator& communicator,
                                const LocalTensor& input, ReduceOp op,
                                const Group& group,
                                const CollectiveOptions& options = {});
 
-// The members' inputs side by side along `gather_dim`.
+// Returns the members' inputs, concatenated along `gather_dim`.
 Result<AsyncTensor> all_gather_tensor(Communicator& communicator,
                                       const LocalTensor& input, int gather_dim,
                                       const Group& group,
                                       const CollectiveOptions& options = {});
 
-// This member's share, along `scatter_dim`, of op over the inputs.
+// Returns this member's chunk, along `scatter_dim`, of op over the inputs.
 Result<AsyncTensor> reduce_scatter_tensor(
     Communicator& communicator, const LocalTensor& input, ReduceOp op,
     int scatter_dim, const Group& group, const CollectiveOptions& options = {});
 
-// Deals out the rows of the input; the rows that come, in group order.
+// Sends rows of the input to each member, and returns the received rows in
+// group order.
 Result<AsyncTensor> all_to_all_single(Communicator& communicator,
                                       const LocalTensor& input,
                                       const Splits& splits, const Group& group,
                                       const CollectiveOptions& options = {});
 
-// The input of the member of index `root`; the others' inputs say what shape
-// and dtype they expect.
+// Returns the input of the member with index `root`. The inputs of other
+// members give the expected shape and dtype.
 Result<AsyncTensor> broadcast(Communicator& communicator,
                               const LocalTensor& input, std::int64_t root,
                               const Group& group,
                               const CollectiveOptions& options = {});
 
-// The input of the member i with destinations[i] == my index. Error:
-// kCollectiveCall (not a permutation of the members).
+// Returns the input of the member i with destinations[i] == this member's
+// index. Error: kCollectiveCall (not a permutation of the members).
 Result<AsyncTensor> permute_tensor(Communicator& communicator,
                                    const LocalTensor& input,
                                    std::span<const std::int64_t> destinations,
                                    const Group& group,
                                    const CollectiveOptions& options = {});
 
-// Several tensors of any shapes and dtypes in one collective; results in their
-// order. `outs` is empty or has one output each.
+// `CoalescedOptions` are for several tensors of any shapes and dtypes in one
+// collective. Results are in the order of the tensors. `outs` is empty or has
+// one output per tensor.
 struct CoalescedOptions {
   std::vector<LocalTensor> outs;
   std::string where;
@@ -88,12 +95,12 @@ Result<std::vector<AsyncTensor>> all_reduce_coalesced(
     Communicator& communicator, std::span<const LocalTensor> inputs,
     ReduceOp op, const Group& group, const CoalescedOptions& options = {});
 
-// Each along dim 0.
+// Gathers each tensor along dim 0.
 Result<std::vector<AsyncTensor>> all_gather_into_tensor_coalesced(
     Communicator& communicator, std::span<const LocalTensor> inputs,
     const Group& group, const CoalescedOptions& options = {});
 
-// Each along dim 0.
+// Scatters each tensor along dim 0.
 Result<std::vector<AsyncTensor>> reduce_scatter_tensor_coalesced(
     Communicator& communicator, std::span<const LocalTensor> inputs,
     ReduceOp op, const Group& group, const CoalescedOptions& options = {});

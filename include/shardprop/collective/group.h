@@ -1,9 +1,9 @@
-// Group: which ranks take part in a collective, and all that run it beside
-// them.
+// `Group` is a partition of ranks: the ranks that take part in a collective,
+// and all other groups that run it at the same time.
 //
-// A partition: one or more disjoint lists of ranks of equal length, each list a
-// group of its own whose members run the collective together, in the order of
-// the list. Every rank names the same partition.
+// It has one or more disjoint lists of ranks of equal length. The members of
+// each list run the collective together, in the order of the list. Every rank
+// uses the same partition.
 //
 //   Group::ranks({0, 2, 3})            one group of three
 //   Group::lists({{0, 1}, {2, 3}})     two groups
@@ -11,11 +11,11 @@
 //   Group::mesh_dim(mesh, "tp")        all groups of a mesh dim
 //   Group::mesh_dims(mesh, {0, 1})     over several dims, the last one fastest
 //
-// Groups of a strided mesh are kept as the mesh and its dims, never as lists:
-// those of 100,000 ranks are a handful of numbers.
+// Groups of a strided mesh are stored as the mesh and its dims, never as lists,
+// so those of 100,000 ranks need a few numbers.
 //
-// Immutable and regular; copies share one body, so engines cache what they set
-// up for a group by the group itself, the whole partition that is.
+// A Group is immutable and regular, and copies share one body. Engines cache
+// their set-up per Group, which is the entire partition.
 #pragma once
 
 #include <shardprop/base/result.h>
@@ -35,7 +35,7 @@ class Group {
  public:
   using Ranks = std::vector<std::int64_t>;
 
-  // All errors of the factories are kGroup, beside those named.
+  // All factories return kGroup, in addition to the named errors.
   static Result<Group> ranks(Ranks ranks);
   static Result<Group> lists(std::vector<Ranks> lists);
   static Result<Group> mesh(const DeviceMesh& mesh);
@@ -44,17 +44,17 @@ class Group {
   static Result<Group> mesh_dim(const DeviceMesh& mesh, std::string_view name);
   static Result<Group> mesh_dims(const DeviceMesh& mesh,
                                  std::span<const std::int32_t> dims);
-  // Ranks 0 to size-1.
+  // Makes a group of ranks 0 to size-1.
   static Result<Group> world(std::int64_t size);
 
-  // Members of each list.
+  // Returns the number of members of each list.
   std::int64_t size() const;
   std::int64_t num_lists() const;
   // Preconditions: 0 <= list < num_lists(), 0 <= index < size().
   Ranks list(std::int64_t list) const;
   std::int64_t rank(std::int64_t list, std::int64_t index) const;
 
-  // Where a rank stands: its list, and its index in that.
+  // `Place` is the position of a rank: its list, and its index in the list.
   struct Place {
     std::int64_t list = 0;
     std::int64_t index = 0;
@@ -72,7 +72,7 @@ class Group {
   std::shared_ptr<const Body> body_;
 };
 
-// "{0,2,3}", "{0,1} {2,3}"; long lists are shortened in the middle.
+// Prints "{0,2,3}" or "{0,1} {2,3}"; long lists are shortened in the middle.
 std::string to_string(const Group& group);
 std::string to_string(const Group::Ranks& ranks);
 

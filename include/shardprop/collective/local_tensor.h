@@ -1,11 +1,13 @@
-// LocalTensor: what one rank holds of a tensor, a strided view of memory.
+// `LocalTensor` is the part of a tensor that one rank holds: a strided view of
+// memory.
 //
-// Copies are cheap and see the same memory. The owner, when there is one, lives
-// as long as any view of it, so that a collective in flight can hold on to its
-// buffers; memory without an owner must outlive every collective that uses it
-// (until wait() returns).
+// Copies are cheap and share memory. An owner, if there is one, exists as long
+// as any view of its memory, so a running collective keeps its buffers. Memory
+// without an owner must outlive every collective that uses it (until wait()
+// returns).
 //
-// Strides count elements and may be anything, zero and negative included.
+// Strides count elements and may have any value, including zero and negative
+// ones.
 //
 //   LocalTensor whole = LocalTensor::empty({4, 8}, DType::kBF16).value();
 //   LocalTensor half = whole.narrow(0, 2, 2);  // rows 2 and 3, bf16[2,8]
@@ -27,17 +29,17 @@ class LocalTensor {
  public:
   LocalTensor() = default;  // f32[0]
 
-  // Host memory, uninitialised, row-major, aligned to 64 bytes. Errors:
+  // Allocates uninitialised row-major host memory, aligned to 64 bytes. Errors:
   // kTensorMeta (negative or too large), kOutOfMemory.
   static Result<LocalTensor> empty(Dims sizes, DType dtype);
-  // The same, filled with zeros.
+  // Allocates as empty() does, and fills the memory with zeros.
   static Result<LocalTensor> zeros(Dims sizes, DType dtype);
-  // Memory of someone else. `data` points to the first element.
-  // Precondition: one stride per size; sizes >= 0.
+  // Wraps memory of the caller. `data` points to the first element.
+  // Precondition: each size has a stride; sizes are not negative.
   static LocalTensor wrap(void* data, Dims sizes, Dims strides, DType dtype,
                           std::shared_ptr<void> owner = nullptr,
                           Device device = {});
-  // Row-major.
+  // Wraps row-major memory.
   static LocalTensor wrap(void* data, Dims sizes, DType dtype,
                           std::shared_ptr<void> owner = nullptr,
                           Device device = {});
@@ -59,20 +61,22 @@ class LocalTensor {
     return sizes_[static_cast<std::size_t>(dim)];
   }
   std::int64_t numel() const;
-  // What the elements take, without gaps.
+  // Returns the bytes of the elements, without gaps.
   std::int64_t bytes() const { return numel() * item_size(dtype_); }
   bool is_contiguous() const;
 
-  // Views of the same memory.
+  // These functions return views of the same memory.
   //
-  // Precondition: the range lies within the dim.
+  // Precondition: the range is within the dim.
   LocalTensor narrow(int dim, std::int64_t start, std::int64_t length) const;
   LocalTensor transpose(int a, int b) const;
-  // The same elements in row-major order under another shape. Precondition:
-  // contiguous, and as many elements.
+  // Returns the same elements in row-major order with another shape.
+  // Precondition: the tensor is contiguous, and the number of elements is the
+  // same.
   LocalTensor reshaped(Dims sizes) const;
 
-  // Whether both are the very same view: memory, sizes, strides and dtype.
+  // Returns whether both are the same view: equal memory, sizes, strides and
+  // dtype.
   bool same_view(const LocalTensor& other) const;
 
  private:
@@ -84,7 +88,7 @@ class LocalTensor {
   std::shared_ptr<void> owner_;
 };
 
-// "bf16[2,8]", with strides behind when they are not the contiguous ones.
+// Prints "bf16[2,8]", followed by the strides if they are not contiguous.
 std::string to_string(const LocalTensor& tensor);
 
 }  // namespace shardprop

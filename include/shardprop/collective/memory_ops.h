@@ -1,21 +1,20 @@
-// MemoryOps is a rank's packing, casting and reducing of its own memory around
+// `MemoryOps` packs, casts and reduces a rank's own memory before and after
 // collectives.
 //
-// Operations of the host are done when the call returns. Operations of a device
-// are queued in order, on the queue that the collectives of the same
-// communicator use too. A rank may pack the inputs of a collective just before
-// it and unpack its outputs just after it without a wait in between; finish()
-// waits.
+// Operations of the host are complete when the call returns. Operations of a
+// device are queued in order, on the queue that the collectives of the same
+// communicator use too. A rank may therefore pack the inputs of a collective
+// before it and unpack its outputs after it without a wait. finish() waits.
 //
 //   MemoryOps& memory = communicator.memory_ops();
-//   memory.copy(x, wide);             // bf16 to f32, say, wherever x is
+//   memory.copy(x, wide);             // for example bf16 to f32
 //   communicator.run(group, call);    // of `wide`
 //   memory.copy(wide, out, 0.5);      // the mean of two
-//   memory.finish();                  // `out` is there
+//   memory.finish();                  // `out` is complete
 //
-// Errors of all: kCollectiveDevice (memory of another device), kEngine (the
-// device failed), kOutOfMemory. Preconditions are those of the kernels; what
-// breaks them throws InternalError.
+// All operations return these errors: kCollectiveDevice (memory of another
+// device), kEngine (the device failed), kOutOfMemory. Preconditions are those
+// of the kernels; a violation throws InternalError.
 #pragma once
 
 #include <shardprop/base/result.h>
@@ -27,10 +26,11 @@
 
 namespace shardprop {
 
-// Whether copies may change elements of one dtype into another: between floats
-// of 8 to 32 bits.
+// Returns whether copies may convert elements of one dtype to another: between
+// floats of 8 to 32 bits.
 bool is_cast(DType from, DType to);
-// Whether they may multiply them: those, f64 and complex numbers.
+// Returns whether copies may scale elements: those of is_cast(), f64 and
+// complex numbers.
 bool is_scalable(DType dtype);
 
 class MemoryOps {
@@ -41,41 +41,44 @@ class MemoryOps {
   virtual ~MemoryOps() = default;
 
   virtual Device device() const = 0;
-  // Row-major, uninitialised, and empty without any memory.
+  // Allocates uninitialised row-major memory; an empty tensor has no memory.
   virtual Result<LocalTensor> allocate(const Dims& sizes, DType dtype) = 0;
 
-  // to = from * scale, cast to the dtype of `to`. Precondition: one shape
-  // and nothing shared; is_cast() where dtypes differ, is_scalable() where the
-  // scale is not 1. Without either, `to` may be the very view `from`.
+  // Computes to = from * scale, cast to the dtype of `to`. Precondition: one
+  // shape and no overlap; is_cast() if the dtypes differ, is_scalable() if the
+  // scale is not 1. Without a cast or scale, `to` may be the same view as
+  // `from`.
   virtual Result<void> copy(const LocalTensor& from, const LocalTensor& to,
                             double scale = 1) = 0;
-  // out = (op over terms, in their order) * scale. Precondition: one shape and
-  // dtype; `out` apart from the terms or the very view of one of them.
+  // Computes out = (op over terms, in their order) * scale. Precondition: one
+  // shape and dtype; `out` does not overlap the terms, or is the same view as
+  // one of them.
   virtual Result<void> reduce(ReduceOp op, std::span<const LocalTensor> terms,
                               const LocalTensor& out, double scale = 1) = 0;
-  // Every element becomes `value`, of one item, which is read at once.
+  // Sets every element to `value`, which points to one item and is read
+  // immediately.
   virtual Result<void> fill(const LocalTensor& tensor, const void* value) = 0;
-  // Copies between this memory and the host's, either way, after the work
-  // queued before. It is done on return. Precondition: contiguous tensors of as
-  // many bytes.
+  // Copies between this memory and the host's, in either direction, after the
+  // work that was queued before. The copy is complete on return. Precondition:
+  // contiguous tensors with the same number of bytes.
   virtual Result<void> transfer(const LocalTensor& from,
                                 const LocalTensor& to) = 0;
-  // Waits until all that was asked for is done.
+  // Waits until all queued work is complete.
   virtual Result<void> finish() = 0;
 
-  // The stream that the work is queued on, a cudaStream_t; null on the host.
-  // CUDA's legacy default stream does not wait for it, nor does it for that.
+  // Returns the stream on which the work is queued, a cudaStream_t; null on the
+  // host. It and CUDA's legacy default stream do not wait for each other.
   virtual void* stream() const { return nullptr; }
-  // A function that makes the work queued on `waiting` from now on run after
-  // the work that `awaited` holds by now. Null is CUDA's legacy default stream.
-  // It may be called after this MemoryOps is gone. Empty on the host. Error of
-  // its calls: kEngine.
+  // `StreamOrder` orders two streams: work queued on `waiting` from now on runs
+  // after the work that `awaited` has now. Null is CUDA's legacy default
+  // stream. It may be called after this MemoryOps is destroyed, and is empty on
+  // the host. Error of its calls: kEngine.
   using StreamOrder = std::function<Result<void>(void* waiting, void* awaited)>;
   virtual StreamOrder stream_order() const { return {}; }
 };
 
-// The operations of the host are stateless: any number of threads may use them
-// at once.
+// Returns the operations of the host. They are stateless: several threads may
+// use them at once.
 MemoryOps& host_memory_ops();
 
 }  // namespace shardprop

@@ -1,10 +1,10 @@
-// ThreadWorld: ranks that are threads of one process.
+// `ThreadWorld` is a world of ranks that are threads of one process.
 //
-// The embedded default: any number of ranks, nothing to install. Data moves by
-// direct reads: a rank publishes where its tensors are, and whoever waits first
-// copies straight from there to where they belong, also on behalf of ranks that
-// are busy elsewhere. Reductions combine in rank order. A wait spins shortly
-// where every rank can have a core, and sleeps else.
+// It is the built-in default: it supports any number of ranks and needs no
+// installation. A rank publishes the addresses of its tensors. The first rank
+// that waits copies directly from them to the outputs, also for ranks that are
+// busy. Reductions combine in rank order. Waits spin for 30 us if there is a
+// core for each rank, then sleep.
 //
 //   auto ends = run_ranks(4, {}, [](Communicator& communicator) {
 //     return train(communicator);       // Result<void>
@@ -32,26 +32,26 @@ class ThreadWorld {
 
   std::int64_t size() const;
 
-  // The end of one rank, to be used on that rank's thread and destroyed when
-  // the rank is done: a rank that leaves while others still expect it fails
-  // them. May outlive the ThreadWorld. Precondition: 0 <= rank < size, asked
-  // for once.
+  // Returns the endpoint of one rank. Use it on that rank's thread, and destroy
+  // it when the rank is done: other ranks fail if they still expect a rank that
+  // left. It may outlive the ThreadWorld. Precondition: 0 <= rank < size, and
+  // one call per rank.
   std::unique_ptr<Communicator> communicator(std::int64_t rank);
 
  private:
   std::shared_ptr<collective::ThreadHub> hub_;
 };
 
-// Runs `body` on `ranks` threads, one a rank, and returns how each ended, by
-// rank. A body that throws or returns an error fails its rank for the others;
-// an exception comes back as kRankFailed with what it said, of memory that ran
-// out as kOutOfMemory. A rank whose thread cannot be started ends with
-// kThreadStart, and fails the others.
+// Runs `body` on `ranks` threads, one per rank, and returns the result of each,
+// by rank. A body that throws or returns an error fails its rank for the
+// others. An exception becomes kRankFailed with its message, or kOutOfMemory if
+// memory ran out. A rank whose thread cannot be started ends with kThreadStart
+// and fails the others.
 std::vector<Result<void>> run_ranks(
     std::int64_t ranks, const CommunicatorOptions& options,
     const std::function<Result<void>(Communicator&)>& body);
-// The same with the ends of a world that has been made, by rank; each is
-// destroyed on its thread.
+// Runs `body` on the endpoints of a given world, by rank; each is destroyed on
+// its thread.
 std::vector<Result<void>> run_ranks(
     std::vector<std::unique_ptr<Communicator>> ends,
     const std::function<Result<void>(Communicator&)>& body);

@@ -1,8 +1,9 @@
-// Tensors in and out by DLPack, the exchange format of array libraries.
+// This header imports and exports tensors by DLPack, the exchange format of
+// array libraries.
 //
-// The structs below are DLPack's ABI, version 1.1, under names of our own, so
-// that a program may include DLPack's header too; cast pointers between the
-// two. Source: https://dmlc.github.io/dlpack (Apache-2.0).
+// The structs below have DLPack's ABI, version 1.1, under names of this
+// library. A program may thus include DLPack's header too and cast pointers
+// between the two. Source: https://dmlc.github.io/dlpack (Apache-2.0).
 //
 //   // a capsule's pointer from PyTorch, NumPy, JAX or CuPy in ...
 //   MemoryOps& memory = communicator.memory_ops();
@@ -39,7 +40,7 @@ enum class DeviceKind : std::int32_t {
   kCpu = 1,
   kCuda = 2,
   kCudaHost = 3,      // page-locked memory of the host
-  kCudaManaged = 13,  // reachable from both
+  kCudaManaged = 13,  // accessible from both
 };
 
 struct Device {
@@ -77,7 +78,7 @@ struct Tensor {
   std::uint64_t byte_offset;
 };
 
-// The struct that libraries exchanged before version 1.
+// `ManagedTensor` is the struct that libraries exchanged before version 1.
 struct ManagedTensor {
   Tensor tensor;
   void* context;
@@ -95,7 +96,7 @@ struct ManagedTensorVersioned {
   Tensor tensor;
 };
 
-// For std::unique_ptr: calls the tensor's own deleter.
+// `Deleter` calls the tensor's own deleter, for std::unique_ptr.
 struct Deleter {
   void operator()(ManagedTensor* managed) const {
     if (managed->deleter != nullptr) managed->deleter(managed);
@@ -109,33 +110,38 @@ using OwnedLegacy = std::unique_ptr<ManagedTensor, Deleter>;
 
 }  // namespace dlpack
 
-// Queues of work on a device (cudaStream_t; null is CUDA's legacy default
-// stream). DLPack leaves it to the two sides to order their work on the tensor.
-// A tensor on a device needs both streams; the host has none.
+// `DlpackStreams` are queues of work on a device (cudaStream_t; null is CUDA's
+// legacy default stream). DLPack requires producer and consumer to order their
+// work on the tensor. A tensor on a device needs both streams; a tensor on the
+// host needs none.
 struct DlpackStreams {
-  std::optional<void*> producer;  // the work that wrote the tensor is here
-  std::optional<void*> consumer;  // the work that reads it will be here
-  // Makes `waiting` wait for the work that `awaited` holds by now, by
-  // cudaEventRecord and cudaStreamWaitEvent for instance. If the streams
-  // differ, the consumer waits for the producer at once, and the producer for
-  // the consumer when the tensor is dropped, before its memory is used again.
+  std::optional<void*> producer;  // has the work that wrote the tensor
+  std::optional<void*> consumer;  // will have the work that reads it
+  // Makes `waiting` wait for the work that `awaited` has now, for example by
+  // cudaEventRecord and cudaStreamWaitEvent. If the streams differ, the
+  // consumer waits for the producer immediately. The producer waits for the
+  // consumer when the tensor is dropped, before its memory is reused.
   MemoryOps::StreamOrder order;
 
-  // From the producer's stream to the queue of a communicator's MemoryOps, or
-  // from the queue to the consumer's stream. Without streams on the host.
+  // These return the streams from the producer's to the queue of a
+  // communicator's MemoryOps, or from that queue to the consumer's. On the host
+  // both are empty.
   static DlpackStreams into(const MemoryOps& memory, void* producer = nullptr);
   static DlpackStreams out_of(const MemoryOps& memory,
                               void* consumer = nullptr);
 };
 
-// Takes over `managed`: its deleter is called once, when the last LocalTensor
-// on its memory is gone, or before the return where that is an error. Nothing
-// is copied. `read_only` may be null.
+// Takes ownership of `managed` without a copy. Its deleter is called once: when
+// the last LocalTensor on its memory is destroyed, or before an error is
+// returned. `read_only` may be null.
 //
-// Errors: kDlpack (null, another major version, a device that is no host or
-// CUDA memory, a dtype we lack, lanes, a malformed shape, a tensor on a device
-// without streams or with streams that differ without an `order`), and those of
-// `order`.
+// Errors, in addition to those of `order`: kDlpack, for one of
+//
+//   * null, or another major version;
+//   * a device that is neither the host nor CUDA;
+//   * an unsupported dtype, lanes, or a malformed shape;
+//   * a tensor on a device without streams, or with different streams and no
+//     `order`.
 Result<LocalTensor> import_dlpack(dlpack::ManagedTensorVersioned* managed,
                                   const DlpackStreams& streams = {},
                                   bool* read_only = nullptr);

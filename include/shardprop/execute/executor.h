@@ -1,20 +1,20 @@
-// The executor: runs a RedistributeProgram on a Communicator.
+// `run` executes a RedistributeProgram on a Communicator.
 //
 // Every rank of the mesh (of both meshes) runs its own program of the same plan
-// at the same place in its order of collectives. The source is read only; its
-// strides may be anything. The result is row-major, in fresh memory, except
-// where a plan has no steps: then it is the source itself.
+// at the same position in its order of collectives. The source is only read and
+// may have any strides. The result is row-major, in new memory. A plan without
+// steps returns the source itself.
 //
-// Memory: with a row-major source, what the run allocates and the source stay
-// within the plan's peak_bytes. Payload: for each step, the most that any
-// rank's communicator counts is the step's bytes_per_rank.
+// With a row-major source, the source and all allocations of the run stay
+// within the plan's peak_bytes. For each step, the maximum over ranks of the
+// counted payload is the step's bytes_per_rank.
 //
-//   S(0) -> R of f32[5,3] on 2 ranks: rank 0 gives f32[3,3], rank 1 f32[2,3],
-//   both get f32[5,3] in memory of their own; 36 bytes each are counted
+//   S(0) -> R of f32[5,3] on 2 ranks: rank 0 has f32[3,3], rank 1 f32[2,3],
+//   both get f32[5,3] in new memory; each counts 36 bytes of payload
 //
-// When a run fails nothing of its result can be had. What failed stands in the
-// error with the step; the world is done for (communicator.h) unless the
-// arguments were at fault.
+// If a run fails, it returns no result, and the error names the step. Unless
+// the arguments were invalid, the communicator is unusable afterwards
+// (communicator.h).
 #pragma once
 
 #include <shardprop/base/result.h>
@@ -29,26 +29,29 @@
 
 namespace shardprop {
 
+// `RunOptions` are hooks for memory and for the steps of a run.
 struct RunOptions {
-  // Row-major memory for intermediate tensors and the result; the
-  // communicator's own when empty.
+  // Allocates row-major memory for intermediate tensors and the result; if it
+  // is empty, the communicator allocates.
   std::function<Result<LocalTensor>(const Dims& sizes, DType dtype)> allocate;
-  // Called before each step with its place in the plan: for traces and tests.
+  // Called before each step with its index in the plan, for traces and tests.
   std::function<void(std::size_t step)> before_step;
 };
 
+// `RunReport` is the measured traffic and memory of one rank in one run.
 struct RunReport {
-  // By step, what this rank's communicator counted as payload.
+  // Payload in bytes that this rank's communicator counted, by step.
   std::vector<std::int64_t> step_payload_bytes;
   std::int64_t allocations = 0;
-  // The most that the source and all memory of the run took together.
+  // Maximum of the bytes of the source and all memory of the run together.
   std::int64_t peak_bytes = 0;
 };
 
-// Errors: kLocalTensor (a source that is not the shard its layout says, or
-// another rank's program), kCollectiveDevice (memory that is not the
-// communicator's kind), kOutOfMemory, and those of
-// Communicator::start() and Work::wait(). `report` may be null.
+// Runs the program on this rank's shard and returns its result. Errors:
+// kLocalTensor (a source that is not the shard of its layout, or another rank's
+// program), kCollectiveDevice (another kind of memory than the communicator's),
+// kOutOfMemory, and those of Communicator::start() and Work::wait(). `report`
+// may be null.
 Result<LocalTensor> run(const RedistributeProgram& program,
                         Communicator& communicator, const LocalTensor& source,
                         const RunOptions& options = {},

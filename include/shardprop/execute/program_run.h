@@ -1,16 +1,16 @@
-// run(SpmdProgram): one rank carries out its part of a program, with whatever
-// evaluates operators: the reference, or a framework's kernels.
+// `run` executes one rank's part of an SpmdProgram. An evaluator computes the
+// operators: the reference, or the kernels of a framework.
 //
-// Every rank of the mesh makes the call at the same place in its order of
+// Every rank of the mesh makes the call at the same position in its order of
 // collectives. Redistributions exchange data. A value is dropped when the
 // program frees it, and a later read of it is an error.
 //
 //   w.0 = all_gather over dp (w); mm = aten.mm(x, w.0); free w.0
 //
-// Tensors are in host memory: the communicator is threads' or MPI's.
+// Tensors are in host memory: the communicator is that of threads or MPI.
 //
-// shardprop.random_bits is evaluated here by random_bits.h, for each element of
-// the rank's part.
+// `run` itself evaluates shardprop.random_bits (random_bits.h), for each
+// element of the rank's part.
 #pragma once
 
 #include <shardprop/base/result.h>
@@ -29,42 +29,50 @@
 
 namespace shardprop {
 
-// The outputs of a call, by op.outputs; inputs by op.inputs.
+// Returns the outputs of a call, in the order of op.outputs; inputs are in the
+// order of op.inputs.
 using OperatorEvaluator = std::function<Result<std::vector<LocalTensor>>(
     const OpSchema& op, std::span<const LocalTensor> inputs)>;
 
+// `ProgramRunOptions` are the precision of a run and a hook for its values.
 struct ProgramRunOptions {
   OperatorEvaluator evaluate;
   std::shared_ptr<const OpLibrary> library;
-  // Whether every float runs as f64 and every complex number as c128, so that
-  // the rounding of short floats hides no error. Traffic is counted in the
-  // dtypes of the program.
+  // If true, every float is computed as f64 and every complex number as c128,
+  // so that rounding of short floats does not hide an error. Traffic is counted
+  // in the dtypes of the program.
   bool widen = false;
-  // Called for each value with a layout, once it is made, inputs excluded.
+  // Called for each produced value with a layout; inputs are not reported.
   std::function<Result<void>(ProgramValueId value, std::size_t step,
                              const LocalTensor& held)>
       made;
 };
 
+// `ProgramRunReport` is the measured traffic and memory of one rank in one run.
 struct ProgramRunReport {
-  // By step of the program: what this rank's communicator counted as payload,
-  // in the dtypes of the program; 0 where it is not a collective.
+  // Payload in bytes that this rank's communicator counted, by step of the
+  // program and in its dtypes; 0 for other steps than collectives.
   std::vector<std::int64_t> step_payload_bytes;
-  std::vector<std::int64_t> step_calls;  // likewise: collectives that it ran
-  // The most that values with layouts took at once on this rank, in the dtypes
-  // of the program; views count once.
+  // By step: collectives that this rank ran.
+  std::vector<std::int64_t> step_calls;
+  // Maximum of the bytes of values with layouts on this rank, in the dtypes of
+  // the program; views count once.
   std::int64_t peak_bytes = 0;
 };
 
-// The dtype that values of a dtype have in a run.
+// Returns the dtype in which a run stores values of `dtype`.
 DType run_dtype(DType dtype, bool widen);
 
-// The outputs, by program.outputs. `inputs` are this rank's parts, by
-// program.inputs. Errors: kProgramValue (a value that was freed or never made),
-// kLocalTensor (an operator gives another shape than the layout says, or a seed
-// is not one element of i64), kCollectiveDevice (memory of a device), those of
-// OpLibrary::infer_results(), of the evaluator and of communicators. Their
-// location is the node. `report` may be null.
+// Returns the outputs, in the order of program.outputs. `inputs` are this
+// rank's parts, in the order of program.inputs. `report` may be null. The
+// location of an error is the node. Errors:
+//
+//   * kProgramValue: a value was freed or never produced;
+//   * kLocalTensor: a result does not have the shape of its layout, or a seed
+//     is not one element of i64;
+//   * kCollectiveDevice: memory of a device;
+//   * those of OpLibrary::infer_results(), of the evaluator and of
+//     communicators.
 Result<std::vector<LocalTensor>> run(const SpmdProgram& program,
                                      Communicator& communicator,
                                      std::span<const LocalTensor> inputs,

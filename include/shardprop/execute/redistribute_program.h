@@ -1,10 +1,10 @@
-// RedistributeProgram: what one rank does to carry out a redistribution.
+// `RedistributeProgram` is the part of one rank in a redistribution.
 //
-// A plan says which collectives run; the program of a rank says which of its
-// elements go to whom in each, so that running it is nothing but views and
-// collectives. Make it once for a (plan, rank) and run it as often as the
-// redistribution is needed: it is immutable, copies share one body, and it may
-// be run by several threads at once, each on a communicator of its own.
+// A plan lists the collectives. The program of a rank lists which elements the
+// rank sends to which peer, so that running it needs only views and
+// collectives. Make it once per (plan, rank) and run it as often as needed. It
+// is immutable, and copies share one body. Several threads may run it at once,
+// each on its own communicator.
 //
 //   f32[4,6] on tp=2:  S(0) -> S(1), one all_to_all
 //   rank 0 sends rows 0..1 of columns 0..2 to itself and of 3..5 to rank 1,
@@ -14,8 +14,8 @@
 //   auto program = RedistributeProgram::create(plan, src, dst, rank).value();
 //   LocalTensor out = run(program, communicator, held).value();   // executor.h
 //
-// Plan for the engine that runs it (Topology::engine): it decides which
-// reductions need staging, and thereby memory.
+// Plan for the engine that runs the program (Topology::engine): the engine
+// decides which reductions need staging, and staging needs memory.
 #pragma once
 
 #include <shardprop/base/result.h>
@@ -31,14 +31,16 @@ namespace shardprop {
 
 class RedistributeProgram {
  public:
-  // `rank` is the rank of mesh and communicator alike. Errors: kMeshCoordinate
-  // (a rank outside the mesh), kPlanStep (a plan that does not lead from src to
-  // dst, or whose steps do not hang together), kReduction.
+  // Makes the program of `rank`, which is the rank in both the mesh and the
+  // communicator. Errors: kMeshCoordinate (a rank outside the mesh), kPlanStep
+  // (a plan that does not lead from src to dst, or whose steps do not connect),
+  // kReduction.
   static Result<RedistributeProgram> create(const RedistributePlan& plan,
                                             const TensorSpec& src,
                                             const TensorSpec& dst,
                                             std::int64_t rank);
-  // Between meshes: for every rank of either mesh. Errors: as above.
+  // Makes a program between meshes, for a rank of either mesh. Errors: as
+  // above.
   static Result<RedistributeProgram> create(const CrossMeshPlan& plan,
                                             const TensorSpec& src,
                                             const TensorSpec& dst,
@@ -46,17 +48,19 @@ class RedistributeProgram {
 
   std::int64_t rank() const;
   DType dtype() const;
-  // Whether this rank brings a shard and gets one; always so on one mesh.
+  // These return whether this rank has a shard of the source and of the result;
+  // on one mesh both are true.
   bool has_source() const;
   bool has_result() const;
-  // Sizes of what it brings and gets; preconditions: has_source(),
-  // has_result().
+  // These return the sizes of the rank's source and result. Preconditions:
+  // has_source(), has_result().
   const Dims& source_shape() const;
   const Dims& result_shape() const;
-  // Steps in all, those that only other ranks take part in included.
+  // Returns the number of steps, including those in which only other ranks take
+  // part.
   std::size_t step_count() const;
-  // Tensors that the widest of its calls lists: who gathers from every rank of
-  // a group holds a view for each.
+  // Returns the number of tensors in its largest call. A rank that gathers from
+  // every rank of a group has a view for each.
   std::size_t widest_call() const;
 
   struct Body;

@@ -1,10 +1,9 @@
-// Graph: a tensor program as data: what goes in, the operators in the order in
-// which they run, what comes out, and what all of it is there for.
+// `Graph` is a tensor program as data: its inputs, its operators in schedule
+// order, its outputs, and the role of each value.
 //
-// Immutable; made by a GraphBuilder or read from a file (io/load_graph.h).
-// Node ids count in schedule order: every operand is an input or made by a
-// node of a lesser id.
-//
+// It is immutable. A GraphBuilder makes it, or a file is read
+// (io/load_graph.h). Node ids count in schedule order: every operand is an
+// input or the result of a node with a smaller id.
 //   x: f32[16,8] -> mm(x, w) -> relu
 //   graph.nodes()[0].op_name()                        "aten.mm.default"
 //   graph.value(graph.nodes()[0].outputs[0]).consumers[0].node   node 1
@@ -26,28 +25,32 @@
 
 namespace shardprop {
 
+// `GraphInput` is an input of the program: its value and its role.
 struct GraphInput {
   ValueId value;
   InputKind kind = InputKind::kUser;
   bool persistent = true;  // buffers: part of the saved state
 };
 
+// `GraphOutput` is an output of the program: its value and its role.
 struct GraphOutput {
   ValueId value;
   OutputKind kind = OutputKind::kUser;
-  // Gradient: of which input. Update: which input it replaces.
+  // Gradient: the input to which it belongs. Update: the input that it
+  // replaces.
   ValueId target;
 };
 
-// One allocation: the value that made it first, then its views and aliases.
-struct Storage {
-  StorageId id;
+// `Buffer` is one buffer: the value that first allocated it, then its views
+// and aliases.
+struct Buffer {
+  BufferId id;
   std::vector<ValueId> values;
 
   ValueId base() const { return values.front(); }
 };
 
-// A free size of the program.
+// `Symbol` is a free size of the program.
 struct Symbol {
   std::string name;  // s77
   std::optional<std::int64_t> hint;
@@ -55,7 +58,7 @@ struct Symbol {
   std::optional<std::int64_t> max;
 };
 
-// What must hold for the graph to be the program's.
+// `Guard` is a condition under which the graph represents the program.
 struct Guard {
   std::string condition;  // "s77 == 4"
   std::string origin;     // "dim 0 of x", "range_constraints"
@@ -69,43 +72,44 @@ class Graph {
   ~Graph();
 
   const std::string& name() const;
-  // The kind of device that its tensors lie on, as PyTorch names it: cuda. Where
-  // they lie on several, the first that is not the host's; cpu when nobody said.
+  // Returns the kind of device of its tensors, as PyTorch names it, such as
+  // cuda. If there are several kinds, it is the first that is not the host's;
+  // without a device it is cpu.
   const std::string& device() const;
   std::span<const Node> nodes() const;  // in schedule order
   std::span<const Value> values() const;
-  std::span<const Storage> storages() const;
-  // Precondition for all three: the id is of this graph.
+  std::span<const Buffer> buffers() const;
+  // Precondition of the next three functions: the id is from this graph.
   const Node& node(NodeId id) const;
   const Value& value(ValueId id) const;
-  const Storage& storage(StorageId id) const;
+  const Buffer& buffer(BufferId id) const;
 
   std::span<const GraphInput> inputs() const;
   std::span<const GraphOutput> outputs() const;
 
   std::optional<NodeId> find_node(std::string_view name) const;
-  // By graph name, qualified name or alias, in this order of precedence.
+  // Finds a value by graph name, qualified name or alias, in this order.
   std::optional<ValueId> find_value(std::string_view name) const;
 
-  // The gradient of an input; what a mutated input becomes.
+  // These return the gradient of an input and the new value of a mutated input.
   std::optional<ValueId> gradient_of(ValueId input) const;
   std::optional<ValueId> update_of(ValueId input) const;
 
-  // A joint graph: some output is a gradient.
+  // Returns whether this is a joint graph: whether some output is a gradient.
   bool has_backward() const;
 
   std::span<const Symbol> symbols() const;
   std::span<const Guard> guards() const;
-  // What was noticed while the graph was made, for people.
+  // Returns remarks for users that were made while the graph was built.
   std::span<const std::string> notes() const;
 
-  // Which nodes the given ones depend on, they themselves included: one flag
-  // a node.
+  // Returns one flag per node: true for the nodes `of` and for all nodes on
+  // which they depend.
   std::vector<bool> ancestors(std::span<const NodeId> of) const;
 
-  // Of everything a plan refers to: names, roles, metas, operators, arguments
-  // and wiring; not of modules, source lines or the file it came from. Equal on
-  // every platform.
+  // Returns a hash of everything to which a plan refers: names, roles, metas,
+  // operators, arguments and edges. It does not include modules, source lines
+  // or the file. It is equal on every platform.
   std::uint64_t hash() const;
 
   struct Body;  // private to src/graph

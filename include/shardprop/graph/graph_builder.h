@@ -1,4 +1,4 @@
-// GraphBuilder: makes a Graph, node by node in schedule order.
+// `GraphBuilder` makes a Graph, node by node in schedule order.
 //
 //   const auto library = OpLibrary::standard();
 //   GraphBuilder builder("mlp", *library);
@@ -8,13 +8,17 @@
 //   builder.add_output({.value = y->front()});
 //   Result<Graph> graph = std::move(builder).build();
 //
-// Programs with in-place and out= operators may be given as they are. The
-// builder makes them functional: the functional overload takes the operator's
-// place (cast back to the written tensor's dtype where they differ), later uses
-// of the written value and of its views see the result, and an input that was
-// written becomes an update output. A write through a view is carried back to
-// what it views (slice_scatter, select_scatter, the inverse of a permutation or
-// reshape); what nothing carries back stays one operator, with a note.
+// Programs may have in-place and out= operators. The builder makes them
+// functional:
+//
+// 1. The functional overload replaces the operator, with a cast to the written
+//    tensor's dtype if the dtypes differ.
+// 2. Later uses of the written value and of its views read the result.
+// 3. An input that was written gets an update output.
+//
+// A write through a view is applied to the base (slice_scatter, select_scatter,
+// the inverse of a permutation or reshape). A write through any other view
+// stays one operator, and the graph has a note.
 #pragma once
 
 #include <shardprop/graph/graph.h>
@@ -28,23 +32,26 @@
 
 namespace shardprop {
 
+// `NewInput` describes an input that is added to a graph.
 struct NewInput {
   InputKind kind = InputKind::kUser;
   std::string name;
-  std::string qualified_name;        // empty: the name
+  std::string qualified_name;        // empty: same as `name`
   std::vector<std::string> aliases;  // more qualified names of the same tensor
   TensorMeta meta;
   bool persistent = true;
   std::vector<SymbolicDim> symbolic;
-  ValueId shares_storage_with;  // an input that is the same tensor
+  ValueId shares_storage_with;  // another input that is the same tensor
 };
 
+// `NewNode` describes a node that is added to a graph.
 struct NewNode {
-  std::string name;  // empty: made from the operator's
-  // outputs and output_slots filled in; inputs equal to the metas of `inputs`.
+  std::string name;  // empty: derived from the operator's name
+  // The schema with outputs and output_slots; its inputs equal the metas of
+  // `inputs`.
   OpSchema op;
   std::vector<ValueId> inputs;
-  std::vector<std::string> output_names;  // empty: made from the node's name
+  std::vector<std::string> output_names;  // empty: derived from the node's name
   std::vector<std::vector<SymbolicDim>> output_symbolic;  // or empty
   std::vector<SymbolicArg> symbolic;
   std::string module_path;
@@ -53,10 +60,12 @@ struct NewNode {
   std::string
       forward_node;  // name of an earlier node; unknown ones are dropped
   std::string decomposed_from;
-  // Its outputs are facts, whatever the library would infer.
+  // If true, its outputs are taken as stated, even if the library infers
+  // others.
   bool as_written = false;
 };
 
+// `NewOutput` describes an output that is added to a graph.
 struct NewOutput {
   ValueId value;
   OutputKind kind = OutputKind::kUser;
@@ -65,32 +74,34 @@ struct NewOutput {
 
 class GraphBuilder {
  public:
-  // `library` must outlive the builder; not the graph.
+  // `library` must outlive the builder, but not the graph.
   GraphBuilder(std::string name, const OpLibrary& library);
   ~GraphBuilder();
   GraphBuilder(const GraphBuilder&) = delete;
   GraphBuilder& operator=(const GraphBuilder&) = delete;
 
-  // How large the graph is going to be, if all goes well: it grows no room
-  // beyond that. No promise.
+  // Reserves memory for the expected numbers of nodes and values. This is a
+  // hint, not a limit.
   void expect(std::size_t nodes, std::size_t values);
-  // See Graph::device().
+  // Sets Graph::device().
   void set_device(std::string kind);
 
-  // Errors: kDuplicateName, kShapeMismatch (another shape than the input that it
-  // shares its storage with), kInvalidArgument (a kind that graphs do not have).
+  // Errors: kDuplicateName, kShapeMismatch (the input with which it shares a
+  // buffer has another shape), kInvalidArgument (a kind that graphs do not
+  // have).
   Result<ValueId> add_input(NewInput input);
-  // The values the node makes, one per op.outputs. Errors: kDuplicateName,
-  // kNotFunctional.
+  // Adds a node and returns its results, one per op.outputs. Errors:
+  // kDuplicateName, kNotFunctional.
   Result<std::vector<ValueId>> add_node(NewNode node);
-  // The same from arguments, with inferred outputs. Errors also:
+  // Adds a node from its arguments, with inferred outputs. Additional errors:
   // kUnknownOperator and those of make_op_schema and OpLibrary::infer_results.
   Result<std::vector<ValueId>> add_op(std::string_view op,
                                       std::vector<GivenArgument> arguments,
                                       std::vector<ValueId> inputs,
                                       std::string name = {});
-  // From now on `tensor` is `value`, which has its meta: so it is for what views
-  // it and for what it views. Error: kNotFunctional.
+  // Makes later uses of `tensor` read `value`, which must have the same meta.
+  // Views of `tensor` and the base of `tensor` change accordingly. Error:
+  // kNotFunctional.
   Result<void> write(ValueId tensor, ValueId value);
   void add_output(NewOutput output);
 
@@ -100,7 +111,7 @@ class GraphBuilder {
 
   const TensorMeta& meta(ValueId value) const;
 
-  // The builder is spent afterwards.
+  // Makes the graph; the builder cannot be used afterwards.
   Result<Graph> build() &&;
 
  private:

@@ -1,4 +1,4 @@
-// Node: an operator applied, with its place in the program it comes from.
+// `Node` is an operator call with its position in the source program.
 #pragma once
 
 #include <shardprop/graph/value.h>
@@ -10,11 +10,13 @@
 
 namespace shardprop {
 
-// Forward: an ancestor of any output that is no gradient.
+// A node is in the forward phase if it is an ancestor of an output that is not
+// a gradient.
 enum class Phase : std::uint8_t { kForward, kBackward };
 std::string_view to_string(Phase phase);  // "forward", "backward"
 
-// The innermost line of the user's program; empty where none is recorded.
+// `SourceLocation` is the innermost line of the user's program; it is empty if
+// none is recorded.
 struct SourceLocation {
   std::string file;
   int line = 0;
@@ -25,7 +27,8 @@ struct SourceLocation {
 };
 std::string to_string(const SourceLocation& source);  // "model.py:53"
 
-// An element of an argument that is no constant; OpSchema holds its hint.
+// `SymbolicArg` is an element of an argument that is not constant; OpSchema has
+// its hint.
 struct SymbolicArg {
   std::size_t argument = 0;  // index into OpSchema::args
   std::size_t element = 0;   // of a list; 0 for a lone int
@@ -44,9 +47,9 @@ struct Node {
   std::string module_class;  // torch.nn.modules.linear.Linear
   SourceLocation source;
   Phase phase = Phase::kForward;
-  // The forward op that a backward op belongs to, where recorded.
+  // The forward node to which a backward node belongs, if recorded.
   NodeId forward_node;
-  // The operator this node was a part of before decomposition, if recorded.
+  // The operator whose decomposition produced this node, if recorded.
   std::string decomposed_from;
 
   const std::string& op_name() const { return op.name(); }

@@ -1,7 +1,7 @@
-// OutputKind: what a result of a program is there for.
+// `OutputKind` is the role of a result of a program.
 //
 //   gradient    of one of the inputs
-//   update      what one of the inputs becomes: a parameter, a buffer
+//   update      the new value of an input: a parameter or a buffer
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace shardprop {
 
 enum class OutputKind : std::uint8_t { kUser, kLoss, kGradient, kUpdate };
 
-// "user", "loss", "gradient", "update".
+// Returns "user", "loss", "gradient" or "update".
 std::string_view to_string(OutputKind kind);
 std::optional<OutputKind> parse_output_kind(std::string_view text);
 

@@ -1,7 +1,7 @@
-// Value: a tensor of a graph: what it is, who makes it and who takes it.
+// `Value` is a tensor of a graph, with its producer and its consumers.
 //
-// Values are immutable: an in-place operator of the source program has become
-// a functional one whose result takes the place of what it wrote
+// Values are immutable. An in-place operator of the source program becomes a
+// functional one, and later nodes read its result instead of the written value
 // (graph_builder.h).
 #pragma once
 
@@ -19,16 +19,17 @@ namespace shardprop {
 
 using ValueId = StrongId<struct ValueTag>;
 using NodeId = StrongId<struct NodeTag>;
-using StorageId = StrongId<struct StorageTag>;
+using BufferId = StrongId<struct StorageTag>;
 
-// Where a value is used: operand `operand` of `node`.
+// `Use` is one use of a value: operand `operand` of `node`.
 struct Use {
   NodeId node;
   std::uint32_t operand = 0;
   friend bool operator==(const Use&, const Use&) = default;
 };
 
-// A size that is no constant: `expression` has TensorMeta's size as its hint.
+// `SymbolicDim` is a size that is not constant; the TensorMeta has the hint of
+// `expression`.
 struct SymbolicDim {
   int dim = 0;
   SymExpr size;
@@ -37,7 +38,8 @@ struct SymbolicDim {
 struct Value {
   ValueId id;
   std::string name;  // in the graph: p_model_embed_weight, mm_1
-  // Parameters, buffers and constants: model.embed.weight. User inputs: name.
+  // Parameters, buffers and constants: model.embed.weight. User inputs: the
+  // name.
   std::string qualified_name;
   std::vector<std::string> aliases;  // more qualified names of the same tensor
   TensorMeta meta;
@@ -48,12 +50,13 @@ struct Value {
   std::uint32_t output_index = 0;  // among the outputs of its producer
   std::vector<Use> consumers;      // in schedule order
 
-  StorageId storage;  // views, and inputs that alias, share one
-  ValueId view_of;    // the value it directly is a view of; invalid if of none
+  BufferId buffer;  // shared by views and aliasing inputs
+  ValueId view_of;  // its direct base; invalid if it is not a view
 
   bool is_view() const { return view_of.valid(); }
   bool is_input() const { return !producer.valid(); }
-  // What people call it, it alone: the qualified name where there is one.
+  // Returns the name for users, which is unique: the qualified name if there is
+  // one.
   const std::string& display_name() const {
     return qualified_name.empty() ? name : qualified_name;
   }

@@ -1,7 +1,8 @@
-// Topology files: a Topology as TOML.
+// This header reads and writes topology files: a Topology as TOML.
 //
-// A file names the preset it starts from and says what differs; every figure
-// may carry its source, as a table or behind the number's key:
+// A file names the preset on which it is based and lists the differences. A
+// figure is a number or a table {value, source}. The source of a plain number
+// is the file:
 //
 //   name = "lab"
 //   base = "dgx-h100"             # default: dgx-h100
@@ -34,20 +35,21 @@
 
 namespace shardprop {
 
-// `origin` stands in errors and as the source of figures that name none.
-// Errors: kTopologyFile (syntax, unknown key, wrong type), kTopologyUnknown
-// (the base), kTopologyFigure.
+// Parses a topology. `origin` appears in errors and is the source of figures
+// without one. Errors: kTopologyFile (syntax, unknown key, wrong type),
+// kTopologyUnknown (the base), kTopologyFigure.
 Result<Topology> parse_topology_toml(std::string_view text,
                                      const std::string& origin);
 
-// A preset's name, or the path of a file that ends in .toml; a fifo is waited
-// for until the deadline, if there is one. Errors: as above; kTopologyFile also
-// when the file cannot be read, kStopped when the deadline came first.
+// Loads a preset by its name, or a file by a path that ends in .toml; a fifo is
+// read until the deadline. Errors: as above; kTopologyFile also if the file
+// cannot be read, kStopped if the deadline passed.
 Result<Topology> load_topology(
     const std::string& name_or_path,
     std::optional<std::chrono::steady_clock::time_point> deadline = {});
 
-// Every figure with its source; reads back equal.
+// Writes every figure with its source; the text reads back as an equal
+// topology.
 std::string topology_to_toml(const Topology& topology);
 
 }  // namespace shardprop

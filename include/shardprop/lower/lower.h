@@ -1,15 +1,15 @@
-// lower(): from a plan and its graph to the program that the ranks run.
+// `lower` turns a plan and its graph into the program that the ranks run.
 //
 //   Plan plan = *make_plan(graph, mesh, topology, *library, {});
 //   SpmdProgram program = *lower(plan, graph, *library);
 //   to_string(program);      // mm f32[8,4] S(0) = aten.mm.default(...) ...
 //
-// Copies are made and dropped as the plan says; local programs stand in line;
-// the optimizer's step, where one is planned, is part of the program.
+// Redistributed copies are produced and freed as the plan says. Local programs
+// are inlined. If the plan has an optimizer, the program includes its step.
 //
-// Random operators draw shardprop.random_bits and make of it, in operators on
-// integers and floats, what they would have drawn: the program then takes one
-// input more, the seed. Attention with dropout inside its kernel is refused.
+// A random operator becomes shardprop.random_bits followed by integer and float
+// operators that compute the random numbers. The program then has one more
+// input, the seed. Attention with dropout inside its kernel is an error.
 #pragma once
 
 #include <shardprop/base/result.h>
@@ -22,25 +22,31 @@
 namespace shardprop {
 
 struct LowerOptions {
-  // False: forward and backward pass alone, for an optimizer outside of the
-  // program. A gradient then takes the copies that bring the updated parameter
-  // to its layout, and is an output in the parameter's layout:
+  // False: the program has only the forward and backward pass, for an optimizer
+  // outside of it. Each gradient is redistributed like the updated parameter,
+  // so it is an output in the parameter's layout:
   //
   //   w R   state S(0)      reduce_scatter(grad) -> update -> all_gather(w)
   //   without the step      reduce_scatter(grad) -> all_gather(grad)
   bool optimizer_step = true;
 };
 
-// Errors: kPlanOtherGraph; kPlanNotRunnable (there is no plan, or it is of
-// schema 1, which does not say how it runs); kPlanBroken (its parts do not fit
-// each other or the graph: it was changed, or made by another version);
-// kNotLowered (an operator that draws what cannot be drawn by element).
+// Errors:
+//
+//   * kPlanOtherGraph: the plan is for another graph;
+//   * kPlanNotRunnable: there is no plan, or it has schema 1, which does not
+//     store how it runs;
+//   * kPlanBroken: its parts do not fit each other or the graph, because it was
+//     changed or made by another version;
+//   * kNotLowered: an operator draws random numbers that are not defined by
+//     element.
 Result<SpmdProgram> lower(const Plan& plan, const Graph& graph,
                           const OpLibrary& library,
                           const LowerOptions& options = {});
 
-// The unsharded program, as one rank runs it: what the ranks' results are
-// compared with, random numbers and optimizer included. Error: kNotLowered.
+// Returns the unsharded program, as one rank runs it. The results of the ranks
+// are compared with it, including random numbers and the optimizer. Error:
+// kNotLowered.
 Result<SpmdProgram> lower_unsharded(const Graph& graph,
                                     const OpLibrary& library,
                                     Optimizer optimizer = Optimizer::kNone);

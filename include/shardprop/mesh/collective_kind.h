@@ -1,5 +1,5 @@
-// CollectiveKind: the moves of data that plans are made of, by the names that
-// every output uses.
+// `CollectiveKind` lists the data movements of plans, by the names that every
+// output uses.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ enum class CollectiveKind : std::uint8_t {
   kReduceScatter,
   kAllReduce,
   kAllToAll,
-  kSlice,  // local: nothing is sent
+  kSlice,  // local; sends no data
   kPermute,
   kBroadcast,
   kSendRecv,

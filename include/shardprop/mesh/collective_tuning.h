@@ -1,10 +1,11 @@
-// The constants by which NCCL predicts what its algorithms take, and so
-// chooses among them.
+// `CollectiveTuning` holds the constants with which NCCL predicts the time of
+// its algorithms and chooses among them. Latencies are in microseconds,
+// bandwidths in GB/s.
 //
-// Source: NCCL 2.27 src/graph/tuning.cc (base and hardware latencies, per
-// channel and low-latency caps); where NCCL 2.27.5's tuned tables as published
-// in meta-pytorch/autoparallel say otherwise, they win, and the field says so.
-// Latencies in microseconds, bandwidths in GB/s.
+// Source: NCCL 2.27 src/graph/tuning.cc (base and hardware latencies, caps per
+// channel and of the low-latency protocols). If the tuned tables of NCCL
+// 2.27.5, as published in meta-pytorch/autoparallel, differ, their value is
+// used and the field names autoparallel.
 #pragma once
 
 #include <shardprop/mesh/topology.h>
@@ -13,14 +14,15 @@
 
 namespace shardprop {
 
-// NCCL's protocols.
+// `PerProtocol` has one value for each of NCCL's protocols.
 struct PerProtocol {
   double ll;
   double ll128;
   double simple;
 };
 
-// On one node, two nodes, four and more (three count as two).
+// `PerNodes` has one value for groups on one node, on two or three nodes, and
+// on four or more nodes.
 using PerNodes = std::array<double, 3>;
 
 struct CollectiveTuning {
@@ -30,10 +32,12 @@ struct CollectiveTuning {
   PerProtocol tree_base{6.8, 14.0, 8.4};
   PerProtocol tree_node_step{0.6, 1.25, 4.0};
   PerProtocol tree_network_step{5.0, 8.5, 14.0};
-  // autoparallel: LL steps inside a node when the ring leaves it.
+  // Source: autoparallel. This is an LL step inside a node in a ring that spans
+  // nodes.
   double ring_ll_node_step_across = 1.0;
   double nvls_node = 25.0;
-  // autoparallel: 28 a doubling of the nodes, up and down.
+  // Source: autoparallel. 28 us per doubling of the nodes, half of it up the
+  // tree and half down.
   double nvls_tree_network_step = 14.0;
 
   double ring_ll_share = 0.5;
@@ -47,12 +51,13 @@ struct CollectiveTuning {
   double ring_ll128_channel;
   PerNodes tree_channel;
   PerNodes tree_ll128_channel;
-  double nvls_share;  // of the node bandwidth; 0 without NVLink SHARP
+  double nvls_share;  // fraction of the node bandwidth; 0 without NVLink SHARP
 };
 
+// Returns the constants of a GPU generation.
 const CollectiveTuning& collective_tuning(Generation generation);
 
-// The entry of `values` for a group on `nodes` nodes.
+// Returns the entry of `values` for a group on `nodes` nodes.
 double at_nodes(const PerNodes& values, std::int64_t nodes);
 
 }  // namespace shardprop

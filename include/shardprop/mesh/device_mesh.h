@@ -1,15 +1,15 @@
-// DeviceMesh: an n-dimensional array of ranks whose dims have names and sizes.
+// `DeviceMesh` is an n-dimensional array of ranks whose dims have names and
+// sizes.
 //
 // Invariants (checked by the factories, immutable after):
 //   * 1 to kMaxMeshDims dims, each of size >= 1; at most kMaxMeshRanks ranks;
 //   * names are distinct identifiers ([A-Za-z_][A-Za-z0-9_]*);
-//   * every rank is >= 0 and stands once.
+//   * ranks are non-negative and unique.
 //
-// Ranks are a strided layout, never a list when it need not be: a mesh of
-// 100,000 ranks is a handful of numbers. Each dim holds one or more modes
-// (size, stride), so that flattening dims that do not lie side by side in rank
-// space stays strided (the layouts of CuTe). Only an irregular list of ranks
-// is kept as one.
+// Ranks are stored as strides if possible, so a mesh of 100,000 ranks needs a
+// few numbers. Each dim has one or more modes (size, stride), as in the layouts
+// of CuTe. So a dim stays strided when it is flattened from dims that are not
+// adjacent in rank space. An irregular list of ranks is stored as a list.
 //
 //   auto mesh = DeviceMesh::parse("dp=2,tp=4").value();  // ranks 0..7
 //   mesh.rank_at({1, 2});                                // 6
@@ -35,9 +35,11 @@ namespace shardprop {
 inline constexpr int kMaxMeshDims = 8;
 inline constexpr std::int64_t kMaxMeshRanks = std::int64_t{1} << 24;
 
-// A place in a mesh: one index per mesh dim, outermost first.
+// `Coordinate` is a position in a mesh: one index per mesh dim, outermost
+// first.
 using Coordinate = Dims;
 
+// `MeshDim` is the name of a mesh dim and its size in ranks.
 struct MeshDim {
   std::string name;
   std::int64_t size = 1;
@@ -46,33 +48,34 @@ struct MeshDim {
 
 class DeviceMesh {
  public:
-  // One rank, one dim named d0.
+  // Makes a mesh of rank 0 with one dim named d0.
   DeviceMesh();
 
-  // Consecutive ranks from `first_rank` on, the last dim fastest.
-  // Errors: kMeshSize, kMeshDimName, kMeshTooManyDims, kMeshRanks.
+  // Makes a mesh of consecutive ranks from `first_rank` on; the last dim varies
+  // fastest. Errors: kMeshSize, kMeshDimName, kMeshTooManyDims, kMeshRanks.
   static Result<DeviceMesh> create(std::span<const MeshDim> dims,
                                    std::int64_t first_rank = 0);
 
-  // "dp=2,tp=4", or "2,4" for dims named d0 and d1.
-  // Errors: kMeshSyntax and those of create().
+  // Parses "dp=2,tp=4", or "2,4" for dims named d0 and d1. Errors: kMeshSyntax
+  // and those of create().
   static Result<DeviceMesh> parse(std::string_view text);
 
-  // Any ranks in row-major order; kept strided where they are.
-  // Errors: kMeshRanks (wrong count, negative or doubled rank) and create()'s.
+  // Makes a mesh of any ranks in row-major order, stored as strides if they are
+  // strided. Errors: kMeshRanks (wrong count, negative or duplicate rank) and
+  // those of create().
   static Result<DeviceMesh> from_ranks(std::span<const MeshDim> dims,
                                        std::span<const std::int64_t> ranks);
 
   int ndim() const;
-  std::int64_t size() const;  // ranks in all
+  std::int64_t size() const;  // number of ranks
   std::int64_t size(int dim) const;
   const std::string& name(int dim) const;
   const std::vector<MeshDim>& dims() const;
   std::optional<int> find_dim(std::string_view name) const;
-  // Error: kMeshDimUnknown, with the names there are and the nearest one.
+  // Error: kMeshDimUnknown, which lists the mesh's dims and the nearest name.
   Result<int> dim_index(std::string_view name) const;
 
-  // Whether ranks are held as strides (true) or as a list.
+  // Returns whether ranks are stored as strides (true) or as a list.
   bool is_strided() const;
 
   // Precondition: one in-range index per dim.
@@ -82,39 +85,45 @@ class DeviceMesh {
   std::optional<std::int64_t> index_of(std::int64_t rank) const;
   bool contains(std::int64_t rank) const;
 
-  // Row-major index within the mesh, and back.
+  // These two functions convert between a row-major index within the mesh and a
+  // coordinate.
   Coordinate coordinate_at_index(std::int64_t row_major_index) const;
   std::int64_t index_at(const Coordinate& coordinate) const;
 
-  // The ranks that differ from `at` in `dim` only, in the order of that dim.
+  // Returns the ranks that differ from `at` in `dim` only, in the order of that
+  // dim.
   RankGroup group(int dim, const Coordinate& at) const;
-  // The ranks that differ from `at` in `dims` only, the last one fastest.
+  // Returns the ranks that differ from `at` in `dims` only; the last dim varies
+  // fastest.
   RankGroup group(std::span<const std::int32_t> dims,
                   const Coordinate& at) const;
-  // How many groups `dim` has, and the i-th in row-major order of the others.
+  // Returns the number of groups of `dim`. `group_at` returns the i-th in
+  // row-major order of the other dims.
   std::int64_t group_count(int dim) const;
   RankGroup group_at(int dim, std::int64_t i) const;
 
-  // The sub-mesh spanned by the named dims (in the order given) through `at`;
-  // at the mesh's origin when `at` is left out.
-  // Errors: kMeshDimUnknown, kMeshDimName (one named twice), kMeshCoordinate.
+  // Returns the sub-mesh over the named dims, in the given order, that contains
+  // `at` (default: the mesh's origin). Errors: kMeshDimUnknown, kMeshDimName
+  // (duplicate name), kMeshCoordinate.
   Result<DeviceMesh> slice(std::span<const std::string_view> names,
                            const std::optional<Coordinate>& at = {}) const;
-  // The sub-mesh where `dim` is fixed at `index`. Errors: kMeshDimUnknown,
-  // kMeshCoordinate, kMeshReshape (the only dim).
+  // Returns the sub-mesh at index `index` of `dim`. Errors: kMeshDimUnknown,
+  // kMeshCoordinate, kMeshReshape (the mesh has only this dim).
   Result<DeviceMesh> submesh(std::string_view dim, std::int64_t index) const;
 
-  // Merges dims into one, at the place of the first; the last is fastest.
-  // The dims may stand in any order and need not be neighbours.
-  // Errors: kMeshReshape (none, doubled or out of range), kMeshDimName.
+  // Merges dims into one dim at the position of the first; the last of `dims`
+  // varies fastest. The dims may be in any order and need not be adjacent.
+  // Errors: kMeshReshape (empty, duplicate or out of range), kMeshDimName.
   Result<DeviceMesh> flatten(std::span<const std::int32_t> dims,
                              std::string name) const;
-  // Splits one dim into several whose sizes multiply to it. Stays strided
-  // unless the parts cut across dims that the one was flattened from.
-  // Errors: kMeshReshape, kMeshSize, kMeshDimName, kMeshTooManyDims.
+  // Splits one dim into several whose sizes multiply to its size. The result is
+  // strided unless a part crosses a boundary between dims from which the dim
+  // was flattened. Errors: kMeshReshape, kMeshSize, kMeshDimName,
+  // kMeshTooManyDims.
   Result<DeviceMesh> unflatten(int dim, std::span<const MeshDim> into) const;
 
-  // Same dims (names and sizes) over the same ranks in the same order.
+  // Meshes are equal if they have the same dims (names and sizes) over the same
+  // ranks in the same order.
   friend bool operator==(const DeviceMesh& a, const DeviceMesh& b);
   std::size_t hash() const;
 
@@ -124,7 +133,7 @@ class DeviceMesh {
   std::shared_ptr<const Body> body_;
 };
 
-// "dp=2,tp=4". Parses back when the ranks are 0..size-1 in order.
+// Prints "dp=2,tp=4". It parses back if the ranks are 0..size-1 in order.
 std::string to_string(const DeviceMesh& mesh);
 
 }  // namespace shardprop

@@ -1,11 +1,16 @@
-// ProductShape: a matrix product as a device runs it, tile by tile.
+// `product_cost` estimates the work of a matmul as a device runs it, tile by
+// tile.
 //
-// The multiprocessors of a device each work on one tile of the result at a
-// time. Two things are lost with it. A tile that hangs over the edge of the
-// result is paid in full (tile quantisation); and the last round of tiles keeps
-// all multiprocessors waiting although it may not have a tile for each (wave
-// quantisation). Small tiles lose less to both and run slower. A long sum may
-// be split over several tiles, whose results are then added up.
+// Each multiprocessor of a device works on one tile of the result at a time.
+// Two effects cost time:
+//
+// 1. Tile quantisation: a tile that crosses the edge of the result costs as
+//    much as a full tile.
+// 2. Wave quantisation: the last round of tiles occupies all multiprocessors
+//    even if it has fewer tiles than multiprocessors.
+//
+// Small tiles lose less to both effects but run more slowly. A long sum may be
+// split over several tiles, whose results are then added.
 //
 //   const Topology h100 = find_topology("dgx-h100").value();
 //   product_cost(h100, MathClass::kF16,
@@ -23,8 +28,9 @@
 
 namespace shardprop {
 
-// `batch` products [rows, depth] x [depth, columns], of real numbers, as large
-// tensors have more points than an integer counts.
+// `ProductShape` is `batch` matmuls [rows, depth] x [depth, columns]. The sizes
+// are doubles because the number of elements of a large tensor may exceed an
+// integer.
 struct ProductShape {
   double batch = 1;
   double rows = 1;
@@ -32,15 +38,16 @@ struct ProductShape {
   double depth = 1;
 };
 
+// `ProductCost` is the work of a matmul for the roofline of topology.h.
 struct ProductCost {
-  // Operations that the device has time for while it runs the product: no less
-  // than 2 * batch * rows * columns * depth.
+  // Operations that the device could run in the time of the matmul. They are at
+  // least 2 * batch * rows * columns * depth.
   double flops = 0;
-  double bytes = 0;  // read and written for results that are added up
+  double bytes = 0;  // read and written to add the results of a split sum
 };
 
-// The cheapest over tiles and splits. On a topology without multiprocessors,
-// the operations themselves.
+// Returns the lowest cost over all tiles and splits. On a topology without
+// multiprocessors it returns 2 * batch * rows * columns * depth.
 ProductCost product_cost(const Topology& topology, MathClass math,
                          const ProductShape& shape);
 

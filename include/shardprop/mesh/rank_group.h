@@ -1,7 +1,8 @@
-// RankGroup: the ranks that take part in one collective, in group order.
+// `RankGroup` is the ranks that take part in one collective, in group order.
 //
-// A strided view (first rank, modes of size and stride, the last one fastest),
-// or a slice of an irregular mesh's list. Never materialised unless asked.
+// It is a strided view (first rank, modes of size and stride, the last mode
+// fastest) or a slice of the list of an irregular mesh. It builds no list
+// unless asked.
 //
 //   DeviceMesh::parse("dp=2,tp=4")->group(0, {0, 3})  // ranks 3, 7
 #pragma once
@@ -16,6 +17,7 @@
 
 namespace shardprop {
 
+// `RankMode` is `size` positions whose ranks differ by `stride`.
 struct RankMode {
   std::int64_t size = 1;
   std::int64_t stride = 0;
@@ -24,7 +26,8 @@ struct RankMode {
 
 using RankModes = InlineVector<RankMode, 8>;
 
-// Ranks that follow no strides, and the place of each in the list.
+// `RankTable` is a list of ranks that follow no strides, with the position of
+// each rank.
 class RankTable {
  public:
   // Precondition: the ranks are distinct.
@@ -43,8 +46,8 @@ class RankTable {
 class RankGroup {
  public:
   RankGroup() = default;
-  // Positions first + sum(index_i * stride_i): ranks themselves, or places in
-  // `table` when one is given.
+  // Makes the group of positions first + sum(index_i * stride_i). A position is
+  // a rank, or an index into `table` if there is one.
   RankGroup(std::int64_t first, RankModes modes,
             std::shared_ptr<const RankTable> table = nullptr);
 
@@ -54,7 +57,8 @@ class RankGroup {
   std::optional<std::int64_t> index_of(std::int64_t rank) const;
   std::vector<std::int64_t> ranks() const;
 
-  // The same ranks in the same order, however they are held.
+  // Groups are equal if they have the same ranks in the same order, in either
+  // storage form.
   friend bool operator==(const RankGroup& a, const RankGroup& b);
 
  private:

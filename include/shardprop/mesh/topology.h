@@ -1,10 +1,10 @@
-// Topology: what the machine under a mesh can do.
+// `Topology` describes the machine under a mesh: its devices, links and rates.
 //
-// Ranks fill nodes in order: rank r sits in node r / devices_per_node, where a
-// node is one domain of fast links (a DGX box, an NVL72 rack, a host). All
-// figures are per device and per direction, in the units their names state
-// (G = 1e9, GiB = 2^30), each with the source it was taken from. Durations
-// leave this header as integer nanoseconds.
+// Ranks fill nodes in order: rank r is on node r / devices_per_node. A node is
+// one domain of fast links (a DGX box, an NVL72 rack, a host). All figures are
+// per device and per direction, and each has a source. Field names state the
+// unit (G = 1e9, GiB = 2^30). Functions of this header return durations as
+// integer nanoseconds.
 //
 //   Topology h100 = find_topology("dgx-h100").value();
 //   auto mesh = DeviceMesh::parse("dp=4,tp=8").value();
@@ -27,25 +27,27 @@
 
 namespace shardprop {
 
-// A number and where it comes from.
+// `Figure` is a number and its source.
 struct Figure {
   double value = 0;
   std::string source;
   friend bool operator==(const Figure&, const Figure&) = default;
 };
 
-// What runs the collectives; decides which algorithms there are and which
-// reductions run natively.
+// `Engine` is the library that runs the collectives. It decides which
+// algorithms exist and which reductions run natively.
 enum class Engine : std::uint8_t { kNccl, kMpi, kThreads };
 std::string_view to_string(Engine engine);
 std::optional<Engine> parse_engine(std::string_view text);
 
-// Whose constants NCCL's choice of algorithm uses (collective_tuning.h).
+// `Generation` selects the constants with which NCCL chooses its algorithms
+// (collective_tuning.h).
 enum class Generation : std::uint8_t { kAmpere, kHopper, kBlackwell };
 std::string_view to_string(Generation generation);
 std::optional<Generation> parse_generation(std::string_view text);
 
-// Rates of arithmetic a device tells apart.
+// `MathClass` lists the dtype classes for which a device has its own arithmetic
+// rate.
 enum class MathClass : std::uint8_t {
   kF64,
   kF32,
@@ -54,19 +56,20 @@ enum class MathClass : std::uint8_t {
   kF8,   // 8-bit floats and integers
 };
 
-// A line `time = latency + bytes / bandwidth` seen on the machine for groups of
-// one place. `bytes` is the whole tensor of the group (output of an all-gather,
-// input of a reduce-scatter or all-reduce; for an all-to-all and a permute what
-// one rank holds). Several lines of one collective and place mean the least of
-// them, as an engine chooses among its protocols.
+// `MeasuredLine` is a line `time = latency + bytes / bandwidth` measured on the
+// machine for groups of one place. `bytes` is the full tensor of the group: the
+// output of an all-gather, or the input of a reduce-scatter or all-reduce. For
+// an all-to-all and a permute, `bytes` is the local tensor of one rank. The
+// time is the minimum over all lines of one collective and place, since an
+// engine chooses among its protocols.
 struct MeasuredLine {
   CollectiveKind collective = CollectiveKind::kAllGather;
   std::int64_t ranks_per_node = 1;
   std::int64_t nodes = 1;
   double latency_us = 0;
   double bandwidth_gbps = 0;
-  // False where only large messages were measured: the model's own
-  // small-message protocols stay eligible beside the line.
+  // False if only large messages were measured. Then the model's own
+  // small-message protocols stay eligible next to the line.
   bool complete = true;
   std::string source;
   friend bool operator==(const MeasuredLine&, const MeasuredLine&) = default;
@@ -77,14 +80,16 @@ struct Topology {
   std::string description;
   Engine engine = Engine::kNccl;
   Generation generation = Generation::kHopper;
-  bool node_reduces = false;  // switches in a node reduce (NVLink SHARP)
+  bool node_reduces = false;  // switches inside a node reduce (NVLink SHARP)
 
   Figure devices_per_node;
-  Figure node_bandwidth_gbps;  // a device inside its node, bus bandwidth
-  Figure node_latency_us;      // a step inside a node, beyond the engine's own
-  Figure network_bandwidth_gbps;  // a device between nodes
-  Figure network_latency_us;  // a step between nodes, beyond the engine's own
-  Figure all_to_all_gbps;     // a device inside its node, large exchanges
+  Figure node_bandwidth_gbps;  // of a device inside its node, bus bandwidth
+  // Latency of a step inside a node, in addition to the engine's own.
+  Figure node_latency_us;
+  Figure network_bandwidth_gbps;  // of a device between nodes
+  // Latency of a step between nodes, in addition to the engine's own.
+  Figure network_latency_us;
+  Figure all_to_all_gbps;  // of a device inside its node, large exchanges
 
   Figure f64_tflops;
   Figure f32_tflops;
@@ -93,19 +98,20 @@ struct Topology {
   Figure f8_tflops;
   Figure memory_gbps;
   Figure memory_gib;
-  // Share of memory_gib that the tensors of one process can occupy. The rest
-  // is taken by the driver, the context, buffers of the collectives and
-  // fragmentation.
+  // Fraction of `memory_gib` that the tensors of one process can occupy. The
+  // driver, the context, buffers of the collectives and fragmentation take the
+  // rest.
   Figure allocatable{1, "all of it"};
-  // Units that each work on one tile of a product at a time (product_cost.h);
-  // 0: products of every shape run at one rate.
+  // Units that each work on one tile of a matmul at a time (product_cost.h). If
+  // it is 0, matmuls of every shape run at one rate.
   Figure multiprocessors;
-  Figure efficiency;  // share of peak that kernels reach
-  // The same of attention, whose kernels multiply twice and more without
-  // leaving the chip; 0: as other kernels.
+  Figure efficiency;  // fraction of the peak rate that kernels reach
+  // The same fraction for attention kernels, which run two or more matmuls on
+  // chip. If it is 0, `efficiency` is used.
   Figure attention_efficiency;
-  Figure launch_us;         // the least a kernel takes
-  Figure overlap_discount;  // share of a hideable transfer that compute hides
+  Figure launch_us;  // minimum duration of a kernel
+  // Fraction of an overlappable transfer that compute overlaps.
+  Figure overlap_discount;
 
   std::vector<MeasuredLine> measured;
 
@@ -114,42 +120,44 @@ struct Topology {
   }
   // Device memory in bytes.
   std::int64_t memory_bytes() const;
-  // Bytes of device memory that the tensors of one process can occupy; at
-  // least 1.
+  // Returns the bytes of device memory that the tensors of one process can
+  // occupy; at least 1.
   std::int64_t allocatable_bytes() const;
-  // Peak FLOP/s. Non-tensor rates stand in where a device lacks a class.
+  // Returns the peak rate in FLOP/s.
   double flops(MathClass math) const;
 
   friend bool operator==(const Topology&, const Topology&) = default;
 };
 
-// One figure of a Topology: the row that readers, writers, checks and listings
-// are driven by.
+// `TopologyField` describes one figure of a Topology. Readers, writers, checks
+// and listings use the table of these.
 struct TopologyField {
-  std::string_view key;   // "device.f16_tflops": its place in a topology file
+  std::string_view key;   // path in a topology file: "device.f16_tflops"
   std::string_view unit;  // "TFLOP/s"
   Figure Topology::* figure;
   bool may_be_zero;
 };
+// Returns the table of all figures of a Topology.
 std::span<const TopologyField> topology_fields();
 
-// Whether every figure is finite and possible. Error: kTopologyFigure.
+// Checks that every figure is finite and in its range. Error: kTopologyFigure.
 Result<void> check_topology(const Topology& topology);
 
-// The presets, the default one (`dgx-h100`) first.
+// Returns the presets, the default one (`dgx-h100`) first.
 const std::vector<Topology>& topology_presets();
-// Error: kTopologyUnknown, with the names there are.
+// Error: kTopologyUnknown, which lists the presets.
 Result<Topology> find_topology(std::string_view name);
+// Returns the default preset, `dgx-h100`.
 const Topology& default_topology();
 
-// Time of a kernel that does `flops` operations and moves `bytes` of device
-// memory (read plus written): a roofline at `efficiency`, and never below the
-// launch. Nothing to do takes no time: views are free.
-// Source: autoparallel's cost model.
+// Returns the time of a kernel that does `flops` operations and moves `bytes`
+// of device memory (read plus written). It is a roofline at `efficiency`, and
+// at least `launch_us`. The time is 0 if `flops` and `bytes` are 0, as for
+// views. Source: the cost model of autoparallel.
 std::int64_t compute_nanoseconds(const Topology& topology, MathClass math,
                                  double flops, double bytes);
 
-// Where the ranks of a group sit.
+// `GroupPlace` is the distribution of a group's ranks over nodes.
 struct GroupPlace {
   std::int64_t ranks = 1;
   std::int64_t ranks_per_node = 1;
@@ -157,11 +165,13 @@ struct GroupPlace {
   friend bool operator==(const GroupPlace&, const GroupPlace&) = default;
 };
 
-// The place of every group of a mesh's dims on a topology.
+// `MeshPlaces` computes the place of every group of a mesh's dims on a
+// topology.
 //
-// With g devices a node and m the ranks that one step of a mesh dim strides
-// over, a dim of size n has min(n, g/m) ranks a node (at least 1) on n over
-// that many nodes; groups of several dims multiply.
+// Let g be the devices per node and m the stride of a mesh dim in ranks. A dim
+// of size n has min(n, g/m) ranks per node (at least 1), and spans n divided by
+// that number of nodes, rounded up. For a group over several dims the ranks
+// multiply, and so do the ranks per node, up to g.
 class MeshPlaces {
  public:
   MeshPlaces(const Topology& topology, const DeviceMesh& mesh);
@@ -170,7 +180,7 @@ class MeshPlaces {
   const GroupPlace& of(int mesh_dim) const {
     return dims_[static_cast<std::size_t>(mesh_dim)];
   }
-  // The group over the mesh dims whose bits are set.
+  // Returns the place of the group over the mesh dims whose bits are set.
   GroupPlace of_mask(std::uint32_t mesh_dims) const;
 
  private:

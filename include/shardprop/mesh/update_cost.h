@@ -1,6 +1,6 @@
-// UpdateCost: what one step of an optimizer does to each element of a trained
-// parameter, for the roofline of topology.h. One fused kernel, in f32
-// arithmetic; the learning rate and the bias corrections are scalars.
+// `UpdateCost` is the cost per element of one optimizer step on a trained
+// parameter, for the roofline of topology.h. The step is one fused kernel in
+// f32 arithmetic; the learning rate and the bias corrections are scalars.
 //
 //   sgd    p -= lr g                         reads p, g; writes p
 //          2 flops: one product, one difference
@@ -15,7 +15,7 @@
 namespace shardprop {
 
 struct UpdateCost {
-  double passes = 0;  // over a tensor of the parameter's size, read or written
+  double passes = 0;  // tensors of the parameter's size, read or written
   double flops = 0;   // per element
 };
 

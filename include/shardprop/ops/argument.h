@@ -1,7 +1,8 @@
-// Argument: one argument of an operator applied, tensors by position.
+// `Argument` is one argument of an operator call, with tensors given by
+// position.
 //
-// Tensors stand as TensorArg, an index into the operand list of the OpSchema;
-// everything else as itself. A symbolic size stands as its hint.
+// A tensor is a TensorArg, an index into the operand list of the OpSchema. Any
+// other argument is its value. A symbolic size is represented by its hint.
 #pragma once
 
 #include <shardprop/placement/dtype.h>
@@ -18,15 +19,16 @@ struct NoneArg {
   friend bool operator==(const NoneArg&, const NoneArg&) = default;
 };
 
-// Index of a tensor operand; kNone where an optional tensor is absent.
+// `TensorArg` is the index of a tensor operand; kNone if an optional tensor is
+// absent.
 struct TensorArg {
   static constexpr std::int32_t kNone = -1;
   std::int32_t operand = kNone;
   friend bool operator==(const TensorArg&, const TensorArg&) = default;
 };
 
-// Memory format, layout, device or anything else that has a name and no
-// influence on shardings ("contiguous_format", "strided", "cuda:0").
+// `NamedArg` is a memory format, layout, device or other named value that does
+// not influence shardings ("contiguous_format", "strided", "cuda:0").
 struct NamedArg {
   std::string name;
   friend bool operator==(const NamedArg&, const NamedArg&) = default;

@@ -1,14 +1,15 @@
-// Decomposition: a straight-line program of operators that computes one
-// operator call, worked out from the text in the operator's row.
+// `Decomposition` is a straight-line program of operators that computes one
+// operator call. It is derived from the text of the operator definition.
 //
 //   _softmax(self, 1):
 //     %0 = aten.amax.default(self, [1], True)
 //     %1 = aten.sub.Tensor(self, %0)
 //     ...
 //
-// Either all of the call on whole tensors, from which `strategy` derives what
-// the ranks run and exchange; or, where `per_rank` is set, what each rank runs
-// on its local tensors, with scalars that depend on the rank and collectives.
+// If `per_rank` is false, the program computes the call on full tensors, and
+// `strategy` derives the operators and collectives of each rank from it. If
+// `per_rank` is true, the program is what each rank runs on its local tensors,
+// with collectives and scalars that depend on the rank.
 #pragma once
 
 #include <shardprop/mesh/collective_kind.h>
@@ -30,43 +31,44 @@ namespace shardprop {
 
 struct IndexSpace;
 
-// A tensor inside a program: an input of the operator, or a result of an
-// earlier step.
+// `LocalRef` is a tensor inside a program: an input of the operator, or a
+// result of an earlier step.
 struct LocalRef {
   std::int32_t step = -1;  // -1: an input
   std::int32_t index = 0;  // input, or result of the step
   friend bool operator==(const LocalRef&, const LocalRef&) = default;
 };
 
-// One operator of a program.
+// `LocalOp` is one operator of a program.
 struct LocalOp {
   using Value = std::variant<Argument, LocalRef, std::vector<LocalRef>,
                              RankScalar, std::vector<RankScalar>>;
   std::string name;  // aten.mm.default
-  // By declared name; arguments at their defaults are left out.
+  // Arguments by declared name; arguments at their defaults are omitted.
   std::vector<std::pair<std::string, Value>> args;
 };
 
-// A collective of a per-rank program, over the mesh dims that shard what the
-// program is there for: an all-reduce, or an all-gather, which lays the ranks'
-// values one behind another along dim 0, in mesh order.
+// `RankCollective` is a collective of a per-rank program over the mesh dims
+// that shard the program's factors. It is an all-reduce or an all-gather. An
+// all-gather concatenates the ranks' values along dim 0, in mesh order.
 struct RankCollective {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   LocalRef value;
-  std::optional<ReduceOp> op;  // where it reduces
-  // The value, as it would be of whole tensors, and by dim the factors of the
-  // program's operator that it is made of: what a rank holds of the value is
-  // what it holds of those. A dim of none is as long on every rank.
+  std::optional<ReduceOp> op;  // reduce op of an all-reduce
+  // Meta of the value for full tensors, and for each dim the factors of the
+  // operator that form it. A rank has the part of the value that it has of
+  // those factors. A dim without factors has the same size on every rank.
   TensorMeta meta;
   std::vector<DimFactors> dims;
 };
 
+// `DecompositionStep` is an operator or a collective of a program.
 struct DecompositionStep {
   LocalOp op;
-  // In place of `op`, which is empty then, as is all that follows.
+  // Set instead of `op`; then `op` and all fields below are empty.
   std::optional<RankCollective> collective;
-  // The same call on whole tensors; its index space. Of per-rank programs the
-  // metas are those of whole tensors too, and there is no index space.
+  // The same call on full tensors, and its index space. In per-rank programs
+  // the metas are also those of full tensors, and the index space is null.
   OpSchema schema;
   std::vector<LocalRef> operands;  // by schema.inputs
   std::shared_ptr<const IndexSpace> space;

@@ -1,4 +1,5 @@
-// The factors of an index space (index_space.h) that a tensor dim is made of.
+// `DimFactors` lists the factors of an index space (index_space.h) that form a
+// tensor dim.
 #pragma once
 
 #include <shardprop/base/inline_vector.h>
@@ -9,7 +10,7 @@ namespace shardprop {
 
 using FactorId = std::int16_t;
 
-// Major first.
+// Factors are in order from major to minor.
 using DimFactors = InlineVector<FactorId, 4>;
 
 }  // namespace shardprop

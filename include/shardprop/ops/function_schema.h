@@ -1,15 +1,15 @@
-// FunctionSchema: how an operator is declared: names, types and defaults of
-// its arguments, what it returns, what it aliases and writes.
+// `FunctionSchema` is the declaration of an operator: names, types and defaults
+// of its arguments, its results, aliased and written tensors.
 //
-// Read from the text PyTorch itself prints, so that an operator of one's own is
-// declared as torch.library declares it:
+// It parses the text that PyTorch prints, so a custom operator is declared as
+// torch.library declares it:
 //
 //   FunctionSchema::parse(
 //       "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> "
 //       "Tensor")
 //
-// name(): "aten.add.Tensor", as in exported graphs; an operator without
-// overload name is "aten.mm.default".
+// name() is "aten.add.Tensor", as in exported graphs. An operator without an
+// overload name has the overload `default`: "aten.mm.default".
 #pragma once
 
 #include <shardprop/base/result.h>
@@ -23,6 +23,7 @@
 
 namespace shardprop {
 
+// `ArgumentType` is the type of an argument, or of the elements of a list.
 enum class ArgumentType : std::uint8_t {
   kTensor,
   kInt,  // int, SymInt
@@ -35,17 +36,19 @@ enum class ArgumentType : std::uint8_t {
   kMemoryFormat,
   kDevice,
   kGenerator,
-  kOther,  // Storage, Stream, custom classes: carried, never interpreted
+  kOther,  // Storage, Stream, custom classes: stored but not interpreted
 };
 
-// The `(a!)` behind a type: which arguments and results share storage.
+// `AliasInfo` is the `(a!)` after a type: arguments and results of one set
+// share a buffer.
 struct AliasInfo {
   std::string set;              // "a"; "*" for the wildcard set
   bool writes = false;          // "!"
-  bool joins_wildcard = false;  // "a -> *": afterwards anything may alias it
+  bool joins_wildcard = false;  // "a -> *": any later value may alias it
   friend bool operator==(const AliasInfo&, const AliasInfo&) = default;
 };
 
+// `ArgumentSchema` is the declaration of one argument or result.
 struct ArgumentSchema {
   std::string name;  // empty for unnamed results
   ArgumentType type = ArgumentType::kTensor;
@@ -53,7 +56,7 @@ struct ArgumentSchema {
   bool is_list = false;                   // Tensor[], int[2]
   bool is_optional = false;               // Tensor?, int[]?
   bool elements_optional = false;         // Tensor?[]
-  std::optional<std::int64_t> list_size;  // int[2]: a lone int fills the list
+  std::optional<std::int64_t> list_size;  // int[2]: one int fills the list
   bool keyword_only = false;
   bool has_default = false;
   Argument default_value;
@@ -67,7 +70,7 @@ struct ArgumentSchema {
 
 class FunctionSchema {
  public:
-  // Errors: kSchemaSyntax, with the offending part.
+  // Error: kSchemaSyntax, which quotes the offending part.
   static Result<FunctionSchema> parse(std::string_view text,
                                       std::string_view tags = {});
 
@@ -79,17 +82,18 @@ class FunctionSchema {
   const std::vector<ArgumentSchema>& returns() const { return returns_; }
   std::optional<std::size_t> argument_index(std::string_view name) const;
 
-  // torch.Tag names of the operator, and our own markers `view` (results
-  // alias an argument that is not written) and `composite`.
+  // Returns the torch.Tag names of the operator, and two markers of this
+  // library: `composite`, and `view` (results alias an argument that is not
+  // written).
   const std::vector<std::string>& tags() const { return tags_; }
   bool has_tag(std::string_view tag) const;
 
-  // Writes one of its arguments: an in-place or out= overload.
+  // Returns whether it writes an argument: an in-place or out= overload.
   bool is_mutating() const;
   bool is_out() const;      // writes keyword-only arguments (out=)
   bool is_inplace() const;  // writes a positional argument
   bool is_view() const { return has_tag("view"); }
-  // Draws random numbers.
+  // Returns whether it draws random numbers.
   bool is_random() const { return has_tag("nondeterministic_seeded"); }
 
  private:
@@ -101,7 +105,7 @@ class FunctionSchema {
   std::vector<std::string> tags_;
 };
 
-// The declaration as PyTorch prints it.
+// Prints the declaration as PyTorch does.
 std::string to_string(const FunctionSchema& schema);
 
 }  // namespace shardprop

@@ -1,23 +1,25 @@
-// IndexSpace: the iteration space of one operator call, as factors.
+// `IndexSpace` is the iteration space of one operator call, as factors.
 //
-// A factor is a dim of the iteration space. Each tensor dim of each operand is
-// made of factors, major first: usually of one; of several where a view
-// flattens or an operator splits a dim; of none where the dim has size 1.
+// A factor is a dim of the iteration space. Each tensor dim of each operand
+// consists of factors, major first. Most dims have one factor. A dim has
+// several factors if a view flattens or an operator splits it, and none if its
+// size is 1.
 //
 //   mm f32[16,8], f32[8,4]        ab,bc->ac {a=16,b=8,c=4} b:.,.->sum
 //   view f32[4,6,8] -> f32[24,8]  abc->(ab)c {a=4,b=6,c=8}
 //
-// An index space knows nothing of meshes or placements: it says which dims
-// belong together, what combines the partial results of an output that lacks
-// a factor, and with which reductions the operator commutes (Linearity).
+// An index space knows neither meshes nor placements. It defines which dims of
+// the operands belong together. It also defines the reduction that combines the
+// partial results of an output that lacks a factor, and the reductions with
+// which the operator commutes (Linearity).
 //
 // The printed form parses back (parse_index_space):
 //   operands   a letter per factor; (ab) a dim of two; 1 a dim of none; ()
 //              an operand without dims
 //   {a=16,...} the size of each factor; `a=16 blocked` when it is not parallel
-//   b:.,.->sum what sharding b makes of the operands: `.` holds it, `_` is
-//              replicated, `sum` is a partial, `!` forbids it. Left out where
-//              every input without it is `_` and every output holds it.
+//   b:.,.->sum the effect of sharding b on the operands: `.` has factor b, `_`
+//              is replicated, `sum` is a partial, `!` is forbidden. Omitted if
+//              every input without b is `_` and every output has b.
 //   | max->min a linearity: the operator turns these partials into those.
 #pragma once
 
@@ -36,38 +38,40 @@
 
 namespace shardprop {
 
+// `FactorKind` says whether ranks may divide a factor, and if not, why.
 enum class FactorKind : std::uint8_t {
-  kParallel,   // each rank may take a part of it
+  kParallel,   // each rank may compute a part of it
   kBlocked,    // every rank needs all of it
-  kWindowed,   // needs neighbours: convolution, pooling, padding
-  kIndexed,    // values of another operand say where: embedding, gather
-  kSegmented,  // several operands or results lie one behind another: cat
-  kScanned,    // needs what came before: cumsum
+  kWindowed,   // needs neighbouring elements: convolution, pooling, padding
+  kIndexed,    // values of another operand are the indices: embedding, gather
+  kSegmented,  // several operands or results follow one another: cat
+  kScanned,    // needs the preceding elements: cumsum
 };
 std::string_view to_string(FactorKind kind);
 
-// When sharding a factor takes the program of the index space instead of the
-// operator itself.
+// `ProgramUse` says when sharding a factor needs the program of the index space
+// instead of the operator itself.
 enum class ProgramUse : std::uint8_t { kNever, kWhenSharded, kWhenUneven };
 
-// What is multiplied, where anything is.
+// `ProductKind` is the kind of matmul of an operator.
 enum class ProductKind : std::uint8_t {
   kNone,
-  kPlain,        // factors with factors, as in einsum
-  kConvolution,  // a kernel with the places that it is laid on
-  kAttention,    // two products, the second with what the first one makes
+  kPlain,        // products over factors, as in einsum
+  kConvolution,  // a kernel with windows of the input
+  kAttention,    // two matmuls, the second on the result of the first
 };
 
+// `Factor` is one dim of the iteration space.
 struct Factor {
   std::int64_t size = 1;
   char letter = '?';
   FactorKind kind = FactorKind::kParallel;
   ProgramUse program = ProgramUse::kNever;
-  bool even = false;       // shards may not differ in size
-  std::int64_t least = 0;  // no shard may be smaller; 1: none may be empty
-  std::string reason;      // why it is not parallel, for messages
+  bool even = false;       // shards must have equal sizes
+  std::int64_t least = 0;  // minimum size of a shard; 1: no shard is empty
+  std::string reason;      // reason why it is not parallel, for messages
 
-  // Whether a mesh dim may be given to it at all.
+  // Returns whether a mesh dim may shard the factor at all.
   bool shardable() const {
     return size > 1 && (kind == FactorKind::kParallel ||
                         program == ProgramUse::kWhenSharded);
@@ -75,14 +79,16 @@ struct Factor {
   friend bool operator==(const Factor&, const Factor&) = default;
 };
 
+// `Operand` lists the factors of each tensor dim of an input or output.
 struct Operand {
   std::vector<DimFactors> dims;
-  // Whether any of its dims holds the factor.
+  // Returns whether any dim of the operand has the factor.
   bool holds(int factor) const;
   friend bool operator==(const Operand&, const Operand&) = default;
 };
 
-// What a mesh dim that shards a factor makes of an operand without it.
+// `Without` is the placement of an operand that lacks a factor, on a mesh dim
+// that shards this factor.
 class Without {
  public:
   constexpr Without() = default;  // forbidden
@@ -104,9 +110,9 @@ class Without {
   std::int8_t value_ = kForbidden;
 };
 
-// The operator commutes with reductions of these operands: partials of the
-// inputs pass through it and come out as those of the outputs. nullopt: the
-// operand is whole.
+// `Linearity` is a set of reductions with which the operator commutes: partials
+// of the inputs pass through it and become those of the outputs. An operand
+// with nullopt is replicated.
 struct Linearity {
   std::vector<std::optional<ReduceOp>> inputs;
   std::vector<std::optional<ReduceOp>> outputs;
@@ -118,41 +124,43 @@ struct IndexSpace {
   std::vector<Operand> inputs;
   std::vector<Operand> outputs;
 
-  // [operand][factor], for the operands that lack the factor.
+  // Indexed by [operand][factor], for the operands that lack the factor.
   std::vector<std::vector<Without>> inputs_without;   // same() by default
   std::vector<std::vector<Without>> outputs_without;  // forbidden() by default
 
   std::vector<Linearity> linearities;
 
-  // Arguments of the operator that differ on the ranks.
+  // Arguments of the operator that differ between ranks.
   std::vector<LocalArgument> local_arguments;
-  // What the ranks run where the operator alone does not do (ProgramUse).
+  // The program that ranks run if the operator alone is not sufficient
+  // (ProgramUse).
   std::shared_ptr<const Decomposition> program;
 
-  // Floating point operations per point of the iteration space; the points are
-  // the product of all factor sizes. Zero: bound by memory traffic alone.
+  // Floating point operations per point of the iteration space. The number of
+  // points is the product of all factor sizes. Zero means that only memory
+  // traffic costs time.
   double flops_per_point = 0;
-  // Attention's products are made in one kernel, without leaving the chip
-  // between them; such kernels have a rate of their own.
+  // An attention kernel computes both matmuls without leaving the chip between
+  // them; these kernels have their own rate.
   ProductKind product = ProductKind::kNone;
-  // Combines elements along dims that stay: softmax, norms.
+  // True if it combines elements along dims that remain: softmax, norms.
   bool normalises = false;
-  // Every element of the first result is one of the first input, maybe in
-  // another dtype: views, copies, casts.
+  // True if every element of the first result is an element of the first input,
+  // possibly cast to another dtype: views, copies, casts.
   bool carries = false;
-  // The input that the first result is, but for the elements that the other
-  // inputs name; kNothing: none. Where nobody needs that input afterwards, its
-  // storage becomes the result's, and only those elements are touched: a token
-  // in a cache.
+  // The input that the first result equals, except for the elements that the
+  // other inputs define; kNothing if there is none. If no later node reads that
+  // input, its buffer becomes the result's, and the operator touches only those
+  // elements. An example is a token in a cache.
   static constexpr int kNothing = -1;
   int writes_into = kNothing;
-  // The inputs whose elements this call does not read, by its mode or where
-  // there is nothing to compute. They stay as they lie, in whatever layout.
+  // The inputs whose elements this call does not read, because of its mode or
+  // because another operand is empty. They keep their layout.
   std::vector<std::size_t> unread;
-  // Moves no data and launches nothing (a view).
+  // True if it neither moves data nor launches a kernel (a view).
   bool is_free = false;
-  // Draws from a stream indexed by global element: partial inputs are illegal,
-  // and what runs is told which elements the rank holds.
+  // True if it draws from a stream indexed by global element. Partial inputs
+  // are invalid then, and the ranks are passed the indices of their elements.
   bool is_random = false;
 
   int add_factor(std::int64_t size, char letter = '?');
@@ -160,15 +168,15 @@ struct IndexSpace {
   const Factor& factor(int id) const {
     return factors[static_cast<std::size_t>(id)];
   }
-  // Gives the without-tables their final shape, filling in defaults.
+  // Resizes the without-tables to their final shape and fills in defaults.
   void seal();
-  // The size of a dim: the product of its factors.
+  // Returns the size of a dim: the product of its factors.
   std::int64_t size(const DimFactors& dim) const;
 };
 
-// One line; programs and reasons are not part of it.
+// Prints one line, without programs and reasons.
 std::string to_string(const IndexSpace& space);
-// Reads what to_string() writes. Error: kIndexSpaceSyntax.
+// Parses the text of to_string(). Error: kIndexSpaceSyntax.
 Result<IndexSpace> parse_index_space(std::string_view text);
 
 }  // namespace shardprop

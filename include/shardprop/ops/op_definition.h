@@ -1,7 +1,7 @@
-// OpDefinition: what one operator computes, as data: a form (its index space),
-// the dtype and strides of its results, its arithmetic, and a program for what
-// the form alone cannot shard. Argument checks, output shapes, shardings, local
-// programs, costs and the catalogue follow from it.
+// `OpDefinition` is the computation of one operator, as data. It has a form
+// (its index space), the dtype and strides of the results, the arithmetic, and
+// a program for shardings that the form does not allow. Argument checks, output
+// shapes, shardings, local programs, costs and the catalogue follow from it.
 //
 //   {"aten.mm",        einsum("mk,kn->mn")},
 //   {"aten.add",       pointwise().promoted().additive()},
@@ -10,10 +10,10 @@
 //   {"aten._softmax",  along("dim").decomposed(
 //        "e = exp(self); return e / sum(e, [dim], True)")},
 //
-// A row named like an operator ("aten.add") serves its functional overloads;
-// one named like an overload ("aten.sum.dim_IntList") that overload alone.
-// In-place, out= and foreach overloads need no row: they follow from the
-// declaration.
+// A definition named like an operator ("aten.add") applies to its functional
+// overloads. One named like an overload ("aten.sum.dim_IntList") applies to
+// that overload only. In-place, out= and foreach overloads are derived from
+// their declarations and need no definition.
 #pragma once
 
 #include <shardprop/base/result.h>
@@ -33,8 +33,8 @@ namespace shardprop {
 class OpCall;
 struct ProgramText;
 
-// One result as a form sees it; what is left out follows from the index space
-// and from the row.
+// `BoundResult` is one result as a form describes it; omitted fields follow
+// from the index space and the definition.
 struct BoundResult {
   std::optional<Dims> shape;
   std::optional<Dims> strides;
@@ -43,9 +43,9 @@ struct BoundResult {
   std::optional<DType> or_dtype;
 };
 
-// A form applied to one call: its index space (whose outputs are the results
-// that are produced) and, for each result that the operator declares, what is
-// known of it; nullopt where it is not produced (an output mask).
+// `BoundForm` is a form applied to one call: its index space, whose outputs are
+// the produced results, and the description of each declared result. A result
+// is nullopt if it is not produced (an output mask).
 struct BoundForm {
   IndexSpace space;
   std::vector<std::optional<BoundResult>> results;
@@ -57,10 +57,10 @@ class OpDefinition {
   using TypeOf = std::function<DType(const OpCall&, std::size_t result)>;
   using StridesOf =
       std::function<Dims(const OpCall&, const Dims& shape, DType dtype)>;
-  // Adds to the index space; the call has its outputs.
+  // Adds to the index space; the call has its outputs at this point.
   using Refine = std::function<void(const OpCall&, IndexSpace&)>;
 
-  // Refuses calls that the form takes and the operator does not.
+  // Rejects calls that the form accepts and the operator does not.
   using Check = std::function<void(const OpCall&, const IndexSpace&)>;
 
   const std::string& text() const { return text_; }
@@ -68,93 +68,103 @@ class OpDefinition {
   const TypeOf& type_of() const { return type_; }
   const StridesOf& strides_of() const { return strides_; }
   std::span<const Refine> refinements() const { return refinements_; }
-  // Null when there is none.
+  // Returns the program; null if the definition has none.
   const std::shared_ptr<const ProgramText>& program() const { return program_; }
   bool program_is_per_rank() const { return per_rank_; }
-  // Whether its form is a function of its own (custom) and not one of those
-  // below.
+  // Returns whether its form is a function of its own (custom) instead of one
+  // of the forms below.
   bool is_custom() const { return custom_; }
-  // Whether complex elements of the result are the conjugates of those given.
+  // Returns whether complex elements of the result are conjugates of the
+  // argument's.
   bool is_conjugating() const { return conjugates_; }
 
   // --- dtype of the results; the default is the first operand's ---
   OpDefinition promoted() &&;  // PyTorch's promotion of its operands
-  OpDefinition floating() &&;  // the same, integers become f32
+  OpDefinition floating() &&;  // promoted; integers become f32
   OpDefinition boolean() &&;   // bool
-  OpDefinition of(std::string_view argument) &&;  // that argument's
+  OpDefinition of(std::string_view argument) &&;  // dtype of that argument
   OpDefinition typed(TypeOf type) &&;
   OpDefinition typed(DType dtype) &&;
 
   // --- strides of the results; the default is contiguous ---
-  OpDefinition elementwise() &&;  // as TensorIterator lays them out
-  // The same, of these arguments in this order, which is the kernel's.
+  OpDefinition elementwise() &&;  // the order of TensorIterator
+  // Applies TensorIterator's order to these arguments, in the order of the
+  // kernel.
   OpDefinition elementwise(std::vector<std::string> arguments) &&;
   OpDefinition like(std::string_view argument) &&;  // dense, in its dim order
   OpDefinition strided(StridesOf strides) &&;
 
   // --- arithmetic: which partials pass through ---
-  // A signed sum of self and other: sums of all tensor arguments at once,
-  // averages of any, and P(max|min) with the others whole.
+  // Declares a signed sum of `self` and `other`. Sums of all tensor arguments
+  // at once and averages of any pass through, and P(max|min) if the others are
+  // replicated.
   OpDefinition additive(std::vector<int> signs = {}) &&;
-  OpDefinition linear_in(std::string_view argument) &&;  // that one alone
-  OpDefinition multilinear() &&;    // each tensor argument alone
+  // In that argument only.
+  OpDefinition linear_in(std::string_view argument) &&;
+  OpDefinition multilinear() &&;    // in each tensor argument alone
   OpDefinition nondecreasing() &&;  // P(max), P(min) kept, first argument
   OpDefinition nonincreasing() &&;  // P(max), P(min) swapped
-  // minimum and maximum: distribute over both, keep their own in all.
+  // Declares `own`, minimum or maximum, of all arguments. P(min) and P(max) of
+  // a single argument pass through, and P(own) of all arguments at once.
   OpDefinition lattice(ReduceOp own) &&;
   // Every element of the result is one element of these arguments, moved or
-  // selected: every partial passes, in all of them at once. No names: all.
+  // selected. So every partial passes through if all of them have it. Without
+  // names it applies to all arguments.
   OpDefinition passes(std::vector<std::string> arguments = {}) &&;
-  // The result depends on the shapes of these arguments alone. No names: all.
+  // The result depends only on the shapes of these arguments. Without names it
+  // applies to all.
   OpDefinition ignores_values(std::vector<std::string> arguments = {}) &&;
 
-  // --- what else there is to say ---
+  // --- other properties ---
   OpDefinition random() &&;
   OpDefinition free() &&;  // costs nothing to run
-  // Free where the result can be the first operand, seen in another shape: by
-  // its dtype and strides, and unless `copy` is given. A copy elsewhere.
+  // Free if the result can be a view of the first operand, given its dtype and
+  // strides and no `copy` argument. Otherwise the operator copies.
   OpDefinition free_where_viewed() &&;
-  // The result has the conjugates of its complex elements.
+  // The complex elements of the result are conjugates.
   OpDefinition conjugated() &&;
-  // The row of a view as that of an operator that fills memory of its own,
-  // dense and in the order of its dims.
+  // Turns the definition of a view into that of an operator that fills its own
+  // memory, dense and in the order of its dims.
   OpDefinition filling() &&;
   OpDefinition flops(double per_point) &&;
   OpDefinition multiplies(ProductKind kind) &&;
   OpDefinition normalises() &&;
-  // Its result is the elements of its one tensor (IndexSpace::carries).
+  // The result has the elements of the only tensor (IndexSpace::carries).
   OpDefinition carries() &&;
   // The result is that argument with some elements overwritten
   // (IndexSpace::writes_into).
   OpDefinition writes_into(std::string_view argument) &&;
-  // `argument` is the shape of output `output`: each rank passes its own.
+  // `argument` is the shape of output `output`; each rank passes its local
+  // shape.
   OpDefinition local_shape(std::string_view argument, int output = 0) &&;
-  // The factors of the dims named by that argument are blocked.
+  // Blocks the factors of the dims that the argument `dims` names.
   OpDefinition blocked(std::string_view dims) &&;
-  // Ranks need at least one element of every factor.
+  // Requires that each rank has at least one element of every factor.
   OpDefinition nonempty() &&;
-  // The operator in terms of others. Factors that the form blocks may be
-  // sharded then, a rank needs one element of each: what the ranks run and
-  // exchange is derived from the text. src/ops/program_text.h has the language.
+  // Defines the operator in terms of others; src/ops/program_text.h describes
+  // the language. Factors that the form blocks may then be sharded if each rank
+  // has an element of each. The operators and collectives of the ranks are
+  // derived from the text.
   OpDefinition decomposed(std::string_view text) &&;
-  // What each rank runs on its local tensors, collectives included, where a
-  // factor of that kind is sharded; without a kind, the form says which.
+  // Defines the program that each rank runs on its local tensors, including
+  // collectives, if a factor of `kind` is sharded. Without `kind` the form
+  // chooses the factors.
   OpDefinition per_rank(std::string_view text,
                         std::optional<FactorKind> kind = std::nullopt) &&;
-  // A condition on operands and arguments. Inference and index spaces test it
-  // alike, before the call has outputs; refine() is for index spaces alone and
-  // refuses nothing.
+  // Adds a condition on operands and arguments. Inference and index spaces both
+  // test it, before the call has outputs. refine() is only for index spaces and
+  // rejects nothing.
   OpDefinition checked(Check check) &&;
-  // Anything else, written `.name` in the text.
+  // Adds any other change, written `.name` in the text.
   OpDefinition refine(std::string name, Refine refine) &&;
 
  private:
-  // `text` is the line that the catalogue shows: "mk,kn->mn".
+  // `text` is the line that the catalogue shows, such as "mk,kn->mn".
   OpDefinition(std::string text, Bind bind);
   OpDefinition say(std::string_view text) &&;
   OpDefinition opened(std::vector<FactorKind> kinds) &&;
-  // A function becomes a row as one of the forms that rows share
-  // (src/ops/forms/shared_form.h), or is listed as custom.
+  // A function becomes a definition in two ways: it is a form that definitions
+  // share (src/ops/forms/shared_form.h), or it is listed as custom.
   friend OpDefinition shared_form(std::string text, Bind bind);
   friend OpDefinition custom(std::string name, Bind bind);
 
@@ -171,29 +181,34 @@ class OpDefinition {
 
 // --- Forms ---
 
-// Factor notation: one term per tensor argument that the operator declares
-// (absent optional ones are passed over); a letter is a factor, a dim; letters
-// in parentheses make one dim, major first; `...` stands for leading dims
-// aligned on the right, as in broadcasting. A letter missing from an output is
-// summed. A term with + in front is added to the product and broadcasts:
-// `+mn,mk,kn->mn`. Letters in square brackets are blocked: `b[s]`.
-// Precondition: well-formed text.
+// Sharding rule with one term per tensor argument that the operator declares;
+// absent optional arguments are skipped.
+//
+// 1. A letter is a factor and a dim; letters in parentheses form one dim, major
+//    first.
+// 2. `...` means leading dims aligned on the right, as in broadcasting.
+// 3. A letter missing from an output is summed.
+// 4. A term with a leading + is added to the product and broadcasts:
+//    `+mn,mk,kn->mn`.
+// 5. Letters in square brackets are blocked: `b[s]`.
+//
+// Precondition: the text is well-formed.
 OpDefinition einsum(std::string_view notation);
-// The notation chosen by the call, where ranks decide it.
+// Chooses the rule by the call, for operators whose tensor ranks select it.
 OpDefinition einsum(std::string name,
                     std::function<std::string(const OpCall&)> notation);
-// Every tensor argument broadcast against the others; `results` alike.
+// Broadcasts all tensor arguments; `results` have the broadcast shape.
 OpDefinition pointwise(int results = 1);
-// The dims in argument `dims` (all, when empty or absent) are combined by
-// `op`, or blocked when there is none; `keepdim` says whether they stay.
+// Reduces the dims in argument `dims` (all if empty or absent) by `op`; without
+// `op` they are blocked. Argument `keepdim` says whether the dims remain.
 OpDefinition reduction(std::optional<ReduceOp> op, int results = 1);
-// Runs over the dim that argument names, which stays whole; the other dims of
-// its tensors are alike. Results are of the shape of the first operand.
+// Runs over the dim that the argument names, which is unsharded; the other dims
+// of its tensors correspond. Results have the shape of the first operand.
 OpDefinition along(std::string_view dim_argument = "dim", int results = 1,
                    FactorKind kind = FactorKind::kBlocked);
-// Tensors made from no tensor; the shape is that argument.
+// Produces tensors without tensor inputs; the shape is that argument.
 OpDefinition factory(std::string_view shape_argument);
-// The way out for what no form can say.
+// Makes a definition from a function, for operators that no form describes.
 OpDefinition custom(std::string name, OpDefinition::Bind bind);
 
 }  // namespace shardprop

@@ -1,6 +1,6 @@
-// OpLibrary: the operators that are known: their declarations, their rows, and
-// how their overloads derive from each other. Immutable, shared by pointer;
-// adding operators makes a new library.
+// `OpLibrary` is the set of known operators: their declarations, their
+// definitions, and how overloads derive from each other. It is immutable and
+// shared by pointer; adding an operator makes a new library.
 //
 //   const auto library = OpLibrary::standard();
 //   library->find("aten.mm.default")->arguments().size();   // 2
@@ -24,8 +24,8 @@
 
 namespace shardprop {
 
-// A row: "aten.add" for every functional overload, "aten.sum.dim_IntList" for
-// one of them.
+// `OpRow` is a named definition: "aten.add" for every functional overload, or
+// "aten.sum.dim_IntList" for one of them.
 struct OpRow {
   std::string name;
   OpDefinition definition;
@@ -35,68 +35,69 @@ struct OpRow {
 
 class OpLibrary {
  public:
-  // An operator of the user's own, or one of ours replaced.
+  // `Addition` is a custom operator, or a replacement of a built-in one.
   struct Addition {
-    std::string declaration;  // empty: declared already
+    std::string declaration;  // empty if already declared
     std::string tags;
-    std::string name;  // of the row; empty: that of the declaration
+    std::string name;  // name of the row; empty: the declaration's
     std::optional<OpDefinition> definition;
     std::string family = "user";
     std::string note;
   };
 
-  // Every aten and prims overload of the PyTorch release torch_release(), with
-  // the rows of src/ops/definitions.
+  // Returns the library with every aten and prims overload of the PyTorch
+  // release torch_release(), and the definitions of src/ops/definitions.
   static std::shared_ptr<const OpLibrary> standard();
 
   ~OpLibrary();
   OpLibrary(const OpLibrary&) = delete;
   OpLibrary& operator=(const OpLibrary&) = delete;
 
-  // This library and one operator more.
-  // Errors: kSchemaSyntax; kOpRegistered where the declaration's name is taken;
-  // kUnknownOperator where a row names nothing that is declared.
+  // Returns a new library with one more operator. Errors: kSchemaSyntax;
+  // kOpRegistered if the declaration's name is taken; kUnknownOperator if a row
+  // names an undeclared operator.
   Result<std::shared_ptr<const OpLibrary>> with(Addition addition) const;
 
-  // The declaration of "aten.mm.default" ("torch.ops.aten.mm.default" and
-  // "aten::mm" too); null when there is none. Parsed on first use; safe to
-  // call from several threads.
+  // Returns the declaration of "aten.mm.default" (also
+  // "torch.ops.aten.mm.default" and "aten::mm"); null if the name is unknown.
+  // It is parsed on first use. Several threads may call this at once.
   std::shared_ptr<const FunctionSchema> find(std::string_view name) const;
-  // Every declared name, sorted.
+  // Returns every declared name, sorted.
   std::vector<std::string> names() const;
-  // The functional overloads of "aten.sum", `default` first.
+  // Returns the functional overloads of "aten.sum", `default` first.
   std::vector<std::string> overloads(std::string_view packet) const;
-  // Names nearest to an unknown one, as a help line.
+  // Returns a help line with the names nearest to an unknown one.
   std::string suggest(std::string_view unknown) const;
 
-  // The row that serves an overload: its own, its operator's, that of the
-  // functional overload it derives from, or the one of its `pointwise` tag.
-  // Null when there is none.
+  // Returns the row that applies to an overload, or null. The first of these
+  // exists: its own, its operator's, that of the functional overload from which
+  // it derives, or that of its `pointwise` tag.
   const OpRow* row(const FunctionSchema& function) const;
-  // Every row, by name.
+  // Returns every row, sorted by name.
   std::vector<const OpRow*> rows() const;
 
-  // The functional overload that an in-place or out= one derives from.
+  // Returns the functional overload from which an in-place or out= overload
+  // derives.
   std::shared_ptr<const OverloadForm> form(
       const FunctionSchema& function) const;
 
-  // What a call returns: one entry per tensor that the operator declares, list
-  // elements each; nullopt where its arguments say that it is not produced.
-  // Errors: kNoShapeInference, kShapeMismatch.
+  // Returns the results of a call: one entry per declared tensor, where each
+  // list element counts. An entry is nullopt if the arguments say that the
+  // result is not produced. Errors: kNoShapeInference, kShapeMismatch.
   Result<std::vector<std::optional<TensorMeta>>> infer_results(
       const OpSchema& op) const;
-  // The same without the absent ones.
+  // Returns the results of infer_results() without the absent ones.
   Result<std::vector<TensorMeta>> infer_outputs(const OpSchema& op) const;
-  // Whether infer_results() knows the operator.
+  // Returns whether infer_results() supports the operator.
   bool infers(const FunctionSchema& function) const;
 
-  // Whether the outputs stated for a call are those that it returns; strides,
-  // and dtypes that differ between devices, are taken as stated.
-  // Error: kShapeMismatch.
+  // Checks that the stated outputs of a call are its results. Strides, and
+  // dtypes that differ between devices, are accepted as stated. Error:
+  // kShapeMismatch.
   Result<void> check_outputs(const OpSchema& op) const;
 
-  // The index space of a call, whose arguments and stated outputs are checked
-  // first. Errors: kNoStrategy, kShapeMismatch.
+  // Returns the index space of a call, after checking its arguments and stated
+  // outputs. Errors: kNoStrategy, kShapeMismatch.
   Result<IndexSpace> index_space(const OpSchema& op) const;
 
  private:
@@ -108,10 +109,11 @@ class OpLibrary {
 // Sets op.outputs and op.output_slots.
 void set_results(OpSchema& op, std::vector<std::optional<TensorMeta>> results);
 
-// "2.13.0".
+// Returns the PyTorch release of the declarations, such as "2.13.0".
 std::string_view torch_release();
 
-// The dtype of an operation on two dtypes: promote(bf16, f16) is f32.
+// Returns the dtype of an operation on two dtypes: promote_types(kBF16, kF16)
+// is kF32.
 DType promote_types(DType a, DType b);
 
 }  // namespace shardprop

@@ -1,4 +1,5 @@
-// OverloadForm: how an in-place or out= overload derives from a functional one.
+// `OverloadForm` describes how an in-place or out= overload derives from a
+// functional overload.
 //
 //   add_.Tensor(Tensor(a!) self, ...)    add.Tensor; writes self: result 0
 //   add.out(..., *, Tensor(a!) out)      add.Tensor; writes out: result 0
@@ -20,13 +21,14 @@ struct OverloadForm {
   };
   std::shared_ptr<const FunctionSchema> functional;
   std::vector<Write> writes;
-  // For each result of the mutating overload: that of the functional one, or
-  // nullopt where it is a written argument.
+  // For each result of the mutating overload: the result of the functional one,
+  // or nullopt if it is a written argument.
   std::vector<std::optional<std::size_t>> results;
 };
 
-// The arguments of `op` for `function`, matched by name; those that it does not
-// declare are dropped with their operands. `kept` receives the operands left.
+// Returns the arguments of `op` for `function`, matched by name. Arguments that
+// `function` does not declare are dropped with their operands. `kept` receives
+// the remaining operands.
 Result<OpSchema> rebind(const OpSchema& op,
                         std::shared_ptr<const FunctionSchema> function,
                         std::vector<std::size_t>& kept);

@@ -1,6 +1,6 @@
-// RankScalar: a scalar argument whose value differs on the ranks, as a formula
-// of the rank's coordinate: linear in a local size, an offset, or the local
-// size of a factor.
+// `RankScalar` is a scalar argument whose value differs between ranks. It is a
+// formula of the rank's coordinate: linear in a local size, an offset, or the
+// local size of a factor.
 //
 //   view f32[4,6,8] -> f32[24,8], both S(0) over 2 ranks:
 //     size = [local_size(output 0, dim 0), 8]      // [12, 8]
@@ -12,8 +12,9 @@
 
 namespace shardprop {
 
-// constant + scale * x, where x is the size of a dim of the local operand, the
-// offset of the local operand in that dim, or the local size of a factor.
+// The value is constant + scale * x. x is the size of a dim of the local
+// operand, the offset of the local operand in that dim, or the local size of a
+// factor.
 struct RankScalar {
   enum class Kind : std::uint8_t {
     kConstant,
@@ -22,8 +23,8 @@ struct RankScalar {
     kFactorSize,
   };
   Kind kind = Kind::kConstant;
-  bool of_output = false;    // operand counts outputs instead of inputs
-  std::int16_t operand = 0;  // or the factor
+  bool of_output = false;    // `operand` counts outputs instead of inputs
+  std::int16_t operand = 0;  // or the factor, for kFactorSize
   std::int16_t dim = 0;
   std::int64_t scale = 1;
   std::int64_t constant = 0;
@@ -53,11 +54,12 @@ struct RankScalar {
   friend bool operator==(const RankScalar&, const RankScalar&) = default;
 };
 
-// An argument of the operator that is replaced on each rank.
+// `LocalArgument` is an argument of the operator whose value is replaced on
+// each rank.
 struct LocalArgument {
   std::string name;
   bool is_list = false;
-  std::vector<RankScalar> values;  // one, unless is_list
+  std::vector<RankScalar> values;  // one value unless is_list
   friend bool operator==(const LocalArgument&, const LocalArgument&) = default;
 };
 

@@ -1,4 +1,4 @@
-// DType: element types of tensors, named as in `bf16[8,2048]`.
+// `DType` is the element type of a tensor, named as in `bf16[8,2048]`.
 #pragma once
 
 #include <shardprop/base/result.h>
@@ -35,17 +35,18 @@ enum class DType : std::uint8_t {
 
 std::span<const DType> all_dtypes();
 
-// Bytes an element takes.
+// Returns the bytes of one element.
 std::int64_t item_size(DType dtype);
 
 bool is_floating(DType dtype);  // f8 to f64
 bool is_complex(DType dtype);
 bool is_integral(DType dtype);  // u8 to i64, bool excluded
 
-// "bf16", "f8e4m3fn", "i64", "bool", "c64".
+// Returns the printed name: "bf16", "f8e4m3fn", "i64", "bool", "c64".
 std::string_view to_string(DType dtype);
 
-// Error: kDTypeSyntax. Worked example: parse_dtype("bf16") == DType::kBF16.
+// Parses the printed name. Error: kDTypeSyntax. Example: parse_dtype("bf16") ==
+// DType::kBF16.
 Result<DType> parse_dtype(std::string_view text);
 
 }  // namespace shardprop

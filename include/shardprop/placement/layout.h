@@ -1,17 +1,17 @@
-// Layout: one placement per mesh dim, and the order in which mesh dims cut a
-// tensor dim that several of them shard.
+// `Layout` is one placement per mesh dim, plus the order of mesh dims that
+// shard the same tensor dim.
 //
-// Printed comma separated, outermost mesh dim first: `S(0),R,P(sum)`. By
-// default the outer mesh dim cuts first; any other order is written behind the
-// entries it concerns, @k being the entry's place among the cuts of its tensor
-// dim. Parses back.
+// It is printed comma separated, outermost mesh dim first: `S(0),R,P(sum)`. By
+// default the outer mesh dim shards first. Any other order is written after the
+// entries it concerns: @k is the position of the entry in the order of its
+// tensor dim. It parses back.
 //
-//   S(0),S(0)       dim 0 is cut over mesh dim 0, each part over mesh dim 1
-//   S(0)@1,S(0)@0   dim 0 is cut over mesh dim 1, each part over mesh dim 0
+//   S(0),S(0)       dim 0 is sharded over mesh dim 0, each part over mesh dim 1
+//   S(0)@1,S(0)@0   dim 0 is sharded over mesh dim 1, each part over mesh dim 0
 //
-// A Layout knows neither mesh nor tensor; TensorSpec joins the three and
-// checks that they fit. Partials of different kinds do not mix, sum with avg
-// excepted.
+// A `Layout` knows neither mesh nor tensor; `TensorSpec` combines the three and
+// checks that they fit. Partials of different kinds do not mix, except sum with
+// avg.
 #pragma once
 
 #include <shardprop/base/inline_vector.h>
@@ -28,16 +28,16 @@
 namespace shardprop {
 
 using Placements = InlineVector<Placement, 5>;
-// Per mesh dim: the place of its cut among those of its tensor dim; 0 where
-// the mesh dim does not shard.
+// `ShardOrder` holds, per mesh dim, the position of its sharding among those of
+// the same tensor dim; 0 if the mesh dim does not shard.
 using ShardOrder = InlineVector<std::int8_t, 8>;
 
 class Layout {
  public:
-  Layout() = default;  // of a mesh without dims
+  Layout() = default;  // the layout on a mesh without dims
 
-  // Default shard order. Errors: kMixedPartials, kPlacementCount (more than
-  // kMaxMeshDims).
+  // Makes a layout in default shard order. Errors: kMixedPartials,
+  // kPlacementCount (more than kMaxMeshDims).
   static Result<Layout> create(Placements placements);
   // Errors: kShardOrder, kMixedPartials, kPlacementCount.
   static Result<Layout> create(Placements placements, ShardOrder order);
@@ -57,14 +57,14 @@ class Layout {
   bool has_partial() const;
   bool has_strided() const;
 
-  // The mesh dims that cut `tensor_dim`, first cut first.
+  // Returns the mesh dims that shard `tensor_dim`, in shard order.
   DimIndices cuts(int tensor_dim) const;
-  // One past the largest tensor dim that is sharded; 0 when none is.
+  // Returns one more than the largest sharded tensor dim; 0 if none is sharded.
   int min_tensor_rank() const;
 
-  // The same layout with one mesh dim changed, if it is a change: a new shard
-  // cuts last, and the cuts that remain keep their order. Error:
-  // kMixedPartials.
+  // Returns the layout with `placement` on one mesh dim. A new shard becomes
+  // the innermost of its tensor dim, and the other shards keep their order. The
+  // same placement changes nothing. Error: kMixedPartials.
   Result<Layout> with(int mesh_dim, Placement placement) const;
 
   friend bool operator==(const Layout&, const Layout&) = default;
@@ -79,9 +79,9 @@ class Layout {
 
 std::string to_string(const Layout& layout);
 
-// One text per mesh dim, orders included: {"S(0)@1", "S(0)@0"}.
+// Prints one text per mesh dim, with the order: {"S(0)@1", "S(0)@0"}.
 std::vector<std::string> to_strings(const Layout& layout);
-// Reads them back. Errors: as Layout::parse.
+// Parses the texts of to_strings(). Errors: as Layout::parse.
 Result<Layout> parse_layout(std::span<const std::string> entries);
 
 }  // namespace shardprop

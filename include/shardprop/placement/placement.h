@@ -1,14 +1,14 @@
-// Placement: what one mesh dim does to a tensor.
+// `Placement` is the effect of one mesh dim on a tensor.
 //
 //   R          every rank of the mesh dim holds the same values
-//   S(d)       tensor dim d is cut over the mesh dim, as torch.chunk does
-//   SS(d,k)    tensor dim d is chunked into k pieces and each piece is cut,
-//              a rank holds its part of every piece, one after the other
-//   P(op)      every rank holds a term; combined by op they give the values.
-//              P(op,dtype) combines in `dtype` and rounds once at the end
+//   S(d)       tensor dim d is sharded over the mesh dim, as torch.chunk does
+//   SS(d,k)    tensor dim d is chunked into k pieces and each piece is sharded,
+//              and a rank holds its part of every piece, in order
+//   P(op)      every rank holds a term; the values are the terms combined by
+//              op. P(op,dtype) combines in `dtype` and rounds once at the end
 //
-// Eight bytes, trivially copyable, regular. Source: PyTorch DTensor
-// (Replicate, Shard, _StridedShard, Partial).
+// It has eight bytes, is trivially copyable and regular. Source: PyTorch
+// DTensor (Replicate, Shard, _StridedShard, Partial).
 //
 //   Placement::parse("SS(1,4)").value() == Placement::strided_shard(1, 4)
 #pragma once
@@ -45,8 +45,9 @@ inline constexpr ReduceOp kAllReduceOps[] = {
 std::string_view to_string(ReduceOp op);
 std::optional<ReduceOp> parse_reduce_op(std::string_view text);
 
-// Whether `op` is defined on elements of `dtype`: bitwise ops need integers or
-// bool, averages need floats or complex numbers, orders need real numbers.
+// Returns whether `op` is defined on elements of `dtype`: bitwise ops need
+// integers or bool, averages need floats or complex numbers, min and max need
+// real numbers.
 bool is_defined(ReduceOp op, DType dtype);
 
 class Placement {
@@ -85,14 +86,14 @@ class Placement {
     return p;
   }
 
-  // Reads one entry of the notation above. Errors: kPlacementSyntax,
+  // Parses one entry of the notation above. Errors: kPlacementSyntax,
   // kSplitFactor, kDTypeSyntax.
   static Result<Placement> parse(std::string_view text);
 
   constexpr Kind kind() const { return kind_; }
   constexpr bool is_replicate() const { return kind_ == Kind::kReplicate; }
   constexpr bool is_partial() const { return kind_ == Kind::kPartial; }
-  // Shard or StridedShard.
+  // Returns true for a shard and for a strided shard.
   constexpr bool is_shard() const {
     return kind_ == Kind::kShard || kind_ == Kind::kStridedShard;
   }
@@ -103,16 +104,18 @@ class Placement {
 
   // Precondition: is_shard().
   constexpr int dim() const { return dim_; }
-  // Pieces the dim is chunked into before it is cut; 1 unless strided.
+  // Number of pieces into which the dim is chunked before it is sharded; 1
+  // unless strided.
   constexpr int split_factor() const { return split_factor_; }
-  // The same cut, of another tensor dim. Precondition: is_shard().
+  // Returns the same shard of another tensor dim. Precondition: is_shard().
   constexpr Placement with_dim(int tensor_dim) const {
     return strided_shard(tensor_dim, split_factor_);
   }
 
   // Precondition: is_partial().
   constexpr ReduceOp reduce_op() const { return op_; }
-  // The dtype terms are combined in; the tensor's own when empty.
+  // Returns the dtype in which terms are combined; empty means the tensor's
+  // own.
   constexpr std::optional<DType> reduce_dtype() const {
     if (dim_ == kOwnDType) return std::nullopt;
     return static_cast<DType>(dim_);
@@ -121,7 +124,8 @@ class Placement {
   friend constexpr auto operator<=>(const Placement&,
                                     const Placement&) = default;
 
-  // All that there is, in one word: equal iff the placements are.
+  // Returns all fields in one word; words are equal if and only if the
+  // placements are.
   constexpr std::uint64_t bits() const {
     return static_cast<std::uint64_t>(kind_) |
            static_cast<std::uint64_t>(op_) << 8 |

@@ -1,9 +1,9 @@
-// TensorMeta: shape, strides and dtype of a whole (unsharded) tensor.
+// `TensorMeta` is the shape, strides and dtype of a full (unsharded) tensor.
 //
-// Invariants: sizes >= 0, one stride >= 0 per size; bytes, and the distance
-// from the first element to the last, stay within 2^56.
-// Strides count elements. Printed as `bf16[8,2048]`, with strides behind when
-// they are not the contiguous ones: `bf16[8,2048]{1,8}`. Parses back.
+// Invariants: sizes are non-negative, and each size has a non-negative stride.
+// The bytes, and the distance from the first element to the last, are at most
+// 2^56. Strides count elements. It is printed as `bf16[8,2048]`; strides that
+// are not contiguous follow the shape: `bf16[8,2048]{1,8}`. It parses back.
 //
 //   TensorMeta::parse("bf16[8,2048]")->bytes() == 32768
 #pragma once
@@ -19,10 +19,11 @@
 
 namespace shardprop {
 
-// A tensor has at most this many dims (PyTorch's own limit is 64).
+// The largest rank of a tensor, which is also PyTorch's limit.
 inline constexpr int kMaxTensorRank = 64;
 
-// Row-major strides in elements; a dim of size 0 counts as 1, as in PyTorch.
+// Returns row-major strides in elements; a dim of size 0 counts as 1, as in
+// PyTorch.
 Dims contiguous_strides(std::span<const std::int64_t> shape);
 
 class TensorMeta {
@@ -46,8 +47,8 @@ class TensorMeta {
   }
   std::int64_t numel() const;
   std::int64_t bytes() const { return numel() * item_size(dtype_); }
-  // Whether elements lie row-major without gaps; strides that are never taken
-  // (of a size of 1, of an empty tensor) do not matter.
+  // Returns whether elements are row-major without gaps. Strides that no
+  // element uses (a size of 1, an empty tensor) do not matter.
   bool is_contiguous() const;
 
   friend bool operator==(const TensorMeta&, const TensorMeta&) = default;

@@ -1,14 +1,14 @@
-// TensorSpec: a tensor on a mesh: mesh + layout + TensorMeta (PyTorch:
+// `TensorSpec` is a tensor on a mesh: mesh, layout and TensorMeta (PyTorch:
 // DTensorSpec).
 //
 // Invariants, checked by create():
-//   * one placement per mesh dim, every sharded dim within the tensor;
-//   * partials are defined on the dtype and of one kind (sum with avg
-//   excepted);
-//   * the layout is canonical (see canonical()): equality and hashing of specs
-//     compare what ranks own, not how it was written.
+//   * there is one placement per mesh dim; sharded dims are dims of the tensor;
+//   * partials are defined on the dtype and are of one kind, except sum with
+//     avg;
+//   * the layout is canonical (see canonical()); equality and hashing compare
+//     which elements each rank holds, not how the layout was written.
 //
-// Printed as `bf16[8,2048,4096] S(0),R`; parses back given the mesh.
+// It is printed as `bf16[8,2048,4096] S(0),R`, and parses back given the mesh.
 //
 //   auto mesh = DeviceMesh::parse("dp=2,tp=4").value();
 //   auto spec = TensorSpec::parse("f32[16,8] SS(0,4),S(0)", mesh).value();
@@ -28,24 +28,27 @@
 
 namespace shardprop {
 
-// The layout that says the same as `layout` for a tensor of `shape`: every
-// rank holds the same elements in the same local order. Strided shards are
-// written as shard order wherever that says the same, mesh dims of one rank
-// stand in default order with no stride, and of several strided encodings the
-// one with the smallest split factors is taken. Of encodings whose every piece
-// is cut evenly, those that say the same have one canonical form.
-// Precondition: check_layout() passes.
+// Returns the canonical form of `layout` for a tensor of `shape`. Under it
+// every rank holds the same elements in the same local order.
+//
+// 1. A strided shard becomes a shard order if a shard order is equivalent.
+// 2. A mesh dim of one rank has default order and no stride.
+// 3. Among equivalent strided encodings the one with the smallest split factors
+//    is chosen.
+//
+// If every piece is sharded evenly, equivalent encodings have one canonical
+// form. Precondition: check_layout() passes.
 Layout canonical(const Layout& layout, const DeviceMesh& mesh,
                  std::span<const std::int64_t> shape);
 
-// Whether the layout fits mesh and tensor. Errors: kPlacementCount,
+// Checks that the layout fits the mesh and the tensor. Errors: kPlacementCount,
 // kShardDimOutOfRange, kPartialDType.
 Result<void> check_layout(const Layout& layout, const DeviceMesh& mesh,
                           const TensorMeta& meta);
 
 class TensorSpec {
  public:
-  // A replicated f32 scalar on one rank.
+  // Makes a replicated f32 scalar on one rank.
   TensorSpec();
   // Errors: those of check_layout().
   static Result<TensorSpec> create(DeviceMesh mesh, const Layout& layout,
@@ -58,9 +61,9 @@ class TensorSpec {
   const TensorMeta& meta() const { return meta_; }
   Placement placement(int mesh_dim) const { return layout_[mesh_dim]; }
 
-  // Puts a tensor of other sizes in its place, laid out alike. Precondition: as
-  // many dims, the same dtype, and a layout without strided shards and in
-  // default order, which is canonical of any sizes.
+  // Replaces the meta by one of other sizes and keeps the layout.
+  // Preconditions: the same rank and dtype, no strided shards, and default
+  // shard order. This layout is canonical for all sizes.
   void resize(TensorMeta meta) { meta_ = std::move(meta); }
 
   friend bool operator==(const TensorSpec&, const TensorSpec&) = default;

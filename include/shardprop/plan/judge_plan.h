@@ -1,14 +1,17 @@
-// judge_plan(): whether a saved plan holds together, and what it costs.
+// `judge_plan` checks that a saved plan is consistent, and recomputes its cost.
 //
 //   JudgedPlan judged = judge_plan(saved, graph, *library).value();
-//   // judged.plan: the same choices and copies, all figures worked out anew
+//   // judged.plan: the same choices and copies, all figures recomputed
 //   // judged.differences: "nodes[3].compute_us: 0 in the file, is 7.0"
 //
-// Nothing of the file is believed but the choices, mesh, topology and options:
-// every operator's layouts must be those of one of its strategies, every use
-// must find what it takes, and evaluate() says what that costs and holds. Only
-// status and bound are kept, as far as they agree with that, and the reasons
-// for copies: finding them takes as long as planning anew
+// It trusts only the choices, mesh, topology and options of the file:
+//
+// 1. The layouts of every operator must be those of one of its strategies.
+// 2. Every use must find the value that it reads.
+// 3. evaluate() recomputes cost and memory.
+//
+// Status and bound are kept if they agree with the recomputed figures. The
+// reasons for copies are kept, since recomputing them takes as long as planning
 // (Plan::is_proof_given).
 #pragma once
 
@@ -22,20 +25,22 @@
 
 namespace shardprop {
 
+// `JudgedPlan` is the recomputed plan, with the wrong figures of its file.
 struct JudgedPlan {
   Plan plan;
-  // Figures of the file that are not those of its plan, by their place in it.
+  // Figures of the file that differ from the recomputed ones, with their JSON
+  // path.
   std::vector<std::string> differences;
 };
 
-// Errors: kPlanOtherGraph, kPlanFile (choices that no operator has, copies
-// that are not there), those of make_plan() for the options and the
-// topology of the file.
+// Errors: kPlanOtherGraph, kPlanFile (a choice that its operator does not have,
+// a missing copy), and those of make_plan() for the options and the topology of
+// the file.
 Result<JudgedPlan> judge_plan(const Plan& saved, const Graph& graph,
                               const OpLibrary& library);
 
-// What a saved plan was made for; limits and threads of its search are left at
-// their defaults. Error: kPlanFile.
+// Returns the options with which a saved plan was made; limits and threads of
+// its search have their defaults. Error: kPlanFile.
 Result<PlanOptions> options_of(const Plan& saved);
 
 }  // namespace shardprop

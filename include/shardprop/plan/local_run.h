@@ -1,6 +1,6 @@
-// LocalRun: what each rank runs for one node of a plan, where that is not the
-// operator on the local tensors as it stands. Plain data, worked out for the
-// mesh, that needs neither graph nor rules.
+// `LocalRun` is what each rank runs for one node of a plan if it is not the
+// unchanged operator on the local tensors. It is plain data for one mesh and
+// needs neither graph nor rules.
 //
 //   view f32[4,6,8] S(0) -> f32[24,8] S(0) on [2]:
 //     arguments  size: [12,8] on every rank
@@ -23,14 +23,14 @@
 
 namespace shardprop {
 
-// Whole numbers that differ on the ranks: a table over the mesh dims that they
-// depend on, which are the fewest that do.
+// `RankValues` are integers that differ between ranks: a table over the
+// smallest set of mesh dims on which they depend.
 class RankValues {
  public:
   RankValues() = default;
-  // `rows` over the coordinates on `mesh_dims` (ascending), the last fastest;
-  // each holds one number unless `is_list`. Mesh dims on which nothing depends
-  // are left out.
+  // Makes a table from `rows` over the coordinates on `mesh_dims` (ascending);
+  // the last dim varies fastest. Each row has one number unless `is_list`. Mesh
+  // dims on which no value depends are removed.
   RankValues(const DeviceMesh& mesh, DimIndices mesh_dims, bool is_list,
              std::vector<std::vector<std::int64_t>> rows);
 
@@ -43,11 +43,11 @@ class RankValues {
  private:
   bool is_list_ = false;
   DimIndices mesh_dims_;
-  InlineVector<std::int64_t, 5> sizes_;  // of these mesh dims
+  InlineVector<std::int64_t, 5> sizes_;  // sizes of these mesh dims
   std::vector<std::vector<std::int64_t>> rows_;
 };
 
-// An argument of the operator that each rank has its own of.
+// `LocalRunArgument` is an argument of the operator with a value per rank.
 struct LocalRunArgument {
   std::string name;
   RankValues values;
@@ -55,20 +55,22 @@ struct LocalRunArgument {
                          const LocalRunArgument&) = default;
 };
 
-// A scalar as it is written: dtypes and names as text, complex numbers as two,
-// numbers that are not finite as "NaN", "Infinity", "-Infinity".
+// `LocalScalar` is a scalar as written: dtypes and names as text, a complex
+// number as two doubles, non-finite numbers as "NaN", "Infinity", "-Infinity".
 using LocalScalar = std::variant<std::monostate, bool, std::int64_t, double,
                                  std::pair<double, double>, std::string>;
 using LocalRunValue = std::variant<LocalScalar, std::vector<LocalScalar>,
                                    LocalRef, std::vector<LocalRef>, RankValues>;
 
+// `LocalRunOp` is one operator of a rank's program.
 struct LocalRunOp {
   std::string name;  // aten.mm.default
   std::vector<std::pair<std::string, LocalRunValue>> args;
   friend bool operator==(const LocalRunOp&, const LocalRunOp&) = default;
 };
 
-// The i-th of a program is the i-th of the node's collectives `inside`.
+// The i-th collective of a program is the i-th of the node's `inside`
+// collectives.
 struct LocalRunCollective {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   std::optional<ReduceOp> reduce_op;
@@ -78,6 +80,7 @@ struct LocalRunCollective {
                          const LocalRunCollective&) = default;
 };
 
+// `LocalRunProgram` is the program that each rank runs instead of the operator.
 struct LocalRunProgram {
   std::vector<std::variant<LocalRunOp, LocalRunCollective>> steps;
   std::vector<LocalRef> outputs;
@@ -86,16 +89,17 @@ struct LocalRunProgram {
 };
 
 struct LocalRun {
-  std::vector<LocalRunArgument> arguments;  // empty beside a program
+  std::vector<LocalRunArgument> arguments;  // empty if there is a program
   std::optional<LocalRunProgram> program;
 
-  // The operator runs as it stands.
+  // Returns whether the operator runs unchanged.
   bool empty() const { return arguments.empty() && !program; }
   friend bool operator==(const LocalRun&, const LocalRun&) = default;
 };
 
+// Returns the run of a strategy; it is empty if the operator runs unchanged.
 LocalRun local_run(const LocalContext& context);
-// The same of a strategy that needs this local_program().
+// Returns the run of a strategy that needs this local_program().
 LocalRun local_run(const LocalContext& context, const LocalProgram& program);
 
 }  // namespace shardprop

@@ -1,4 +1,4 @@
-// make_plan(): the whole way from a graph to an explained plan.
+// `make_plan` makes an explained plan from a graph.
 //
 //   Plan plan = *make_plan(graph, *DeviceMesh::parse("dp=2,tp=2"),
 //                          default_topology(), *OpLibrary::standard(), {});
@@ -15,12 +15,14 @@
 
 namespace shardprop {
 
-// Errors: those of validate() and check_topology(), kNoStrategy
-// (options.strict), kPinMatchesNothing, kPinDoesNotFit, kPinNoStrategy,
-// kPinConflict, kRedistributeMeshTooLarge (a tensor has too many layouts on the
-// mesh), those of RedistributePlanner::create(), and kStopped, kProblemTooLarge
-// and kOutOfMemory where they kept any plan from being found. That there is no
-// plan, or that none was found in time, is not an error: the status says so.
+// Makes a plan. An infeasible problem, or no plan within the time limit, is not
+// an error: Plan::status reports it. Errors:
+//
+//   * those of validate(), check_topology() and RedistributePlanner::create();
+//   * kNoStrategy (options.strict);
+//   * kPinMatchesNothing, kPinDoesNotFit, kPinNoStrategy, kPinConflict;
+//   * kRedistributeMeshTooLarge: a tensor has too many layouts on the mesh;
+//   * kStopped, kProblemTooLarge and kOutOfMemory if they prevented any plan.
 Result<Plan> make_plan(const Graph& graph, const DeviceMesh& mesh,
                        const Topology& topology, const OpLibrary& library,
                        const PlanOptions& options);

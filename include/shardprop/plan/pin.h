@@ -1,21 +1,21 @@
-// Pin: a layout that the user asks for by name.
+// `Pin` is a layout that the user requests by name.
 //
 //   layers.*.wq.weight=R,S(0)               a parameter, between steps and as
-//                                           its users take it
+//                                           its consumers read it
 //   stored:*.weight=S(0),R                  between steps only: gathered for
 //                                           use
-//   used:*.weight phase:backward=R,R        as the backward pass takes it
-//   op:aten.mm* module:*.mlp.*=S(0),S(1)    what these nodes make
+//   used:*.weight phase:backward=R,R        as the backward pass reads it
+//   op:aten.mm* module:*.mlp.*=S(0),S(1)    the results of these nodes
 //
-// In front of the placements stand terms, separated by blanks, that must all
-// match. A term is a glob (`*` any run of characters, `?` any one), over
-//   name:    names of parameters, buffers and inputs (own and graph names,
-//            aliases too), of nodes and of what they make; a bare glob is one
+// Terms precede the placements, separated by blanks, and must all match. A term
+// is a glob (`*` matches any run of characters, `?` any one) over
+//   name:    names of parameters, buffers and inputs (own names, graph names
+//            and aliases), of nodes and of their results; the default
 //   module:  the module of a node, or of a parameter: layers.0.attn.wq
 //   op:      the operator of a node, as aten.mm.default, aten.mm or mm
 //   phase:   forward or backward, of a node
-// `stored:` and `used:` in front of the first pin inputs of the program only;
-// of a use, module, operator and phase are those of the node that takes it.
+// A leading `stored:` or `used:` pins inputs of the program only. For a use,
+// module, operator and phase are those of the node that reads it.
 #pragma once
 
 #include <shardprop/base/result.h>
@@ -28,6 +28,7 @@
 
 namespace shardprop {
 
+// `PinTerm` is one condition of a pin: a kind and a glob.
 struct PinTerm {
   enum class Kind : std::uint8_t { kName, kModule, kOp, kPhase };
   Kind kind = Kind::kName;
@@ -36,25 +37,25 @@ struct PinTerm {
 };
 
 struct Pin {
-  // Of an input of the program: how it lies between steps, how the nodes that
-  // take it take it, or both.
+  // For an input of the program: its layout between steps (kStored), its layout
+  // as nodes read it (kUsed), or both.
   enum class Place : std::uint8_t { kBoth, kStored, kUsed };
   Place place = Place::kBoth;
   std::vector<PinTerm> terms;  // never empty
   Layout layout;
 
-  bool pins_storage() const { return place != Place::kUsed; }
+  bool pins_buffer() const { return place != Place::kUsed; }
   bool pins_uses() const { return place != Place::kStored; }
 
-  // Errors: kPinSyntax; those of Layout::parse.
+  // Errors: kPinSyntax and those of Layout::parse.
   static Result<Pin> parse(std::string_view text);
   friend bool operator==(const Pin&, const Pin&) = default;
 };
 
-// Parses back.
+// Prints the pin; the text parses back.
 std::string to_string(const Pin& pin);
 
-// Whether the whole of `name` matches the glob.
+// Returns whether the glob matches all of `name`.
 bool glob_matches(std::string_view pattern, std::string_view name);
 
 }  // namespace shardprop

@@ -1,22 +1,23 @@
-// Recipe: a way of laying out training that people know by name.
+// `Recipe` is a well-known way to shard training.
 //
 //   ddp=dp                  data parallel: batch over dp, parameters replicated
-//   fsdp=dp                 the same, parameters, gradients and optimizer state
-//                           in shards, gathered for use
+//   fsdp=dp                 the same, but parameters, gradients and optimizer
+//                           state are sharded, and gathered for use
 //   hsdp=dp:tp              batch over both, shards over tp, replicas over dp
-//   megatron=tp             pairs of products by columns, then rows; attention
+//   megatron=tp             pairs of matmuls by columns, then rows; attention
 //                           by heads, embedding and loss by vocabulary
-//   megatron-sp=tp          the same, by tokens between the pairs
-//   ep=dp                   experts over dp, whose other tensors are laid out
-//                           by the recipe that dp is named in, if any
+//   megatron-sp=tp          the same, sharded by tokens between the pairs
+//   ep=dp                   experts over dp; other tensors follow the recipe
+//                           that also names dp, if any
 //   fsdp=dp,megatron=tp     both, each on its own mesh dims
 //
-// Several dims of one recipe are joined by `:`. Without `=DIM` dims are given
-// by position: the last to megatron, the others to data. Dims that no recipe is
-// named for are data parallel, as by ddp.
+// Several dims of one recipe are joined by `:`. Without `=DIM` dims are
+// assigned by position: the last to megatron, the others to data. Dims that no
+// recipe names are data parallel, as with ddp.
 //
-// A recipe says how computation is laid out and how parameters are stored; the
-// rest, and whatever it cannot be followed in, is planned at least cost.
+// A recipe defines the sharding of compute and the storage of parameters.
+// Operators that cannot follow it, and all other layouts, are planned at the
+// lowest cost.
 #pragma once
 
 #include <shardprop/base/result.h>
@@ -29,6 +30,7 @@
 
 namespace shardprop {
 
+// `RecipeKind` lists the recipes above.
 enum class RecipeKind : std::uint8_t {
   kDdp,
   kFsdp,
@@ -39,9 +41,10 @@ enum class RecipeKind : std::uint8_t {
 };
 std::string_view to_string(RecipeKind kind);  // "megatron-sp"
 
+// `RecipePart` is one recipe with its mesh dims.
 struct RecipePart {
   RecipeKind kind = RecipeKind::kDdp;
-  std::vector<std::string> dims;  // of the mesh; empty: by position
+  std::vector<std::string> dims;  // mesh dims; empty: by position
   friend bool operator==(const RecipePart&, const RecipePart&) = default;
 };
 
@@ -53,16 +56,16 @@ struct Recipe {
   friend bool operator==(const Recipe&, const Recipe&) = default;
 };
 
-// Parses back.
+// Prints the recipe; the text parses back.
 std::string to_string(const Recipe& recipe);
 
-// With every mesh dim larger than 1 given by name to a part.
-// Error: kInvalidArgument (a dim that the mesh has not, that two recipes claim,
-// or that none is left for).
+// Returns the recipe with every mesh dim larger than 1 assigned to a part by
+// name. Error: kInvalidArgument (an unknown mesh dim, a dim claimed by two
+// recipes, or a recipe with no dim left).
 Result<Recipe> on_mesh(const Recipe& recipe, const DeviceMesh& mesh);
 
-// Those worth comparing on a mesh, by name; with experts, expert parallelism
-// too.
+// Returns the recipes that are worth comparing on a mesh, by name. If
+// `has_experts`, expert parallelism is included.
 std::vector<Recipe> recipes_for(const DeviceMesh& mesh, bool has_experts);
 
 }  // namespace shardprop

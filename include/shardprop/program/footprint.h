@@ -1,5 +1,5 @@
-// What a program sends and holds, read off its steps: what a plan predicts of
-// it must come out the same.
+// This header derives traffic and memory of a program from its steps. The
+// plan's predictions must equal these figures.
 //
 //   traffic(program).collectives[all_gather]      12
 //   live_bytes(program)[17]                       bytes while node 17 runs
@@ -14,21 +14,28 @@
 
 namespace shardprop {
 
+// `ProgramTraffic` is the collectives of a program and their bytes.
 struct ProgramTraffic {
-  // Steps by CollectiveKind, slices included.
+  // Number of steps by CollectiveKind, including slices.
   std::array<std::int64_t, std::size(kAllCollectiveKinds)> collectives{};
-  std::int64_t bytes_per_rank = 0;  // of the busiest rank of each, summed
+  // Sum over steps of the busiest rank's bytes.
+  std::int64_t bytes_per_rank = 0;
   friend bool operator==(const ProgramTraffic&,
                          const ProgramTraffic&) = default;
 };
 
+// Returns the traffic of all steps.
 ProgramTraffic traffic(const SpmdProgram& program);
 
-// Bytes that the busiest rank holds while each node runs, the copies that are
-// made before it included: inputs and optimizer state throughout, results and
-// copies from their making until they are freed, each memory once however it is
-// viewed, and what a redistribution takes while it runs. What is made inside a
-// node, or to draw numbers or update a parameter, is not counted.
+// Returns the bytes that the busiest rank holds while each node runs, including
+// the copies that are produced before it. They are the sum of:
+//
+// 1. inputs and optimizer state, at all times;
+// 2. results and copies, until they are freed, and views count once;
+// 3. temporary memory of a redistribution, while it runs.
+//
+// Memory inside a node, for random numbers, or for the update of a parameter
+// does not count.
 std::vector<std::int64_t> live_bytes(const SpmdProgram& program);
 
 }  // namespace shardprop

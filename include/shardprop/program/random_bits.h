@@ -1,12 +1,12 @@
-// Random numbers by element: Philox4x32-10 (Salmon et al., SC'11) with the seed
-// as key and, as counter, (element, node, block): whoever holds an element of a
-// random tensor draws the same number for it, so that replicas agree and shards
-// equal the unsharded draw.
+// `random_bits` draws random numbers by element: Philox4x32-10 (Salmon et al.,
+// SC'11) with the seed as key and (element, node, block) as counter. All ranks
+// that hold an element draw the same number for it, so replicas agree and
+// shards equal the unsharded draw.
 //
 //   counter  low and high 32 bits of the element's row-major index in the
-//            whole tensor, the node's index in the graph, word / 4
+//            full tensor, the node's index in the graph, word / 4
 //   key      low and high 32 bits of the seed
-//   result   the word % 4-th of the four numbers
+//   result   number `word % 4` of the four numbers
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// A rank's view of an SpmdProgram: formulas evaluated, one step at a time, so
-// that nothing is kept for ranks that nobody asks about.
+// This header evaluates an SpmdProgram for one rank: it computes formulas one
+// step at a time, and so stores no data per rank.
 //
 //   for (const ProgramStep& step : program.steps) {
 //     if (const auto* op = std::get_if<ProgramOp>(&step.action)) {
@@ -18,23 +18,26 @@
 
 namespace shardprop {
 
-// An operator call on local tensors: TensorArgs count in `tensors`, absent
-// ones are TensorArg::kNone. Ready for make_op_schema().
+// `RankOp` is an operator call on local tensors, ready for make_op_schema().
+// Its TensorArgs are indices into `tensors`; absent tensors are
+// TensorArg::kNone.
 struct RankOp {
   std::string name;
   std::vector<GivenArgument> args;
   std::vector<ProgramValueId> tensors;
 };
 
+// Returns the call that the rank at `at` makes for `op`.
 RankOp rank_op(const SpmdProgram& program, const ProgramOp& op,
                const Coordinate& at);
 
-// Sizes of what a rank holds of a value. Precondition: not local.
+// Returns the sizes of a rank's local tensor. Precondition: the value is not
+// local.
 Dims local_shape(const SpmdProgram& program, ProgramValueId id,
                  const Coordinate& at);
 
-// The redistribution that a collective between values with layouts is, as
-// RedistributeProgram::create() (shardprop/execute) takes it.
+// Returns the redistribution that a collective between values with layouts
+// performs, in the form for RedistributeProgram::create() (shardprop/execute).
 RedistributePlan plan_of(const ProgramCollective& collective);
 
 }  // namespace shardprop

@@ -1,7 +1,7 @@
-// SpmdProgram: what the ranks of a mesh run, as one program for all of them.
-// Plain data: local operators, collectives and frees in the order in which they
-// run; what differs on the ranks is a formula of the rank's coordinate, so that
-// a program for a thousand ranks is as large as one for two.
+// `SpmdProgram` is one program for all ranks of a mesh. It is plain data: local
+// operators, collectives and frees in execution order. Values that differ
+// between ranks are formulas of the rank's coordinate, so a program for a
+// thousand ranks is as large as one for two.
 //
 //   input  x         f32[8,16]  S(0)          on dp=2
 //   input  w         f32[16,4]  S(1)
@@ -10,12 +10,12 @@
 //   free   w.0
 //   output mm
 //
-// Every value is made once. A value with a layout is a tensor of the unsharded
-// program: each rank holds its part (placement/local_region.h). A value without
-// one lives inside the local program of a single operator.
+// Every value is produced once. A value with a layout is a tensor of the
+// unsharded program: each rank holds its part (placement/local_region.h). A
+// value without a layout exists inside the local program of a single operator.
 //
-// Made from a plan by lower() (shardprop/lower/lower.h); evaluated for a rank
-// by rank_program.h.
+// lower() (shardprop/lower/lower.h) makes it from a plan; rank_program.h
+// evaluates it for a rank.
 #pragma once
 
 #include <shardprop/base/strong_id.h>
@@ -39,104 +39,117 @@
 
 namespace shardprop {
 
-// Index into SpmdProgram::values; invalid where an optional tensor is absent.
+// Index into SpmdProgram::values; invalid if an optional tensor is absent.
 using ProgramValueId = StrongId<struct ProgramValueTag>;
 
+// `ProgramValue` is a tensor of the program, with its layout.
 struct ProgramValue {
-  // Unique in the program. Of the graph's values their display name; of a copy
-  // "<name>.<copy>"; of what leads there, and inside operators, "<name>.<...>".
+  // Name, unique in the program. It is the display name for values of the
+  // graph, "<name>.<copy>" for a copy, and "<name>.<...>" for intermediate
+  // values.
   std::string name;
-  // Of the whole tensor, strides as in the graph. Meaningless for locals.
+  // Meta of the full tensor, with the graph's strides; undefined for local
+  // values.
   TensorMeta meta;
-  Layout layout;  // as it is held; of no mesh dims for locals
-  // Whose memory this is a view of; itself if it has its own. Evaluators may
-  // have to copy where local strides do not allow a view.
-  ProgramValueId storage;
+  Layout layout;  // current layout; without mesh dims for local values
+  // The value whose memory this one views; itself if it has its own memory. An
+  // evaluator may have to copy if local strides do not allow a view.
+  ProgramValueId buffer;
 
-  // Inside an operator's local program: only the local tensors are known.
+  // Returns whether it is inside an operator's local program, where only the
+  // local tensors are known.
   bool is_local() const { return layout.mesh_ndim() == 0; }
 };
 
-// An argument of a local operator: what is the same on all ranks as it is in an
-// operator call (never with tensors in it), tensors by value, numbers that may
-// differ as formulas.
+// `ProgramArgument` is an argument of a local operator. A value that is equal
+// on all ranks is an Argument without tensors. Tensors are value ids, and
+// numbers that may differ are formulas.
 using ProgramArgument =
     std::variant<Argument, ProgramValueId, std::vector<ProgramValueId>, RankInt,
                  std::vector<RankInt>>;
 
-// An operator on local tensors. Beside those of PyTorch there is
+// `ProgramOp` is an operator on local tensors. In addition to PyTorch's
+// operators there is
 //
 //   shardprop.random_bits(seed: value, node: int, word: int) -> i64
 //
-// whose result has a layout: each element is the `word`-th 32-bit number that
-// Philox4x32-10 draws for it (random_bits.h). Operators on integers and floats
-// make of it what the program draws.
+// Its result has a layout: each element is the `word`-th 32-bit number that
+// Philox4x32-10 draws for that element (random_bits.h). Integer and float
+// operators turn these bits into the program's random numbers.
 struct ProgramOp {
   std::string op;  // aten.mm.default
-  // By declared name; arguments at their defaults are left out.
+  // Arguments by declared name; arguments at their defaults are omitted.
   std::vector<std::pair<std::string, ProgramArgument>> args;
-  // Invalid for results that are not produced.
+  // An id is invalid if the result is not produced.
   std::vector<ProgramValueId> outputs;
 };
 
-// A collective, run at once by every group over step.mesh_dims; or, of kind
-// kSlice, what each rank does to its own part alone.
+// `ProgramCollective` is a collective that every group over step.mesh_dims runs
+// at the same time, or, of kind kSlice, a local operation on each rank's part.
 struct ProgramCollective {
-  // Between values with layouts: from step.src to step.dst. Inside a local
-  // program src and dst are of no mesh dims; then it is an all_reduce of a
-  // tensor that has one shape on every rank of a group, or an all_gather, which
-  // lays those of the ranks one behind another along dim 0, in mesh order.
+  // Between values with layouts it redistributes from step.src to step.dst.
+  // Inside a local program src and dst have no mesh dims. There it is an
+  // all_reduce of a tensor with one shape on all ranks of a group, or an
+  // all_gather. An all_gather concatenates the ranks' tensors along dim 0, in
+  // mesh order.
   RedistributeStep step;
   ProgramValueId input;
   ProgramValueId output;
 };
 
-// These are taken no more.
+// `ProgramFree` frees values that no later step reads.
 struct ProgramFree {
   std::vector<ProgramValueId> values;
 };
 
+// `ProgramStep` is one step of the program: an operator, a collective or a
+// free.
 struct ProgramStep {
   std::variant<ProgramOp, ProgramCollective, ProgramFree> action;
-  // Index into SpmdProgram::nodes: for which it runs, or before (copies).
+  // Index into SpmdProgram::nodes of the node that this step executes or, for
+  // copies, precedes.
   std::size_t node = 0;
-  // Index into SpmdProgram::copies, of steps that make one.
+  // Index into SpmdProgram::copies, for steps that produce a copy.
   std::optional<std::size_t> copy;
 };
 
-// A node of the graph, or the optimizer's step for one parameter; the last one,
-// without name and operator, stands for the end of the program.
+// `ProgramNode` is a node of the graph, or the optimizer's step for one
+// parameter. The last one, without name and operator, represents the end of the
+// program.
 struct ProgramNode {
   std::string name;
   std::string op;
   std::string module_path;
   bool is_backward = false;
-  std::vector<ProgramValueId> inputs;  // as it takes them
-  // Its results, in order; invalid: not made, as all that takes it is a copy.
+  std::vector<ProgramValueId> inputs;  // values that the node reads
+  // Its results, in order; an id is invalid if all consumers read copies and
+  // the result is not produced.
   std::vector<ProgramValueId> outputs;
 };
 
-// A copy of the plan: `from` in a second layout. Its value is invalid where
-// nothing takes it.
+// `ProgramCopy` is a copy of the plan: `from` in a second layout. Its value is
+// invalid if it has no consumer.
 struct ProgramCopy {
   std::string from;
   ProgramValueId value;
-  std::size_t made_at = 0;   // before the node of this index
-  std::size_t freed_at = 0;  // after that one
+  std::size_t produced_at = 0;  // before the node of this index
+  std::size_t freed_at = 0;     // after the node of this index
 };
 
+// `ProgramInput` is an input of the program: its value and its role.
 struct ProgramInput {
   InputKind kind = InputKind::kUser;
   ProgramValueId value;
-  std::string parameter;   // of optimizer state: whose
+  std::string parameter;   // for optimizer state: its parameter
   bool persistent = true;  // buffers: part of the saved state
 };
 
+// `ProgramOutput` is an output of the program: its value and its role.
 struct ProgramOutput {
   OutputKind kind = OutputKind::kUser;
   ProgramValueId value;
-  // Index into SpmdProgram::inputs. Gradient: of which one. Update: which one
-  // it replaces.
+  // Index into SpmdProgram::inputs: the input that an update replaces, or whose
+  // gradient this is.
   std::optional<std::size_t> target;
 };
 
@@ -149,7 +162,7 @@ struct SpmdProgram {
   std::vector<ProgramInput> inputs;
   std::vector<ProgramStep> steps;
   std::vector<ProgramNode> nodes;
-  std::vector<ProgramCopy> copies;  // by the plan's ids
+  std::vector<ProgramCopy> copies;  // indexed by the plan's copy ids
   std::vector<ProgramOutput> outputs;
 
   const ProgramValue& value(ProgramValueId id) const {
@@ -157,10 +170,11 @@ struct SpmdProgram {
   }
 };
 
-// Mesh, layout and meta of a value. Precondition: not local.
+// Returns mesh, layout and meta of a value. Precondition: the value is not
+// local.
 TensorSpec spec_of(const SpmdProgram& program, ProgramValueId id);
 
-// The program as drawn above, a line a step.
+// Prints the program as above, one line per step.
 std::string to_string(const SpmdProgram& program);
 
 }  // namespace shardprop

@@ -33,30 +33,33 @@
 
 namespace shardprop {
 
+// `CacheOptions` are the limits of a cache.
 struct CacheOptions {
   std::size_t most_entries = std::size_t{1} << 16;
   std::size_t most_bytes = std::size_t{256} << 20;
-  // Whether answers serve other sizes too.
+  // If true, an answer also serves other sizes.
   bool share_shapes = true;
 };
 
+// `CacheStatistics` counts the calls of a cache and its current size.
 struct CacheStatistics {
-  std::uint64_t hits = 0;         // of the same call
-  std::uint64_t shared_hits = 0;  // of a call of other sizes
-  std::uint64_t misses = 0;       // worked out, errors included
-  std::uint64_t waits = 0;        // for another thread's miss
+  std::uint64_t hits = 0;         // for the same call
+  std::uint64_t shared_hits = 0;  // for a call with other sizes
+  std::uint64_t misses = 0;       // computed anew, errors included
+  std::uint64_t waits = 0;        // for a miss of another thread
   std::uint64_t evictions = 0;
   std::size_t entries = 0;
   std::size_t bytes = 0;
-  std::uint64_t generation = 0;  // how often set_library() was called
+  std::uint64_t generation = 0;  // number of calls of set_library()
 };
 
 class CachingPropagator {
  public:
   class Reader;
 
-  // An entry of more than most_bytes is not kept; most_entries of 0 keep
-  // nothing. More than 4 million entries are never kept. Error: kOutOfMemory.
+  // Creates a cache. An entry of more than most_bytes is not stored; with
+  // most_entries of 0 no entry is. At most 4 million entries are stored. Error:
+  // kOutOfMemory.
   static Result<CachingPropagator> create(ShardingPropagator propagator,
                                           const CacheOptions& options = {});
   ~CachingPropagator();
@@ -66,18 +69,18 @@ class CachingPropagator {
   // Returns a reader for one thread. Error: kOutOfMemory.
   Result<Reader> reader() const;
 
-  // As a reader, for threads without one. Errors: as
+  // Answers for a thread without a reader. Errors: as
   // ShardingPropagator::propagate().
   Result<std::shared_ptr<const OutputSharding>> propagate(
       const OpSchema& op, std::span<const Layout> inputs) const;
   Result<std::shared_ptr<const OutputSharding>> propagate(
       const OpSchema& op, std::span<const TensorSpec> inputs) const;
 
-  // Replaces the operators: a new generation, which starts empty. Calls that
-  // run meanwhile may still be answered by the old library. Errors:
+  // Replaces the operators and starts an empty generation of the cache. Calls
+  // that run meanwhile may still be answered by the old library. Errors:
   // kInvalidArgument (null), kOutOfMemory.
   Result<void> set_library(std::shared_ptr<const OpLibrary> library);
-  // Forgets everything.
+  // Empties the cache.
   void clear();
 
   const DeviceMesh& mesh() const;
@@ -91,14 +94,14 @@ class CachingPropagator {
   std::shared_ptr<Body> body_;
 };
 
-// Not to be used by two threads at once. Outlives its cache if need be.
+// `Reader` is for one thread at a time. It may outlive its cache.
 class CachingPropagator::Reader {
  public:
   ~Reader();
   Reader(Reader&&) noexcept;
   Reader& operator=(Reader&&) noexcept;
 
-  // The answer is valid until this reader's next call. Errors: as
+  // Returns an answer that is valid until this reader's next call. Errors: as
   // ShardingPropagator::propagate().
   Result<const OutputSharding*> propagate(const OpSchema& op,
                                           std::span<const Layout> inputs);

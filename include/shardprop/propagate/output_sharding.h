@@ -1,5 +1,5 @@
-// OutputSharding: how one operator runs on tensors that are laid out: what its
-// inputs must be, what must be moved for it, what comes out.
+// `OutputSharding` describes how one operator runs on sharded tensors: the
+// required input layouts, the redistributions, and the output layouts.
 //
 //   mm f32[16,8] S(1), f32[8,4] R on [2]
 //     inputs   f32[16,8] S(1), f32[8,4] S(0)
@@ -19,41 +19,41 @@
 
 namespace shardprop {
 
-// An input that must be redistributed before the operator runs.
+// `InputMove` is an input that must be redistributed before the operator runs.
 struct InputMove {
   std::size_t input = 0;
   std::shared_ptr<const RedistributePlan> plan;  // never null
 };
 
 struct OutputSharding {
-  // As the operator needs them, one per operand; those without a move are as
-  // they were given.
+  // Specs that the operator requires, one per operand. An operand without a
+  // move has the given spec.
   std::vector<TensorSpec> inputs;
-  // What it returns; output_slots as in OpSchema.
+  // Specs of the results; `output_slots` is as in OpSchema.
   std::vector<TensorSpec> outputs;
   std::vector<std::int32_t> output_slots;
-  // In the order of the inputs; empty where all of them fit.
+  // Redistributions in the order of the inputs; empty if all inputs fit.
   std::vector<InputMove> moves;
 
-  // What each rank runs is the operator on its local tensors with these
-  // arguments in place of the given ones and, where there are collectives
-  // inside, a program: ShardingPropagator::local_strategy() writes it out.
+  // Each rank runs the operator on its local tensors, with these arguments in
+  // place of the given ones. If there are collectives inside, it runs a program
+  // instead: ShardingPropagator::local_strategy() returns it.
   std::vector<RankArgument> rank_arguments;
   std::vector<CollectiveStep> inside;
-  // What each mesh dim is given to: one, or one per element of an operator on
-  // lists (foreach), whose elements are propagated each for itself.
+  // The target of each mesh dim. There is one assignment, or one per element of
+  // an operator on lists (foreach), whose elements are propagated separately.
   std::vector<Assignment> assignments;
 
   std::int64_t redistribute_nanoseconds = 0;
   std::int64_t inside_nanoseconds = 0;
 
-  // What the choice went by.
+  // Returns the cost by which the strategy was chosen, in nanoseconds.
   std::int64_t cost() const {
     return redistribute_nanoseconds + inside_nanoseconds;
   }
 };
 
-// One way that was considered.
+// `Candidate` is one strategy that was considered.
 struct Candidate {
   std::vector<Layout> inputs;
   std::vector<Layout> outputs;
@@ -63,7 +63,7 @@ struct Candidate {
   std::int64_t compute_nanoseconds = 0;
   int moved_inputs = 0;
   bool possible = true;
-  // Why it was not taken, or is not possible; empty of the one that was.
+  // Reason why it was not chosen or is impossible; empty for the chosen one.
   std::string why_not;
 
   std::int64_t cost() const {
@@ -71,7 +71,8 @@ struct Candidate {
   }
 };
 
-// A strategy with all that its local program refers to.
+// `LocalStrategy` is a strategy with everything to which its local program
+// refers.
 class LocalStrategy {
  public:
   LocalStrategy(std::shared_ptr<const OpSchema> op,
@@ -79,11 +80,11 @@ class LocalStrategy {
                 const OutputSharding& sharding, DeviceMesh mesh);
 
   const OpSchema& op() const { return *op_; }
-  // Valid while this object stays where it is.
+  // Returns a context that is valid while this object exists and is not moved.
   LocalContext context() const {
     return {*op_, *space_, mesh_, layouts_, strategy_};
   }
-  // What each rank runs; scalars are worked out by evaluate(), with context().
+  // Returns what each rank runs; evaluate() computes scalars from context().
   LocalProgram program() const { return local_program(context()); }
   bool needs_program() const { return shardprop::needs_program(context()); }
 

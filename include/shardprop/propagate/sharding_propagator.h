@@ -1,21 +1,22 @@
-// ShardingPropagator: one operator at a time. Given how the inputs are laid
-// out, how is the output laid out, and what must be moved first?
+// `ShardingPropagator` propagates layouts through one operator at a time: from
+// the input layouts it computes the output layouts and the necessary
+// redistributions.
 //
-// Chosen is the strategy of least cost, which is what moving the inputs takes
-// plus the collectives inside the operator. Among equal costs the one that
-// moves fewest inputs wins, then the one that computes least, then the first of
-// op_strategies(). So inputs that already fit are never moved. The choice is
-// over all strategies, found by bound and without listing them: meshes of five
-// dims are no reason to wait.
+// It chooses the strategy with the lowest cost, which is the cost of
+// redistributing the inputs plus the collectives inside the operator.
+// Tie-breaking: the fewest redistributed inputs, then the least compute, then
+// the first of op_strategies(). So inputs that already fit are never
+// redistributed. The choice is over all strategies; bounds avoid listing them,
+// so meshes of five dims are fast too.
 //
-// What an operator writes (in place, out=) is never moved and keeps its layout;
-// where no strategy leaves it so the call fails.
+// A tensor that an operator writes (in place, out=) is never redistributed and
+// keeps its layout. If no strategy keeps its layout, the call fails.
 //
 //   auto propagator = ShardingPropagator::create(mesh, topology, library);
 //   propagator->propagate(mm, layouts)->outputs[0];
 //   // mm f32[16,8] S(1), f32[8,4] S(0) on [2]  ->  f32[16,4] P(sum)
 //
-// Safe to use from several threads at once; copies share what they remember.
+// Several threads may use one propagator at once; copies share its caches.
 #pragma once
 
 #include <shardprop/base/result.h>
@@ -34,23 +35,25 @@
 
 namespace shardprop {
 
-// What becomes of a call whose inputs must be moved.
+// `ImplicitMoves` says how a call is treated whose inputs must be
+// redistributed.
 enum class ImplicitMoves : std::uint8_t {
   kAllowed,
-  kReported,   // `report` is called; the answer is the same
+  kReported,   // calls `report`; the answer is the same
   kForbidden,  // the call fails: kNoStrategy
 };
 
+// `PropagatorOptions` say how calls with implicit moves are treated.
 struct PropagatorOptions {
   ImplicitMoves moves = ImplicitMoves::kAllowed;
-  // Called on the thread of the call, before it returns.
+  // Called on the thread of the call, before the call returns.
   std::function<void(const OpSchema&, const OutputSharding&)> report;
 };
 
 class ShardingPropagator {
  public:
-  // Errors: those of RedistributePlanner::create(); kInvalidArgument (moves are
-  // reported to nobody, no library).
+  // Errors: those of RedistributePlanner::create(); kInvalidArgument (kReported
+  // without `report`, no library).
   static Result<ShardingPropagator> create(
       DeviceMesh mesh, Topology topology,
       std::shared_ptr<const OpLibrary> library, PropagatorOptions options = {});
@@ -59,36 +62,43 @@ class ShardingPropagator {
   const Topology& topology() const;
   const std::shared_ptr<const OpLibrary>& library() const;
   const PropagatorOptions& options() const;
-  // The same with other operators.
+  // Returns a propagator with other operators.
   ShardingPropagator with_library(
       std::shared_ptr<const OpLibrary> library) const;
 
-  // One layout per operand, on mesh(). The outputs of `op` follow from its
-  // arguments unless they are filled in (what the library cannot infer must
-  // be). Errors: kNoStrategy (no row; a tensor that is written cannot keep its
-  // layout; inputs would move where that is forbidden), kShapeMismatch,
-  // kNoShapeInference; kInvalidArgument (not one layout per operand); those of
-  // check_layout(); those of RedistributePlanner::plan() where an operand can
-  // be moved nowhere; kOutOfMemory.
+  // Computes how `op` runs on one layout per operand, on mesh(). The outputs of
+  // `op` are inferred unless they are filled in; if the library cannot infer
+  // them, they must be filled in. Errors:
+  //
+  //   * kNoStrategy: no row; a written tensor cannot keep its layout; or inputs
+  //     must move and moves are forbidden;
+  //   * kShapeMismatch, kNoShapeInference, kOutOfMemory;
+  //   * kInvalidArgument: the number of layouts differs from the number of
+  //     operands;
+  //   * those of check_layout(), and those of RedistributePlanner::plan() if an
+  //     operand cannot be redistributed.
   Result<OutputSharding> propagate(const OpSchema& op,
                                    std::span<const Layout> inputs) const;
-  // The same of specs. Errors: also kRedistributeMeshes (one is not on mesh()),
-  // kShapeMismatch (one is not the operand's).
+  // Computes the same for specs. Additional errors: kRedistributeMeshes (a spec
+  // is not on mesh()), kShapeMismatch (a spec is not the operand's).
   Result<OutputSharding> propagate(const OpSchema& op,
                                    std::span<const TensorSpec> inputs) const;
 
-  // Every strategy priced for these inputs, the one that propagate() takes
-  // first, then by what they would cost, then those that are not possible.
-  // Errors: as propagate(), but for what is written and forbidden moves.
+  // Returns every strategy with its cost for these inputs: first the one that
+  // propagate() chooses, then the others by cost, then the impossible ones.
+  // Errors: as propagate(), except those for written tensors and forbidden
+  // moves.
   Result<std::vector<Candidate>> candidates(
       const OpSchema& op, std::span<const Layout> inputs,
       const StrategyOptions& options = {}) const;
 
-  // What the ranks run. `sharding` is an answer for a call like `op`.
+  // Returns the strategy that the ranks run. `sharding` is an answer for a call
+  // like `op`.
   Result<std::shared_ptr<const LocalStrategy>> local_strategy(
       const OpSchema& op, const OutputSharding& sharding) const;
 
-  // Every strategy of the operator. Errors: kNoStrategy, kShapeMismatch.
+  // Returns every strategy of the operator. Errors: kNoStrategy,
+  // kShapeMismatch.
   Result<OpStrategy> strategies(const OpSchema& op, LayoutTable& layouts,
                                 const StrategyOptions& options = {}) const;
 
@@ -99,8 +109,8 @@ class ShardingPropagator {
   std::shared_ptr<const Body> body_;
 };
 
-// What an implicit redistribution comes to, in words, for a report or an error:
-// "input 1 `mat2`: S(0) -> R, 1 collective, 12.4 us".
+// Describes the implicit redistributions for a report or an error: "input 1
+// `mat2`: S(0) -> R, 1 collective, 12.4 us".
 std::string describe_moves(const OpSchema& op, std::span<const Layout> given,
                            const OutputSharding& sharding);
 

@@ -1,13 +1,13 @@
-// CachingPlanner: a RedistributePlanner that remembers its plans, for
+// `CachingPlanner` is a RedistributePlanner that caches its plans, for
 // frameworks that ask for the same pairs at every step.
 //
-// Bounded: when `capacity` plans are held, all are forgotten and asked for
-// anew; a plan handed out stays valid for as long as its holder keeps it. Safe
-// to use from several threads at once. Errors are not remembered.
+// The cache is bounded: when it has `capacity` plans, it is cleared. A returned
+// plan stays valid for as long as the caller keeps it. Several threads may use
+// one CachingPlanner at once. Errors are not cached.
 //
 //   CachingPlanner planner(RedistributePlanner::create(mesh, h100).value());
 //   planner.plan(src, dst, meta);   // plans
-//   planner.plan(src, dst, meta);   // remembers
+//   planner.plan(src, dst, meta);   // returns the cached plan
 #pragma once
 
 #include <shardprop/redistribute/planner.h>
@@ -37,7 +37,8 @@ class CachingPlanner {
 
   const RedistributePlanner& planner() const;
 
-  // As RedistributePlanner. Strides of `meta` make no difference.
+  // Returns the plan of RedistributePlanner::plan(). Strides of `meta` make no
+  // difference.
   Result<std::shared_ptr<const RedistributePlan>> plan(const Layout& src,
                                                        const Layout& dst,
                                                        const TensorMeta& meta);

@@ -1,10 +1,10 @@
-// Coalescing: the redistributions of several tensors, run together, with equal
-// collectives on equal groups in one launch that pays one latency.
+// `coalesce` runs the redistributions of several tensors together. Equal
+// collectives on equal groups share one launch, which pays one latency.
 //
 //   S(0) -> R on tp, four weights of 2 MiB: 4 x 30 us  ->  1 launch, 33 us
 //
-// A pass behind the planner: no plan's steps or their order change. Reductions
-// join only where reduce op and dtype agree.
+// This is a pass after the planner: it changes neither the steps of a plan nor
+// their order. Reductions share a launch only if reduce op and dtype agree.
 #pragma once
 
 #include <shardprop/mesh/topology.h>
@@ -17,25 +17,28 @@
 
 namespace shardprop {
 
+// `CoalescedLaunch` is one launch: a collective that serves all members.
 struct CoalescedLaunch {
   struct Member {
     std::size_t tensor;  // index into the plans
     std::size_t step;    // index into its plan
     friend bool operator==(const Member&, const Member&) = default;
   };
-  // Messages and bytes summed over the members; `dtype` is that of the first,
-  // and of all where it reduces.
+  // Messages and bytes are summed over the members. `dtype` is that of the
+  // first member; in a reduction all members have it.
   CollectiveStep step;
   std::vector<Member> members;
 };
 
+// `CoalescedPlan` is the launches of several redistributions, in order.
 struct CoalescedPlan {
   std::vector<CoalescedLaunch> launches;
-  std::int64_t nanoseconds = 0;           // never above the next
-  std::int64_t separate_nanoseconds = 0;  // of the plans one by one
+  std::int64_t nanoseconds = 0;           // at most separate_nanoseconds
+  std::int64_t separate_nanoseconds = 0;  // sum of the single plans
 };
 
-// Preconditions: the plans are for `mesh` and were priced on `topology`.
+// Preconditions: the plans are for `mesh` and their costs were computed on
+// `topology`.
 CoalescedPlan coalesce(std::span<const RedistributePlan* const> plans,
                        const DeviceMesh& mesh, const Topology& topology);
 

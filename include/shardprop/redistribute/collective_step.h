@@ -1,12 +1,12 @@
-// CollectiveStep: one collective as it was planned and priced, run at once by
-// every group over `mesh_dims`.
+// `CollectiveStep` is one planned collective with its cost. Every group over
+// `mesh_dims` runs it at the same time.
 //
 //   bf16[4096,4096] P(sum,f32) -> S(0) on [8]:
 //     {kReduceScatter, {0}, kSum, kF32, 67108864, 58720256, ...}
 //
-// Filled once by whoever plans it: the redistribution planner, or the pricing
-// of an operator's local program. Coalescing, execution, plans and reports read
-// it; none of them works a field out again.
+// The planner fills it once: the redistribution planner, or the cost model of
+// an operator's local program. Coalescing, execution, plans and reports only
+// read it.
 #pragma once
 
 #include <shardprop/base/inline_vector.h>
@@ -21,20 +21,21 @@ namespace shardprop {
 struct CollectiveStep {
   CollectiveKind kind = CollectiveKind::kSlice;
   DimIndices mesh_dims;  // ascending
-  // Of all_reduce and reduce_scatter: what terms are combined by. Sum beside
-  // average is kSum: the averaged mesh dims are a factor behind it.
+  // Reduce op of all_reduce and reduce_scatter. A sum combined with an average
+  // is kSum; a factor for the averaged mesh dims is applied afterwards.
   std::optional<ReduceOp> reduce_op;
-  // What is sent: the tensor's dtype, or the one that terms are combined in.
+  // The dtype that is sent: the tensor's dtype, or the reduction dtype.
   DType dtype = DType::kF32;
-  // S or B of collective_cost.h, padding included: what the price is of.
+  // S or B of collective_cost.h, including padding; the cost is for this size.
   std::int64_t message_bytes = 0;
-  std::int64_t bytes_per_rank = 0;  // the most any rank sends, with padding
+  // Maximum over ranks of the sent bytes, padded.
+  std::int64_t bytes_per_rank = 0;
   std::int64_t nanoseconds = 0;
-  // An all_to_all in which every rank sends every other one a message of equal
-  // size.
+  // True for an all_to_all in which every rank sends messages of equal size to
+  // all other ranks.
   bool padded = false;
-  // Pieces that do not lie in a row in the tensor, or are cast, go through a
-  // buffer: a pass over memory that the price holds.
+  // True if pieces that are not contiguous in the tensor, or are cast, are
+  // staged in a buffer. The cost includes this pass over memory.
   bool staged = false;
 
   friend bool operator==(const CollectiveStep&,

@@ -1,12 +1,13 @@
-// Redistribution between two meshes: other ranks, overlapping or disjoint, any
-// sharding on both sides, uneven or empty shards.
+// `plan_between_meshes` plans a redistribution between two meshes. Their ranks
+// may be equal, overlapping or disjoint. Both sides may have any sharding, with
+// uneven or empty shards.
 //
-// Every rank of the target receives just what it lacks, straight from a rank
-// that holds it: no plan can receive less. Where several ranks hold the same
-// shard the pieces are spread over them, those of the receiver's own node
-// first, the least busy of those next. All pieces between two ranks go as one
-// message. Partials are reduced on the source's mesh before, into whatever
-// makes the whole cheapest.
+// Every rank of the target receives exactly the elements that it lacks,
+// directly from a rank that has them; no plan can receive less. If several
+// ranks have the same shard, the pieces are spread over them. Ranks on the
+// receiver's own node come first, then the least busy ones. All pieces between
+// two ranks go in one message. Partials are reduced on the source's mesh first,
+// to the layout that makes the total cheapest.
 //
 //   f32[8] S(0) on ranks 0..1  ->  S(0) on ranks 1..3
 //   rank 0: [0,4)   rank 1: [4,8)       rank 1 wants [0,3), 2 [3,6), 3 [6,8)
@@ -25,8 +26,8 @@
 
 namespace shardprop {
 
-// One message: pieces of the whole tensor, packed one behind the other, each
-// in row-major order. A piece is an interval per tensor dim.
+// `MeshTransfer` is one message: pieces of the full tensor, packed one after
+// the other, each in row-major order. A piece is one interval per tensor dim.
 struct MeshTransfer {
   std::int64_t src_rank = 0;
   std::int64_t dst_rank = 0;
@@ -35,26 +36,27 @@ struct MeshTransfer {
   friend bool operator==(const MeshTransfer&, const MeshTransfer&) = default;
 };
 
+// `CrossMeshPlan` is a redistribution between two meshes, with its cost.
 struct CrossMeshPlan {
-  // On the source's mesh: reductions of partials. Often empty.
+  // Reductions of partials on the source's mesh, before the sends; often empty.
   RedistributePlan before;
-  Layout sent_layout;  // of the source when the sends start
-  // By source rank, then target rank. Elements that a rank of both meshes
-  // holds and wants stay where they are and stand in no transfer.
+  Layout sent_layout;  // layout of the source when the sends start
+  // Messages in order of source rank, then target rank. Elements that a rank of
+  // both meshes has and needs stay in place and are in no transfer.
   std::vector<MeshTransfer> transfers;
 
-  std::int64_t sent_bytes = 0;      // by the busiest sender, `before` left out
-  std::int64_t received_bytes = 0;  // by the busiest receiver
-  std::int64_t peak_bytes = 0;      // as RedistributePlan
-  std::int64_t nanoseconds = 0;     // `before` and the sends
+  std::int64_t sent_bytes = 0;      // of the busiest sender, without `before`
+  std::int64_t received_bytes = 0;  // of the busiest receiver
+  std::int64_t peak_bytes = 0;      // as in RedistributePlan
+  std::int64_t nanoseconds = 0;     // of `before` and the sends
 
   friend bool operator==(const CrossMeshPlan&, const CrossMeshPlan&) = default;
 };
 
-// The meshes may be equal too. Errors: kRedistributeTensor (other shape or
-// dtype), kRedistributeMeshes (a partial target), kRedistributeMemory,
-// kRedistributeMeshTooLarge (more than 2^18 messages), and those of
-// RedistributePlanner for the reductions.
+// Plans from `src` to `dst`, whose meshes may also be equal. Errors:
+// kRedistributeTensor (another shape or dtype), kRedistributeMeshes (a partial
+// target), kRedistributeMemory, kRedistributeMeshTooLarge (more than 2^18
+// messages), and those of RedistributePlanner for the reductions.
 Result<CrossMeshPlan> plan_between_meshes(
     const TensorSpec& src, const TensorSpec& dst, const Topology& topology,
     const RedistributeOptions& options = {});

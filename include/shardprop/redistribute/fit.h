@@ -1,14 +1,14 @@
-// A topology from measurements: tables as nccl-tests prints them in, lines of
-// the cost model out.
+// `fit_collective` turns tables of measurements, as nccl-tests prints them,
+// into lines of the cost model.
 //
-// A table holds rows of nccl-tests (size, count, type, redop, root, time, ...;
-// the out-of-place time counts) or plain rows of two numbers, bytes and
-// microseconds. Lines that start with # are comments. Sizes are those of
-// collective_cost.h, which are nccl-tests' own.
+// A table has rows of nccl-tests (size, count, type, redop, root, time, ...),
+// whose out-of-place time is used, or rows of two numbers, bytes and
+// microseconds. Lines that start with # are comments. Sizes are defined as in
+// collective_cost.h, which follows nccl-tests.
 //
-// Engines choose among protocols, each a line `latency + bytes / bandwidth`; so
-// the fit is the least of up to three lines, each by least squares of the
-// relative error over its own range of sizes.
+// An engine chooses among protocols, each with a line `latency + bytes /
+// bandwidth`. So the fit is the minimum of up to three lines. Each line
+// minimises the squared relative error over its own range of sizes.
 //
 //   auto table = parse_measurements("1048576  61.2\n8388608 122.4\n").value();
 //   auto fit = fit_collective(CollectiveKind::kAllGather, {8, 8, 1}, table,
@@ -28,21 +28,23 @@
 
 namespace shardprop {
 
+// `Measurement` is one row of a table: a size and its time.
 struct Measurement {
   std::int64_t bytes = 0;
   double microseconds = 0;
   friend bool operator==(const Measurement&, const Measurement&) = default;
 };
 
-// Error: kMeasurementTable, with the line.
+// Error: kMeasurementTable, which names the line.
 Result<std::vector<Measurement>> parse_measurements(std::string_view text);
 
+// `CollectiveFit` is the fitted lines and their largest error.
 struct CollectiveFit {
   std::vector<MeasuredLine> lines;
-  double worst_relative_error = 0;  // of the least of the lines
+  double worst_relative_error = 0;  // of the minimum over the lines
 };
 
-// Needs measurements of at least two different sizes.
+// Fits lines to measurements of at least two different sizes.
 // Error: kMeasurementTable.
 Result<CollectiveFit> fit_collective(CollectiveKind collective,
                                      const GroupPlace& place,

@@ -1,5 +1,5 @@
-// RedistributePlan: the collectives that turn one TensorSpec into another, in
-// order, with what each sends, takes and holds.
+// `RedistributePlan` is the list of collectives that turn one TensorSpec into
+// another, with the bytes, time and memory of each.
 //
 //   bf16[4096,4096] on dp=2,tp=4:  S(0),R -> R,S(1)
 //
@@ -20,23 +20,24 @@
 
 namespace shardprop {
 
-// A collective of a redistribution. What it does is said by `src` and `dst`,
-// which differ in `mesh_dims` only:
+// `RedistributeStep` is one collective of a redistribution. `src` and `dst`
+// define its effect; they differ in `mesh_dims` only:
 //
-//   all_gather       S -> R, the last cuts of their tensor dims
-//   reduce_scatter   P -> S, cutting last
+//   all_gather       S -> R, of the innermost shards of their tensor dims
+//   reduce_scatter   P -> S, which becomes the innermost shard
 //   all_reduce       P -> R
-//   all_to_all       S -> S, every rank sending to several
-//   permute          S -> S, every rank's shard going whole to one rank
-//   slice            local: R -> S, R -> P (ranks other than the first of a
-//                    group take the neutral element where the op has one that
-//                    matters), P(sum) <-> P(avg) (scaled by the group's size)
+//   all_to_all       S -> S; every rank sends to several
+//   permute          S -> S; every rank's shard goes to one rank in full
+//   slice            local: R -> S; P(sum) <-> P(avg), scaled by the group's
+//                    size; R -> P, in which ranks other than the first of a
+//                    group take the neutral element if the op needs it
 //
-// Mesh dims of size 1 change for free, inside whatever step comes first.
+// Mesh dims of size 1 change at no cost in the first step.
 struct RedistributeStep : CollectiveStep {
   Layout src;
   Layout dst;
-  // Source of the plan, input, output and staging together, largest rank.
+  // Maximum over ranks of the plan's source, the input, the output and staging
+  // together.
   std::int64_t peak_bytes = 0;
 
   friend bool operator==(const RedistributeStep&,
@@ -44,17 +45,17 @@ struct RedistributeStep : CollectiveStep {
 };
 
 struct RedistributePlan {
-  std::vector<RedistributeStep> steps;  // empty: nothing to do
+  std::vector<RedistributeStep> steps;  // empty: none is needed
   std::int64_t nanoseconds = 0;
   std::int64_t bytes_per_rank = 0;
-  // At least what source and target take together.
+  // This is at least the size of source and target together.
   std::int64_t peak_bytes = 0;
 
   friend bool operator==(const RedistributePlan&,
                          const RedistributePlan&) = default;
 };
 
-// The path, drawn as above, one line a step and a total.
+// Prints the path as above, with one line per step and a total.
 std::string to_string(const RedistributePlan& plan, const DeviceMesh& mesh);
 
 }  // namespace shardprop

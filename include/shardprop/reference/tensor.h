@@ -1,9 +1,9 @@
-// reference::Tensor: a strided view of host memory, the values that the
-// reference computes with.
+// `reference::Tensor` is a strided view of host memory, on which the reference
+// computes.
 //
-// Copies are cheap and see the same memory, which lives as long as any view of
-// it. Strides count elements. What an operator declares as a view is a view
-// here too, wherever its strides allow one.
+// Copies are cheap and share memory, which exists as long as any view of it.
+// Strides count elements. If an operator is declared as a view, its result is a
+// view here too, if strides allow one.
 //
 //   Tensor whole = Tensor::zeros({4, 8}, DType::kF32);
 //   Tensor rows = whole.seen_as({2, 8}, {8, 1}, 16);   // rows 2 and 3
@@ -23,11 +23,11 @@ class Tensor {
  public:
   Tensor();  // f32[0]
 
-  // Row-major memory of its own, all zero. Precondition: sizes that
-  // TensorMeta::contiguous takes.
+  // Allocates row-major memory, set to zero. Precondition:
+  // TensorMeta::contiguous accepts the sizes.
   static Tensor zeros(Dims shape, DType dtype);
-  // Memory of someone else; `data` points to the first element. Precondition:
-  // one stride per size; sizes and strides >= 0.
+  // Wraps memory of the caller; `data` points to the first element.
+  // Precondition: each size has a stride; sizes and strides are not negative.
   static Tensor wrap(void* data, Dims shape, Dims strides, DType dtype,
                      std::shared_ptr<void> owner = nullptr);
 
@@ -46,10 +46,10 @@ class Tensor {
   bool is_contiguous() const;
   TensorMeta meta() const;
 
-  // The same memory under another shape; `offset` elements further on.
+  // Returns the same memory with another shape, `offset` elements further.
   // Precondition: it stays within the memory.
   Tensor seen_as(Dims shape, Dims strides, std::int64_t offset = 0) const;
-  // The same bits as elements of another dtype of the same width.
+  // Returns the same bits as elements of another dtype of the same width.
   Tensor seen_as(DType dtype) const;
 
  private:

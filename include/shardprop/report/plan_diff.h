@@ -1,12 +1,12 @@
-// PlanDiff: what differs between two plans, and what it costs or saves.
+// `PlanDiff` is the set of differences between two plans, with their costs.
 //
 //   PlanDiff diff = diff_plans(fsdp, best);
 //   diff_to_text(diff);
 //   // objective   21.4 ms -> 18.2 ms   -3.2 ms (-15.0 %)
 //   // layers.0..31.wq.weight (x32)   S(0),R -> R,S(0)
 //
-// Plans are compared as they stand, by names: of one graph on one mesh or of
-// others.
+// Plans are compared by names. They may be of one graph on one mesh, or of
+// different graphs or meshes.
 #pragma once
 
 #include <shardprop/plan/plan.h>
@@ -18,14 +18,14 @@
 
 namespace shardprop {
 
-// Of what both have: "a" and "b" say it.
+// `TextDifference` is a property of both plans whose text differs: `a` and `b`.
 struct TextDifference {
   std::string what;
   std::string a;
   std::string b;
 };
 
-// A figure of both plans. Times are nanoseconds.
+// `FigureDifference` is a figure of both plans. Times are nanoseconds.
 struct FigureDifference {
   enum class Unit : std::uint8_t { kTime, kBytes, kCount };
   std::string what;
@@ -34,7 +34,7 @@ struct FigureDifference {
   std::int64_t b = 0;
 };
 
-// A value that both make, laid out otherwise.
+// `LayoutDifference` is a value that both plans produce in different layouts.
 struct LayoutDifference {
   std::string value;
   Layout a;
@@ -42,15 +42,15 @@ struct LayoutDifference {
 };
 
 struct PlanDiff {
-  // Graph, mesh, topology, status, and options by name.
+  // Differences in graph, mesh, topology, status, and options by name.
   std::vector<TextDifference> settings;
-  // Objective, its parts, memory by kind, collectives: those that differ.
+  // Figures that differ: objective, its parts, memory by kind, collectives.
   std::vector<FigureDifference> figures;
   std::vector<LayoutDifference> inputs;   // parameters, buffers, user inputs
   std::vector<LayoutDifference> results;  // of nodes
   std::vector<std::string> only_in_a;     // inputs and results
   std::vector<std::string> only_in_b;
-  // What b costs more than a; empty where one is no plan.
+  // Cost of b minus cost of a; empty if one of them has no plan.
   std::optional<std::int64_t> nanoseconds;
 
   bool is_empty() const {
@@ -59,11 +59,15 @@ struct PlanDiff {
   }
 };
 
+// Compares two plans by the names of their values and nodes.
 PlanDiff diff_plans(const Plan& a, const Plan& b);
 
-// For people; names that differ in numbers only are said once.
+// Prints the differences for users; names that differ only in numbers share a
+// line.
 std::string diff_to_text(const PlanDiff& diff);
 
+// Prints the differences as JSON:
+//
 // {"schema": "shardprop.diff/1", "proof": "as the files say", "same": false,
 //  "objective_us": -3200.0,
 //  "settings": [{"what": "mesh", "a": "dp=8", "b": "dp=4,tp=2"}],

@@ -1,4 +1,4 @@
-// A Plan as a graph for Graphviz: `dot -Tsvg plan.dot`.
+// `plan_to_dot` writes a Plan as a graph for Graphviz: `dot -Tsvg plan.dot`.
 #pragma once
 
 #include <shardprop/plan/plan.h>
@@ -7,9 +7,9 @@
 
 namespace shardprop {
 
-// An operator a box with the layouts of its results, modules around them; an
-// edge for each value that is taken, with what it is redistributed to in red.
-// Ends in a newline.
+// Returns the text, which ends in a newline. Each operator is a box with the
+// layouts of its results, inside boxes for its modules. Each value that is read
+// is an edge; the target layout of a redistribution is shown in red.
 std::string plan_to_dot(const Plan& plan);
 
 }  // namespace shardprop

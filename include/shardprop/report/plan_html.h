@@ -1,5 +1,5 @@
-// A Plan as a page for a browser: one file, without scripts, that fetches
-// nothing.
+// `plan_to_html` writes a Plan as one HTML file, without scripts or external
+// resources.
 #pragma once
 
 #include <shardprop/plan/plan.h>
@@ -8,9 +8,10 @@
 
 namespace shardprop {
 
-// The text of plan_to_text(), then where the time goes, every transfer dearest
-// first with its reason, every parameter and input, and the operators of each
-// module. Names are escaped. Ends in a newline.
+// Returns the page, which ends in a newline. It has the text of plan_to_text(),
+// the distribution of time, every transfer with its reason (costliest first),
+// every parameter and input, and the operators of each module. Names are
+// escaped.
 std::string plan_to_html(const Plan& plan);
 
 }  // namespace shardprop

@@ -1,6 +1,6 @@
-// A Plan as text for people: what it is in words, totals, how parameters lie,
-// and what is sent, dearest first. Repeated layers that are planned alike stand
-// once: `layers.0..31 (x32)`.
+// `plan_to_text` writes a Plan as text for users: a summary in words, totals,
+// the layouts of parameters, and the transfers, costliest first. Repeated
+// layers with equal plans share one line: `layers.0..31 (x32)`.
 #pragma once
 
 #include <shardprop/plan/plan.h>
@@ -9,13 +9,15 @@
 
 namespace shardprop {
 
+// `TextOptions` select the length of the text.
 struct TextOptions {
-  // Every module and every redistribution, with its reason; else about a
-  // screen.
+  // True: every module and every redistribution, with its reason. False: about
+  // one screen of text.
   bool detail = false;
 };
 
-// Ends in a newline. Not stable: scripts read plan_to_json().
+// Returns the text, which ends in a newline. Its form may change; scripts read
+// plan_to_json().
 std::string plan_to_text(const Plan& plan, const TextOptions& options = {});
 
 }  // namespace shardprop

@@ -1,4 +1,5 @@
-// UnsaidLayout: what the words of another framework leave unsaid of a plan.
+// `UnsaidLayout` is a layout of a plan that another framework's notation cannot
+// express.
 #pragma once
 
 #include <shardprop/placement/layout.h>
@@ -8,8 +9,8 @@
 
 namespace shardprop {
 
-// Of a value, or of values that are alike but for the number of their layer:
-// model.layers.*.mlp.up_proj.weight.
+// It is for a value, or for values that differ only in the number of their
+// layer: model.layers.*.mlp.up_proj.weight.
 struct UnsaidLayout {
   std::string value;
   std::int64_t values = 1;

@@ -1,5 +1,5 @@
-// The independent judge of an assignment: it knows the problem as given and
-// nothing of the passes, bounds or searches that found the assignment.
+// `evaluate` checks an assignment independently: it uses only the problem, not
+// the passes, bounds or searches that found the assignment.
 #pragma once
 
 #include <shardprop/base/result.h>
@@ -15,9 +15,10 @@ namespace shardprop::solver {
 
 using Assignment = std::vector<std::uint32_t>;  // one choice per variable
 
+// `Evaluation` is the cost of an assignment and the constraints that it breaks.
 struct Evaluation {
-  Int128 cost = 0;                      // of the entries that are not forbidden
-  std::vector<VariableId> forbidden;    // variables at a forbidden choice
+  Int128 cost = 0;                    // sum over entries that are not forbidden
+  std::vector<VariableId> forbidden;  // variables at a forbidden choice
   std::vector<EdgeId> forbidden_edges;  // edges at a forbidden entry
   std::vector<Pin> broken_pins;
   Int128 peak_bytes = 0;
@@ -30,7 +31,8 @@ struct Evaluation {
   }
 };
 
-// Error kAssignmentShape when the assignment does not fit the problem.
+// Evaluates an assignment. Error: kAssignmentShape if it does not fit the
+// problem.
 Result<Evaluation> evaluate(const Problem& problem,
                             std::span<const std::uint32_t> assignment);
 

@@ -1,5 +1,5 @@
-// The passes of the solver by name: each can be switched off, and each reports
-// how often it ran and for how long.
+// `Pass` lists the passes of the solver by name. Each pass can be switched off,
+// and each reports its number of runs and its time.
 //
 //   SolveOptions options;
 //   options.passes.disable(Pass::kDominance);
@@ -14,23 +14,24 @@
 namespace shardprop::solver {
 
 enum class Pass : std::uint8_t {
-  kArcConsistency,  // choices without support, or that overflow a row alone
-  kContraction,     // variables that determine each other become one
-  kSeparableEdges,  // tables f(a) + g(b) move into unary costs
-  kDominance,       // a choice that costs and uses no less than another goes
-  kLowDegree,       // variables of degree 0, 1 and 2 are eliminated
-  kElimination,     // the rest is eliminated where tables stay small
-  kDualBound,       // message passing with Lagrange prices on memory rows
+  kArcConsistency,  // removes choices without support or over a limit
+  kContraction,     // merges variables that determine each other
+  kSeparableEdges,  // moves tables f(a) + g(b) into unary costs
+  kDominance,       // removes choices that another choice dominates
+  kLowDegree,       // eliminates variables of degree 0, 1 and 2
+  kElimination,     // eliminates other variables while tables stay small
+  kDualBound,       // message passing with Lagrange multipliers on memory
   kBranchAndBound,  // exhaustive search below the dual bound
-  kLocalSearch,     // forests of variables re-solved under local prices
+  kLocalSearch,     // re-solves forests of variables exactly
 };
 
 inline constexpr std::size_t kNumPasses = 9;
 
-// "arc-consistency".
+// Returns the name as text, such as "arc-consistency".
 std::string_view pass_name(Pass pass);
 std::optional<Pass> parse_pass(std::string_view name);
 
+// `PassSet` is the set of enabled passes; all are enabled by default.
 class PassSet {
  public:
   bool enabled(Pass pass) const {
@@ -43,10 +44,11 @@ class PassSet {
   std::bitset<kNumPasses> off_;
 };
 
+// `PassStats` is the number of runs of a pass and their time.
 struct PassStats {
   Pass pass = Pass::kArcConsistency;
   std::uint64_t runs = 0;
-  double seconds = 0;  // of all threads
+  double seconds = 0;  // summed over all threads
 };
 
 }  // namespace shardprop::solver

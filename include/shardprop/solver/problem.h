@@ -1,12 +1,13 @@
-// The plan problem: a cost function network with memory rows.
+// `Problem` is the plan problem: a cost function network with memory
+// constraints.
 //
 //   minimise   sum of the chosen unary costs
 //            + sum over edges of table[choice of a][choice of b]
 //   such that  at every time, the bytes in use sum to at most the limit.
 //
-// Each variable takes one of its choices; each choice uses bytes (>= 0) over a
-// list of half-open intervals. Parallel edges add up; an edge from a variable
-// to itself counts its diagonal. Tables are shared between equal edges.
+// Each variable takes one of its choices. Each choice uses bytes (>= 0) over a
+// list of half-open intervals. Parallel edges add up. An edge from a variable
+// to itself counts the diagonal of its table. Equal edges share a table.
 //
 //   ProblemBuilder builder;
 //   VariableId x = builder.add_variable(std::array<std::int64_t, 2>{5, 1});
@@ -37,7 +38,7 @@ using VariableId = StrongId<struct VariableTag>;
 using TableId = StrongId<struct TableTag>;
 using EdgeId = StrongId<struct EdgeTag>;
 
-// Times lo, lo + 1, ..., hi - 1; empty when hi <= lo.
+// `Interval` is the times lo, lo + 1, ..., hi - 1; it is empty if hi <= lo.
 struct Interval {
   std::int64_t lo = 0;
   std::int64_t hi = 0;
@@ -46,26 +47,27 @@ struct Interval {
   friend bool operator==(const Interval&, const Interval&) = default;
 };
 
-// Bytes over one interval, by choice of the variable.
+// `Usage` is the bytes over one interval, by choice of the variable.
 struct Usage {
   Interval when;
   std::span<const std::int64_t> bytes;
 };
 
-// Row-major costs: costs[row * columns + column].
+// `Table` holds row-major costs: costs[row * columns + column].
 struct Table {
   std::size_t rows = 0;
   std::size_t columns = 0;
   std::span<const std::int64_t> costs;
 };
 
+// `Edge` adds a cost for each pair of choices of two variables.
 struct Edge {
   VariableId a;  // indexes the rows of the table
   VariableId b;  // indexes the columns
   TableId table;
 };
 
-// A user's wish: this variable takes this choice.
+// `Pin` requires that a variable takes a choice.
 struct Pin {
   VariableId variable;
   std::uint32_t choice = 0;
@@ -73,7 +75,7 @@ struct Pin {
   friend bool operator==(const Pin&, const Pin&) = default;
 };
 
-// Immutable; made by ProblemBuilder.
+// `Problem` is immutable; ProblemBuilder makes it.
 class Problem {
  public:
   std::size_t num_variables() const { return cost_begin_.size() - 1; }
@@ -89,7 +91,7 @@ class Problem {
   std::size_t num_usages(VariableId v) const {
     return usage_begin_[v.index() + 1] - usage_begin_[v.index()];
   }
-  // The i-th interval over which `v` uses bytes.
+  // Returns the i-th interval over which `v` uses bytes.
   Usage usage(VariableId v, std::size_t i) const;
 
   const Edge& edge(EdgeId e) const { return edges_[e.index()]; }
@@ -121,12 +123,13 @@ class Problem {
   std::optional<std::int64_t> limit_;
 };
 
-// Collects a problem and checks it once, in build(). Equal tables are stored
-// once, whoever adds them.
+// `ProblemBuilder` collects a problem; build() checks it. Equal tables are
+// stored once.
 class ProblemBuilder {
  public:
   VariableId add_variable(std::span<const std::int64_t> costs);
-  // `bytes` has one entry per choice of `v`.
+  // Adds the bytes that `v` uses over `when`; `bytes` has one entry per choice
+  // of `v`.
   void add_usage(VariableId v, Interval when,
                  std::span<const std::int64_t> bytes);
   TableId add_table(std::size_t rows, std::size_t columns,
@@ -135,9 +138,9 @@ class ProblemBuilder {
   void set_limit(std::int64_t bytes) { limit_ = bytes; }
   void pin(VariableId v, std::uint32_t choice) { pins_.push_back({v, choice}); }
 
-  // Errors: kProblemShape when sizes or ids do not fit together or a variable
-  // has no choice, kProblemValue for negative bytes or a limit below zero,
-  // kProblemTooLarge when costs or bytes sum beyond what the solver counts in.
+  // Errors: kProblemShape if sizes or ids do not fit together or a variable has
+  // no choice, kProblemValue for negative bytes or a negative limit,
+  // kProblemTooLarge if sums of costs or bytes exceed the solver's integers.
   Result<Problem> build() &&;
 
  private:

@@ -1,5 +1,6 @@
-// Solves a plan problem: a feasible assignment early, a better one later, a
-// lower bound at any moment, and a status that does not lie.
+// `solve` solves a plan problem. It finds a feasible assignment early and
+// improves it, has a lower bound at any time, and returns a status that is
+// proven.
 //
 //   SolveOptions options;
 //   options.time_limit_seconds = 10;
@@ -7,11 +8,12 @@
 //   Solution solution = solve(problem, options);
 //   // solution.status == Status::kOptimal: cost == lower_bound, proven
 //
-// Reproducible: with the same problem, seed, passes and work limit, and no time
-// limit that strikes first, assignment, bound and status are the same to the
-// bit on any number of threads. The search is then divided among a fixed number
-// of workers, which meet after counted work, never after elapsed time. Without
-// a work limit there are as many workers as threads.
+// The result is reproducible: with the same problem, seed, passes and work
+// limit, assignment, bound and status are bit-identical on any number of
+// threads. This holds if no time limit ends the search first. With a work limit
+// the search has a fixed number of workers, which synchronise after counted
+// work and not after elapsed time. Without a work limit there are as many
+// workers as threads.
 #pragma once
 
 #include <shardprop/base/option.h>
@@ -34,116 +36,121 @@
 
 namespace shardprop::solver {
 
+// `Status` is the state of the problem when the search ends.
 enum class Status : std::uint8_t {
-  kOptimal,     // proven over all assignments
-  kFeasible,    // within `gap` of the best there is
-  kInfeasible,  // proven; `clash` says why
-  kUnknown,     // nothing found, nothing proven
+  kOptimal,     // proven: no assignment costs less
+  kFeasible,    // within `gap` of the optimum
+  kInfeasible,  // proven; `conflict` is the conflict
+  kUnknown,     // neither an assignment nor a proof was found
 };
 
-// "optimal", "feasible", "infeasible", "unknown".
+// Returns "optimal", "feasible", "infeasible" or "unknown".
 std::string_view to_string(Status status);
 
-// What cannot hold together. Dropping any one part of it (a pin, the costs of
-// a variable, an edge, the limit at a time) leaves parts that do not clash,
-// provided `irreducible`.
-struct Clash {
+// `Conflict` is a conflict: parts of the problem that cannot hold together. If
+// `irreducible`, the conflict is minimal: without any one part (a pin, the
+// costs of a variable, an edge, the limit at a time) the other parts can hold.
+struct Conflict {
   std::vector<Pin> pins;
   std::vector<VariableId> variables;  // whose forbidden choices matter
   std::vector<EdgeId> edges;          // whose forbidden entries matter
   struct MemoryStep {
     std::int64_t time = 0;
-    // What the parts of the clash make necessary beyond the limit at this
-    // time; 0 when time ran out before it was counted.
+    // Bytes over the limit at this time that the parts of the conflict force; 0
+    // if time ran out before it was computed.
     Int128 bytes_short = 0;
   };
   std::vector<MemoryStep> memory;
-  // False when time ran out before every part was tried.
+  // False if time ran out before every part was tried.
   bool irreducible = false;
 };
 
 // The limit that ended a search before its proof.
 enum class StoppedBy : std::uint8_t { kTime, kWork, kRequest };
 
+// `Solution` is the best assignment found, its bound and its proof.
 struct Solution {
   Status status = Status::kUnknown;
-  // Null if no limit ended the search: there is a proof, the caller has enough, or
-  // no pass has anything left to do.
+  // Null if no limit ended the search: there is a proof, the caller's goal is
+  // reached, or no pass can make progress.
   std::optional<StoppedBy> stopped_by;
-  // By the independent checker; absent without an assignment.
+  // Computed by the independent checker; absent without an assignment.
   std::optional<Int128> cost;
-  // No assignment costs less; absent when infeasible or nothing is known.
+  // No assignment costs less; absent if infeasible or if no bound is known.
   std::optional<Int128> lower_bound;
   Assignment assignment;
-  std::optional<Clash> clash;  // unless SolveOptions::explains is off
+  std::optional<Conflict> conflict;  // unless SolveOptions::explains is off
   std::vector<PassStats> passes;
   double seconds = 0;
   std::uint64_t work = 0;  // table entries touched
-  // Why the search ended before its limits: there was no memory left, or the
-  // options are not valid. What was known by then stands in the other fields.
+  // Reason why the search ended before its limits: memory ran out, or the
+  // options are invalid. The other fields have the results until then.
   std::optional<Error> failure;
 
-  // (cost - lower_bound) / |cost|; absent unless both are known.
+  // Returns (cost - lower_bound) / |cost|; absent unless both are known.
   std::optional<double> gap() const;
 };
 
-// What the dual bound of one solve leaves to that of another with the same
-// variables and edges at other costs, which then begins nearly where it would
-// end: by two variables, what the first tells the second, by choices of the
-// second. Any messages give a bound.
+// `Messages` are the messages of the dual bound of one solve. Another solve
+// with the same variables and edges but other costs can start from them and
+// then converges sooner. A key is a sender and a receiver; the values are
+// indexed by the receiver's choices. Any messages give a valid bound.
 struct Messages {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<double>> told;
 };
 
+// `Progress` is the state of a running search.
 struct Progress {
   double seconds = 0;
   std::optional<Int128> cost;
   std::optional<Int128> lower_bound;
 };
 
+// `SolveOptions` are the limits, goals and starting points of a search.
 struct SolveOptions {
-  // Counted from `start`, so that reading a file can be made part of it.
+  // Seconds from `start`, which may be before a file is read.
   double time_limit_seconds = 60;
   std::chrono::steady_clock::time_point start =
       std::chrono::steady_clock::now();
-  // Table entries to touch at most, all workers together; no such limit when
-  // empty. It is looked at when workers meet, so a run may exceed it by one
-  // round; with 0 there is no search behind the passes that come before it.
+  // Maximum number of table entries that all workers together touch; unlimited
+  // if empty. Workers check it when they synchronise, so a run may exceed it by
+  // one round. With 0 only the passes before the search run.
   std::optional<std::uint64_t> work_limit;
-  // Ends once the best known cost is within this share of the bound.
+  // The search ends once the best cost is within this fraction of the bound.
   double enough_gap = 0;
-  // Ends once some assignment costs no more than this.
+  // The search ends once an assignment costs at most this much.
   std::optional<Int128> enough_cost;
-  // Threads to search with. A thread that cannot be started is done without:
-  // the answer is the same, later.
+  // Number of search threads. If a thread cannot be started, the others
+  // continue: the answer is the same but takes longer.
   int threads = 1;
   std::uint64_t seed = 0;
   PassSet passes;
-  // Whether `clash` is looked for where nothing holds.
+  // If true, an infeasible problem is explained by `conflict`.
   bool explains = true;
-  // To begin with, where they hold; they outlive the call.
+  // Initial assignments, used if they are feasible; they must outlive the call.
   std::span<const Assignment> known;
-  // Begins with these, and leaves its own.
+  // The search starts from these messages and stores its own in them.
   Messages* messages = nullptr;
-  // Called by the thread that called solve(), when workers meet.
+  // Called by the thread that called solve(), when workers synchronise.
   std::function<void(const Progress&)> progress;
-  // Whether to go on: asked between rounds about the best assignment, with the
-  // share of the limits that is spent: of work where that is limited, or else
-  // of time.
+  // Returns whether to continue. It is called between rounds with the best
+  // assignment and the spent fraction of the limits. The fraction is of the
+  // work limit if there is one, and otherwise of the time limit.
   std::function<bool(const Assignment&, double spent)> go_on;
-  // Once a stop is requested, by any thread, the best so far is returned.
+  // Once any thread requests a stop, the best assignment so far is returned.
   std::stop_token stop;
 };
 
-// The options that have a text form: limits, threads and seed.
+// Returns the options with a text form: limits, threads and seed.
 std::span<const OptionInfo> solve_option_table();
 // Error: kInvalidArgument (an unknown name, a value out of bounds).
 Result<void> set_option(SolveOptions& options, std::string_view name,
                         std::string_view text);
-// Whether every option is within its bounds. Error: kInvalidArgument.
+// Checks that every option is within its bounds. Error: kInvalidArgument.
 Result<void> validate(const SolveOptions& options);
 
-// Never throws for lack of memory or threads: see Solution::failure.
+// Solves the problem. A lack of memory or threads does not throw: see
+// Solution::failure.
 Solution solve(const Problem& problem, const SolveOptions& options);
 
 }  // namespace shardprop::solver

@@ -1,11 +1,11 @@
-// LayoutTable: layouts interned to 32-bit ids, so that hot paths compare and
+// `LayoutTable` interns layouts as 32-bit ids, so that hot paths compare and
 // store a number.
 //
 //   LayoutTable table;
 //   table.intern(a) == table.intern(b);   // exactly when a == b
 //
-// Ids are dense, in order of first appearance, and never change. Not
-// synchronised: one table per thread or under the caller's lock.
+// Ids are dense, in order of first appearance, and never change. The table is
+// not synchronised: use one per thread or hold a lock.
 #pragma once
 
 #include <shardprop/base/strong_id.h>
@@ -26,7 +26,7 @@ class LayoutTable {
     if (added) layouts_.push_back(layout);
     return it->second;
   }
-  // Precondition: the id came from this table.
+  // Precondition: the id is from this table.
   const Layout& operator[](LayoutId id) const { return layouts_[id.index()]; }
   std::size_t size() const { return layouts_.size(); }
 

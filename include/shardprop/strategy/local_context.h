@@ -1,5 +1,5 @@
-// LocalContext: one strategy of one operator on a mesh, and what each rank runs
-// for it.
+// `LocalContext` is one strategy of one operator on a mesh. From it this header
+// derives the program of each rank.
 //
 //   view f32[4,6,8] -> f32[24,8], strategy S(0)->S(0) on [2]:
 //     rank_arguments(context)[0].at({1})   // size: [12,8]
@@ -28,39 +28,40 @@ struct LocalContext {
   const LayoutTable& layouts;
   const PlacementStrategy& strategy;
 
-  // Mesh dims given to a factor.
+  // Returns the mesh dims that shard a factor.
   DimIndices mesh_dims(int factor) const;
   bool shards(int factor) const { return !mesh_dims(factor).empty(); }
   const Layout& input(int i) const;
   const Layout& output(int i) const;
-  // Elements of the largest local part of an operand.
+  // Returns the elements of the largest local tensor of an operand.
   std::int64_t max_local_input_elements(int input) const;
   std::int64_t max_local_output_elements(int output) const;
 };
 
-// What each rank runs: the operator itself with its local arguments, or the
-// program that its index space has for what is sharded.
+// Returns what each rank runs: the operator itself with its local arguments, or
+// the program of its index space for the sharded factors.
 LocalProgram local_program(const LocalContext& context);
-// Whether that is more than the operator itself.
+// Returns whether local_program() is more than the operator itself.
 bool needs_program(const LocalContext& context);
 
-// A rank's value of a scalar. Precondition: an offset is asked only of dims
-// held in one piece.
+// Returns a rank's value of a scalar. Precondition: a dim whose offset is used
+// is one interval on every rank.
 std::int64_t evaluate(const RankScalar& scalar, const LocalContext& context,
                       const Coordinate& at);
 
-// An argument that may differ on the ranks: a formula, evaluated for the rank
-// that asks.
+// `RankArgument` is an argument that may differ between ranks: a formula,
+// evaluated at a rank's coordinate.
 class RankArgument {
  public:
   RankArgument(std::string name, bool is_list,
                const std::vector<RankScalar>& values,
                const LocalContext& context);
 
-  // Its value on the rank at `at`; of one entry unless it is a list.
+  // Returns the value on the rank at `at`; it has one entry unless it is a
+  // list.
   std::vector<std::int64_t> at(const Coordinate& at) const;
-  // The mesh dims that it depends on, ascending: ranks that differ in others
-  // only have the same value.
+  // Returns the mesh dims on which the value depends, ascending. Ranks that
+  // differ only in other dims have the same value.
   DimIndices mesh_dims() const;
 
   const std::string& name() const { return name_; }
@@ -68,13 +69,13 @@ class RankArgument {
   const DeviceMesh& mesh() const { return mesh_; }
 
  private:
-  // constant + scale * what a rank holds of `size` elements: how many, or
-  // where they begin.
+  // An entry is constant + scale * x. x is the number of elements of a dim of
+  // `size` elements that a rank holds, or the offset of the first.
   struct Entry {
     RankScalar scalar;
     std::int64_t size = 0;
-    Layout layout;    // of kLocalSize, kOffset: cuts `scalar.dim`
-    DimIndices cuts;  // mesh dims; of kFactorSize in the order of the cuts
+    Layout layout;    // for kLocalSize, kOffset: shards `scalar.dim`
+    DimIndices cuts;  // for kFactorSize: mesh dims in shard order
   };
   std::int64_t value(const Entry& entry, const Coordinate& at) const;
 
@@ -83,10 +84,11 @@ class RankArgument {
   DeviceMesh mesh_;
   std::vector<Entry> entries_;
 };
-// Those whose values differ from the unsharded operator's on some rank.
+// Returns the arguments whose values differ from the unsharded operator's on
+// some rank.
 std::vector<RankArgument> rank_arguments(const LocalContext& context);
 
-// Points of the iteration space on the busiest rank.
+// Returns the points of the iteration space on the busiest rank.
 double max_local_points(const LocalContext& context);
 
 }  // namespace shardprop

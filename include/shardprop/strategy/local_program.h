@@ -1,8 +1,8 @@
-// LocalProgram: what each rank runs for one strategy of one operator.
+// `LocalProgram` is what each rank runs for one strategy of one operator.
 //
-// Usually the operator itself on the local tensors; where that is not enough, a
-// short list of operators and collectives. Scalars may differ on the ranks:
-// they are linear in a local size or an offset of an operand (RankScalar).
+// It is usually the operator itself on the local tensors, and otherwise a short
+// list of operators and collectives. Scalars may differ between ranks: they are
+// linear in a local size or an offset of an operand (RankScalar).
 //
 //   embedding, weight sharded over its rows, f32[30,8] S(0):
 //     %0 = aten.sub.Scalar(indices, offset(weight, 0))
@@ -25,13 +25,13 @@
 
 namespace shardprop {
 
-// A collective over some mesh dims, of one value that every rank of the group
-// holds in the same shape: an all-reduce, or an all-gather, which lays the
-// ranks' values one behind another along dim 0, in mesh order.
+// `LocalCollective` is a collective over mesh dims of one value that has the
+// same shape on every rank of the group. It is an all-reduce or an all-gather.
+// An all-gather concatenates the ranks' values along dim 0, in mesh order.
 struct LocalCollective {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   LocalRef value;
-  std::optional<ReduceOp> op;  // where it reduces
+  std::optional<ReduceOp> op;  // reduce op of an all-reduce
   DimIndices mesh_dims;
   DType dtype = DType::kF32;
   std::int64_t bytes = 0;  // CollectiveStep::message_bytes

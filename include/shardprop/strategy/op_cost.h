@@ -1,6 +1,7 @@
-// What one strategy of one operator takes on the busiest rank: a roofline for
-// what it computes, and the collectives inside its local program. Moving its
-// inputs there is not part of it.
+// This header computes the cost of one strategy of one operator on the busiest
+// rank, in nanoseconds. The cost is a roofline for the computation plus the
+// collectives inside the local program. It does not include redistributing the
+// inputs.
 //
 //   mm bf16[8192,8192] x bf16[8192,8192], S(0),R->S(0) on [8], dgx-h100:
 //     compute_nanoseconds(context, topology)    // 199 us of arithmetic
@@ -16,40 +17,44 @@
 
 namespace shardprop {
 
-// The collectives of the local program, in order.
+// Returns the collectives of the local program, in order.
 std::vector<CollectiveStep> collectives_inside(const LocalContext& context,
                                                const Topology& topology);
 std::vector<CollectiveStep> collectives_inside(const LocalProgram& program,
                                                const DeviceMesh& mesh,
                                                const Topology& topology);
 
-// Whether the storage of an input that is written into
-// (IndexSpace::writes_into) becomes the result's, or is needed as it was: then
-// all of it is copied.
+// `InputStorage` says what happens to the buffer of an input that is written
+// into (IndexSpace::writes_into). It becomes the result's buffer (kTakenOver),
+// or it is still needed and is copied in full (kKept).
 enum class InputStorage : std::uint8_t { kTakenOver, kKept };
 
-// What one operator does in a kernel that it shares with others.
+// `KernelPart` is the part of one operator in a kernel that several operators
+// share.
 struct KernelPart {
-  bool launches = false;  // of the kernel's operators, it pays the launch
-  // By input: the share of its bytes that are read for it; the rest is in the
-  // kernel already.
+  bool launches = false;  // this operator is charged the kernel's launch
+  // By input: the fraction of its bytes that is read for this operator. The
+  // kernel has the rest already.
   std::vector<double> reads;
-  std::vector<bool> writes;  // by output: taken outside the kernel
+  std::vector<bool> writes;  // by output: it is read outside the kernel
   friend auto operator<=>(const KernelPart&, const KernelPart&) = default;
 };
 
-// Its part of the kernel's time: launch + bytes / rate. Where its local program
-// has more than the operator, that is kernels of its own between collectives.
+// Returns the operator's part of the kernel's time: launch + bytes / rate. If
+// its local program has more than the operator, it counts as separate kernels
+// between collectives.
 std::int64_t compute_nanoseconds(const LocalContext& context,
                                  const Topology& topology,
                                  const KernelPart& part);
 
-// What a kernel takes beside its launch: bytes read plus written.
+// Returns the time of a kernel without its launch; `bytes` are read plus
+// written.
 std::int64_t traffic_nanoseconds(const Topology& topology, double bytes);
+// Returns the launch time of a kernel.
 std::int64_t launch_nanoseconds(const Topology& topology);
 
-// Time of the kernels. Operands are counted at the size of the largest local
-// tensor; views are free.
+// Returns the time of the operator's kernels. Operands have the size of the
+// largest local tensor; views are free.
 std::int64_t compute_nanoseconds(
     const LocalContext& context, const Topology& topology,
     InputStorage storage = InputStorage::kTakenOver);

@@ -1,15 +1,15 @@
-// OpStrategy: all the ways to run one operator on a mesh; PlacementStrategy:
-// one of them.
+// `OpStrategy` is the set of all strategies of one operator on a mesh;
+// `PlacementStrategy` is one of them.
 //
-// The space of strategies is closed and named. Each mesh dim is given
+// The space of strategies is closed. Each mesh dim is assigned
 //   * to one factor of the index space that may be sharded, or
 //   * to one linearity (partials that pass through), or
-//   * to nothing: the operator runs alike on all ranks of that mesh dim.
-// Mesh dims given to the same factor cut it in mesh order, outermost first.
-// The layout of every operand follows; strided shards and other shard orders
-// arise where a dim is made of several factors. Kept are the assignments where
-// every operand's layout is valid (no mixed partials, reductions defined on
-// the dtype) and exact under the shard sizes at hand.
+//   * to no target: the ranks of that mesh dim replicate the compute.
+// Mesh dims assigned to the same factor shard it in mesh order, outermost
+// first. The layouts of all operands follow; a dim with several factors can
+// have strided shards or another shard order. An assignment is a strategy if
+// every operand's layout is valid (no mixed partials, reductions defined on the
+// dtype) and exact for the given shard sizes.
 //
 //   mm f32[16,8], f32[8,4] on [2]:
 //     S(0),R->S(0)  R,S(1)->S(1)  S(1),S(0)->P(sum)
@@ -31,57 +31,61 @@
 
 namespace shardprop {
 
-// What each mesh dim is given to: -1 nothing, below factors.size() a factor,
-// from there on a linearity.
+// `Assignment` has one entry per mesh dim: -1 for no target, an index below
+// factors.size() for a factor, and larger indices for linearities.
 using Assignment = InlineVector<std::int16_t, 5>;
 inline constexpr std::int16_t kUnassigned = -1;
 
 struct PlacementStrategy {
   Assignment assignment;
-  InlineVector<LayoutId, 4> inputs;   // what each operand must be laid out as
-  InlineVector<LayoutId, 4> outputs;  // what comes out
+  InlineVector<LayoutId, 4> inputs;   // required layout of each operand
+  InlineVector<LayoutId, 4> outputs;  // layout of each result
 };
 
 struct OpStrategy {
   std::shared_ptr<const OpSchema> op;
   std::shared_ptr<const IndexSpace> space;
-  std::vector<PlacementStrategy> strategies;  // never empty: all replicated
-  bool truncated = false;                     // more than options.limit
+  // Never empty: has the replicated one.
+  std::vector<PlacementStrategy> strategies;
+  bool truncated = false;  // there are more than options.limit
 };
 
+// `StrategyOptions` restrict the strategies that op_strategies() lists.
 struct StrategyOptions {
-  // Strategies that leave some rank without any elements of a factor.
+  // Includes strategies that leave some rank without elements of a factor.
   bool allow_empty_shards = true;
-  // Strategies whose shards differ in size.
+  // Includes strategies whose shards differ in size.
   bool allow_uneven = true;
-  // Operands laid out in strided shards.
+  // Includes strategies with strided operands.
   bool allow_strided = true;
-  // Operands that mesh dims cut in another order than their own.
+  // Includes strategies whose operands have a shard order other than the mesh
+  // order.
   bool allow_shard_orders = true;
-  // On meshes of more than three dims larger than 1: the assignments where
-  // those dims fall into at most r runs of neighbours given to the same, r the
-  // most that leaves this many assignments, and at least 2.
+  // Maximum number of assignments on meshes with more than three dims larger
+  // than 1; no limit if empty. Adjacent mesh dims with the same target form a
+  // run. Only assignments of at most r runs are listed. r is the largest number
+  // of runs, and at least 2, that keeps to the maximum.
   std::optional<std::int64_t> most_assignments;
-  // The assignments where the mesh dims larger than 1 fall into at most so many
-  // runs of neighbours given to the same; 0: the one that gives them to
-  // nothing.
+  // Maximum number of runs of mesh dims larger than 1; no limit if empty. A run
+  // is adjacent mesh dims with the same target. 0 leaves only the assignment in
+  // which no mesh dim has a target.
   std::optional<int> most_runs;
-  // Bit m: only assignments in which mesh dim m and the mesh dim before it are
-  // given to the same factor. Mesh dims of size 1 are not counted.
+  // Bit m: mesh dim m must have the same factor as the mesh dim before it. Mesh
+  // dims of size 1 are not counted.
   std::uint32_t joined_dims = 0;
   std::size_t limit = 100'000;
 };
 
-// Every strategy of the space, in a fixed order: assignments counted with the
-// last mesh dim fastest, nothing first. No two have the same layouts.
-// Precondition: op.outputs is filled in.
+// Returns every strategy of the space, in a fixed order: assignments are
+// counted with the last mesh dim fastest, and "no target" comes first. No two
+// strategies have the same layouts. Precondition: op.outputs is filled in.
 OpStrategy op_strategies(std::shared_ptr<const OpSchema> op,
                          std::shared_ptr<const IndexSpace> space,
                          const DeviceMesh& mesh, LayoutTable& layouts,
                          const StrategyOptions& options = {});
 
-// The strategy in words: "S(0),R->S(0)"; operands separated by commas between
-// brackets on meshes of several dims: "[S(0),R],[R,R]->[S(0),R]".
+// Prints the strategy: "S(0),R->S(0)". On meshes of several dims operands are
+// in brackets: "[S(0),R],[R,R]->[S(0),R]".
 std::string to_string(const PlacementStrategy& strategy,
                       const LayoutTable& layouts);
 

@@ -1,14 +1,14 @@
-// verify(): a plan proven on one run: its program on simulated ranks, with real
-// redistributions, against the unsharded program, value by value.
+// `verify` tests a plan on one run. It compares its program on simulated ranks,
+// with real redistributions, with the unsharded program, value by value.
 //
 //   VerifyReport report = *verify(plan, graph, library, {});
 //   report.ok;               // true
 //   report.compared;         // values that were compared, on every rank
-//   report.mismatch->node;   // the first node that comes out otherwise
+//   report.mismatch->node;   // the first node whose result differs
 //
-// Both programs are evaluated by the reference (shardprop/reference). Inputs
-// are drawn in range: indices below what they look up, positive where a
-// logarithm or a root follows. Random operators draw by element, so that shards
+// The reference (shardprop/reference) evaluates both programs. Inputs are
+// sampled in range: indices below the size of their table, and positive values
+// for a logarithm or root. Random operators draw by element, so that shards
 // equal the unsharded draw.
 #pragma once
 
@@ -30,65 +30,68 @@
 
 namespace shardprop {
 
+// `VerifyOptions` are the precision, seed and tolerance of a run.
 struct VerifyOptions {
-  // Floats run in their own dtypes instead of f64.
+  // If true, floats are computed in their own dtypes instead of f64.
   bool own_dtypes = false;
   std::uint64_t seed = 0;
-  // The largest difference, relative to the largest of the values and of the
-  // terms that make them up, or 1; by dtype when empty.
+  // Maximum difference, relative to the largest of the values, of the terms
+  // that sum to them, and 1. If it is empty, the dtype defines it.
   std::optional<double> tolerance;
 };
 
-// Where ranks and the unsharded program differ first, in the order of the
-// program.
+// `VerifyMismatch` is the first difference between the ranks and the unsharded
+// program, in program order.
 struct VerifyMismatch {
   std::string node;
   std::string op;
-  std::string value;     // that differs; of a copy "mm_1.0"
+  std::string value;     // that differs; "mm_1.0" for a copy
   std::string strategy;  // "S(0),R -> S(0)"
   std::int64_t rank = 0;
-  std::string element;  // of the whole value: [3,0]
+  std::string element;  // index in the full value: [3,0]
   double expected = 0;
   double found = 0;
-  // What went wrong where no values could be compared: an operator's error, a
-  // value that had been freed.
+  // The error if no values could be compared: an operator's error, or a value
+  // that was freed before.
   std::string error;
 };
 
+// `VerifiedOutput` is an output of the program with its largest error.
 struct VerifiedOutput {
   std::string name;
-  double max_error = 0;  // relative, as the tolerance is
+  double max_error = 0;  // relative, in the same way as the tolerance
 };
 
-// A collective as it was planned and as it ran.
+// `VerifiedCollective` is a collective as planned and as run.
 struct VerifiedCollective {
-  std::string value;  // what it makes
-  std::string node;   // for which, or before which
+  std::string value;  // the value that it produces
+  std::string node;   // the node for which, or before which, it runs
   CollectiveKind kind = CollectiveKind::kSlice;
   std::int64_t planned_bytes = 0;  // of the busiest rank
   std::int64_t counted_bytes = 0;
 };
 
+// `VerifyReport` is the result for one plan, over all ranks.
 struct VerifyReport {
   bool ok = true;
-  std::int64_t nodes = 0;     // of the program
-  std::int64_t compared = 0;  // values, summed over the ranks
+  std::int64_t nodes = 0;     // number of nodes of the program
+  std::int64_t compared = 0;  // values compared, summed over ranks
   std::optional<VerifyMismatch> mismatch;
   std::vector<VerifiedOutput> outputs;
   std::vector<VerifiedCollective> collectives;  // in the order of the program
-  // Steps by CollectiveKind, as the program has them and as communicators
-  // counted them: a step ran if some rank made calls for it, a slice if none did.
+  // Steps by CollectiveKind: in the program, and as counted by communicators. A
+  // step ran if some rank made calls for it; a slice ran if none did.
   std::array<std::int64_t, std::size(kAllCollectiveKinds)> planned{};
   std::array<std::int64_t, std::size(kAllCollectiveKinds)> counted{};
   std::int64_t planned_bytes = 0;
   std::int64_t counted_bytes = 0;
-  std::int64_t peak_bytes = 0;  // values held at once, on the busiest rank
+  std::int64_t peak_bytes = 0;  // of values at any time, on the busiest rank
   std::int64_t planned_peak_bytes = 0;
-  // Where the plan predicted otherwise what was sent or held, in sentences.
+  // Sentences on traffic or memory that the plan predicted wrongly.
   std::vector<std::string> findings;
 };
 
-// What all ranks compare with: the unsharded program, run once.
+// `Expected` is the unsharded program, run once, with which all ranks compare.
 class Expected {
  public:
   // Errors: those of lower_unsharded(), kNoReference (an operator that the
@@ -105,46 +108,49 @@ class Expected {
   std::shared_ptr<const Body> body_;
 };
 
-// What one rank found. Every rank of the program's mesh makes the call.
+// `RankFindings` are the findings of one rank. Every rank of the program's mesh
+// calls verify_rank().
 struct RankFindings {
-  // Why the rank could not go on, where that says nothing of the plan: memory
-  // that ran out.
+  // Reason why the rank could not continue, if it does not concern the plan,
+  // such as a lack of memory.
   std::optional<Error> refused;
   std::int64_t compared = 0;
   std::optional<VerifyMismatch> mismatch;
   std::size_t mismatch_step = 0;
   std::vector<double> output_errors;             // by program.outputs
   std::vector<std::int64_t> step_payload_bytes;  // by step
-  std::vector<std::int64_t> step_calls;          // likewise
+  std::vector<std::int64_t> step_calls;          // by step
   std::int64_t peak_bytes = 0;
 };
+// Runs this rank's part of the program and compares its values.
 RankFindings verify_rank(const SpmdProgram& program, const Expected& expected,
                          Communicator& communicator);
 
-// The findings of all ranks together; `ok` says whether there is a mismatch or
-// any other finding.
+// Returns the report of all ranks; `ok` is false if there is a mismatch or
+// another finding.
 VerifyReport verify_report(const SpmdProgram& program,
                            const std::vector<RankFindings>& ranks);
-// The same beside what the plan predicts that a rank holds at most.
+// Returns the report, and compares memory with the plan's prediction per rank.
 VerifyReport verify_report(const SpmdProgram& program,
                            const std::vector<RankFindings>& ranks,
                            const Plan& plan);
 
-// The optimizer whose step is part of a plan.
+// Returns the optimizer whose step is part of a plan.
 Optimizer optimizer_of(const Plan& plan);
 
-// On threads. Errors: those of lower() and Expected::create().
+// Verifies a plan on threads. Errors: those of lower() and Expected::create().
 Result<VerifyReport> verify(const Plan& plan, const Graph& graph,
                             std::shared_ptr<const OpLibrary> library,
                             const VerifyOptions& options = {});
-// On ranks that are processes, say: all of the world make the call; the first
-// gets the report. Errors: those of verify(), of collectives, and
-// kInvalidArgument (fewer processes than ranks).
+// Verifies a plan on the ranks of `communicator`, such as processes. All ranks
+// of the world make the call; the first returns the report. Errors: those of
+// verify() and of collectives, and kInvalidArgument (fewer processes than
+// ranks).
 Result<std::optional<VerifyReport>> verify_on(
     Communicator& communicator, const Plan& plan, const Graph& graph,
     std::shared_ptr<const OpLibrary> library,
     const VerifyOptions& options = {});
-// The same as verify() of a program that has been lowered.
+// Verifies a lowered program.
 Result<VerifyReport> verify(const SpmdProgram& program,
                             const Expected& expected);
 

@@ -12,8 +12,8 @@
 namespace shardprop::kernels::cpu {
 namespace {
 
-// A tile of a transposition is copied here first and leaves in whole rows, so
-// that they can be cast and streamed.
+// A tile of a transposition is first copied to a buffer and leaves it in
+// complete rows, so that the rows can be cast and streamed.
 constexpr std::int64_t kTileRuns = 128;   // elements along dst
 constexpr std::int64_t kTileBytes = 128;  // along src: two cache lines
 constexpr std::int64_t kGather = 1024;    // elements of a strided row
@@ -30,7 +30,7 @@ enum class Kind : std::uint8_t {
   kStrided,    // anything
 };
 
-// A box cut into items that can be done in any order.
+// A box split into items that may run in any order.
 struct Work {
   std::byte* dst;
   const std::byte* src;
@@ -85,7 +85,7 @@ class Runner {
   }
 
  private:
-  // Read and written by all boxes.
+  // Returns the bytes that all boxes read and write.
   std::int64_t bytes_of(const BoxList& boxes) const {
     std::int64_t bytes = 0;
     for (std::size_t i = 0; i < boxes.size(); ++i) {
@@ -138,7 +138,7 @@ class Runner {
     works_.push_back(work);
   }
 
-  // Of a transposition, along src.
+  // Returns the number of tiles of a transposition along src.
   std::int64_t tiles_across(std::int64_t elements) const {
     return ceil_div(elements, kTileBytes / from_);
   }
@@ -147,11 +147,11 @@ class Runner {
     return dims_.data() + work.first_dim;
   }
 
-  // Beyond the caches rows are read in the order they lie in memory. Reading
-  // from several places at once can take twice the time, depending on how far
-  // they are apart; writing to several does not. But short rows that adjoin in
-  // dst and come from few places stay in the order of dst. Within the caches
-  // what counts is how many rows run in one call.
+  // Beyond the caches, rows are read in the order of memory. Reading from
+  // several places at once can take twice the time, depending on their
+  // distance; writing to several places does not. Short rows that are adjacent
+  // in dst and come from few places keep the order of dst. Within the caches,
+  // the number of rows per call is decisive.
   void order_rows(Box& box) const {
     const int outer = box.rank - 1;
     const BoxDim& places = box.dims[outer - 1];
@@ -171,9 +171,10 @@ class Runner {
     }
   }
 
-  // Where memory is read from end to end but leaves in short rows for several
-  // places: how many of the longer rows that adjoin in src make a block, which
-  // goes to one place after the other while the next is fetched. Otherwise 0.
+  // Returns the rows of a block if memory is read sequentially but written in
+  // short rows to several places; else 0. A block consists of the longer rows
+  // that are adjacent in src. It is written to one place after the other while
+  // the next block is fetched.
   std::int64_t rows_of_block(const Box& box) const {
     if (!stream_ || !plain_ || box.src == nullptr || box.rank < 3) return 0;
     const BoxDim& inner = box.dims[box.rank - 1];
@@ -186,7 +187,7 @@ class Runner {
     return std::min({kBlockRows, kBlockBytes / rows.src, rows.size});
   }
 
-  // If there is a dim that src is dense along, brings it next to the innermost.
+  // If src is dense along some dim, moves this dim next to the innermost one.
   bool to_transpose(Box& box) const {
     const auto end = box.dims.begin() + box.rank - 1;
     const auto dense =
@@ -235,7 +236,7 @@ class Runner {
     const std::byte* src;
   };
 
-  // Where an index into the outer dims, row-major, starts.
+  // Returns the start of a row-major index into the outer dims.
   Place place(const Work& work, std::int64_t index) const {
     Place at{work.dst, work.src};
     for (int d = work.outer_rank - 1; d >= 0; --d) {
@@ -351,7 +352,7 @@ class Runner {
     }
   }
 
-  // Gathers, transforms and scatters, each step only where it is needed.
+  // Gathers, transforms and scatters; skips the steps that are not needed.
   void run_strided(const Work& work, std::int64_t index) const {
     const Place at = place(work, index / work.pieces);
     const std::int64_t begin = index % work.pieces * work.piece;

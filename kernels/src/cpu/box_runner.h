@@ -6,12 +6,12 @@
 
 namespace shardprop::kernels::cpu {
 
-// What happens to each element on its way.
+// The transformation of each element.
 struct Transform {
   DType from;
   DType to;
   double scale = 1.0;
-  // Of type `to`: what boxes without a source are filled with. Null: zeros.
+  // The value of type `to` that fills boxes without a source. Null: zeros.
   const void* fill = nullptr;
 };
 

@@ -15,8 +15,9 @@
 namespace shardprop::kernels::cpu {
 namespace {
 
-// Of the caches that one core reaches. sysconf() is asked last: on AMD it adds
-// up the whole package, most of which a core does not reach.
+// Returns the size of the largest cache that one core uses. sysconf() is the
+// last resort: on AMD it sums over the entire package, and a core cannot use
+// most of that.
 std::int64_t last_level_cache() {
   for (const char* path : {"/sys/devices/system/cpu/cpu0/cache/index3/size",
                            "/sys/devices/system/cpu/cpu0/cache/index2/size"}) {
@@ -32,9 +33,9 @@ std::int64_t last_level_cache() {
   return 32 << 20;  // where nobody tells
 }
 
-// What one core may count on, for each that is ours. A virtual machine is told
-// the whole package's cache and has but its share: of 480 MiB, reported to two
-// cores, 64 held anything.
+// Bytes of cache per available core. A virtual machine reports the cache of the
+// entire package but gets only a share: of 480 MiB reported to two cores, 64
+// MiB kept data.
 constexpr std::int64_t kShare = 32 << 20;
 
 }  // namespace
@@ -56,7 +57,7 @@ std::int64_t task_count(std::int64_t bytes, const ThreadPool* pool) {
   constexpr std::int64_t kWorthWaking = 4 << 20;
   constexpr std::int64_t kTask = 1 << 19;
   if (pool == nullptr || pool->threads() == 1 || bytes < kWorthWaking) return 1;
-  // Some more than threads, for those that are held up.
+  // More tasks than threads, so that a delayed thread delays little work.
   return std::min<std::int64_t>(bytes / kTask, 8L * pool->threads());
 }
 

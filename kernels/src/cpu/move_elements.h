@@ -5,8 +5,8 @@
 
 namespace shardprop::kernels::cpu {
 
-// Moves `count` elements of `size` bytes, a power of two up to 16, one by one;
-// strides in bytes. What gathers a strided row into a buffer, or scatters it.
+// Moves `count` elements one by one, to gather a strided row into a buffer or
+// to scatter it. `size` is a power of two up to 16 bytes; strides are in bytes.
 void move_elements(std::byte* dst, std::int64_t dst_stride,
                    const std::byte* src, std::int64_t src_stride,
                    std::int64_t size, std::int64_t count);

@@ -13,9 +13,9 @@ namespace {
 constexpr std::int64_t kBlock = 1024;  // elements; all buffers stay in L1
 constexpr std::int64_t kWidest = 8;    // bytes of the widest type reduced
 
-// Block by block: gather what is not dense, accumulate input by input, narrow
-// once, scatter if need be. A block is read in full before it is written, so
-// that the output may be one of the inputs.
+// Reduces block by block: gathers strided inputs, accumulates input by input,
+// rounds once, and scatters if the output is strided. A block is read
+// completely before it is written, so the output may be one of the inputs.
 class Reducer {
  public:
   Reducer(const ReducePlan& plan, ReduceOp op, double scale)

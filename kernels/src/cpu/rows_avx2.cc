@@ -28,7 +28,7 @@ struct Simd {
     return _mm256_mul_ps(value, _mm256_set1_ps(scale));
   }
 
-  // A cache line of results; `values` hold as many as fill it.
+  // Streams a cache line of results; `values` has the vectors that fill it.
   template <class T>
   static void stream_line(std::byte* to, const Floats* values);
   static void copy_line(std::byte* to, const std::byte* from) {
@@ -65,7 +65,8 @@ Simd::Floats Simd::load<F8E5M2>(const std::byte* from) {
   return _mm256_cvtph_ps(
       _mm_slli_epi16(_mm_cvtepu8_epi16(load_bytes(from)), 8));
 }
-// Shifted into the fields of an f16, an e4m3 reads 2^8 times too small.
+// The bits of an e4m3, shifted into the fields of an f16, give 2^-8 of its
+// value.
 template <>
 Simd::Floats Simd::load<F8E4M3FN>(const std::byte* from) {
   const __m128i wide = _mm_cvtepu8_epi16(load_bytes(from));
@@ -138,7 +139,7 @@ struct F8Format {
   unsigned large;
 };
 
-// Selects between what is finite and what is not, and sets the sign.
+// Selects the result for finite or other values and sets the sign.
 template <int kShift>
 long long narrow_to_f8(__m256 value, const F8Format& format) {
   const __m256i magnitude =
@@ -181,7 +182,7 @@ void Simd::store(std::byte* to, Floats value) {
   put(to, Narrow<T>::apply(value));
 }
 
-// Half a line of results.
+// Returns half a cache line of results.
 template <class T>
 __m256i narrow_half(const __m256* values) {
   if constexpr (sizeof(T) == 4) {

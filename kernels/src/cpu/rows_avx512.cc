@@ -26,7 +26,7 @@ struct Simd {
     return _mm512_mul_ps(value, _mm512_set1_ps(scale));
   }
 
-  // A cache line of results; `values` hold as many as fill it.
+  // Streams a cache line of results; `values` has the vectors that fill it.
   template <class T>
   static void stream_line(std::byte* to, const Floats* values);
   static void copy_line(std::byte* to, const std::byte* from) {
@@ -60,7 +60,8 @@ Simd::Floats Simd::load<F8E5M2>(const std::byte* from) {
   return _mm512_cvtph_ps(
       _mm256_slli_epi16(_mm256_cvtepu8_epi16(load_bytes(from)), 8));
 }
-// Shifted into the fields of an f16, an e4m3 reads 2^8 times too small.
+// The bits of an e4m3, shifted into the fields of an f16, give 2^-8 of its
+// value.
 template <>
 Simd::Floats Simd::load<F8E4M3FN>(const std::byte* from) {
   const __m256i wide = _mm256_cvtepu8_epi16(load_bytes(from));
@@ -107,7 +108,7 @@ template <>
 struct Narrow<float> {
   static __m512i apply(__m512 value) { return integers(value); }
 };
-// The bf16 stands in the high half of each element.
+// The high half of each element is the bf16.
 __m512i round_to_bf16(__m512 value) {
   const __m512i bits = integers(value);
   const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), splat(1));
@@ -130,7 +131,7 @@ struct Narrow<F16> {
                            _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   }
 };
-// Selects between what is finite and what is not, and sets the sign.
+// Selects the result for finite or other values and sets the sign.
 template <int kShift>
 __m128i narrow_to_f8(__m512 value, const F8Format& format) {
   const __m512i magnitude =
@@ -185,7 +186,7 @@ void Simd::stream_line(std::byte* to, const Floats* values) {
   if constexpr (sizeof(T) == 4) {
     line = Narrow<T>::apply(values[0]);
   } else if constexpr (__is_same(T, BF16)) {
-    // The odd halves of both, in a single shuffle.
+    // Takes the odd halves of both vectors in a single shuffle.
     alignas(64) static constexpr std::uint16_t kOdd[32] = {
         1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31,
         33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63};

@@ -1,7 +1,7 @@
-// Included once by each rows_<isa>.cc, after it has defined Simd in
-// SHARDPROP_ROWS_NAMESPACE. All but the table has internal linkage, and no
-// inline function of another header is called: the linker would be free to keep
-// the copy that was compiled for another instruction set.
+// Each rows_<isa>.cc includes this file once, after it has defined Simd in
+// SHARDPROP_ROWS_NAMESPACE. Everything but the table has internal linkage, and
+// no inline function of another header is called. The linker could otherwise
+// keep a copy that was compiled for another instruction set.
 
 #include <cstdint>
 #include <cstring>
@@ -14,17 +14,17 @@ constexpr std::int64_t kLine = 64;
 constexpr std::int64_t kPage = 4096;
 constexpr std::int64_t kStreamed = 2 * kLine;  // bytes; shorter rows are cached
 
-// How a cast reads what does not fit into the caches.
+// The order in which a cast reads memory that exceeds the caches.
 struct Reading {
   std::int64_t pages;  // at once, a line of each in turn
   std::int64_t ahead;  // bytes that are fetched ahead
 };
 
-// A conversion leaves less in flight than a copy does. On Intel every page that
-// is read has a hardware prefetcher of its own, so several pages at once make
-// up for it (a quarter more than one page). Elsewhere lines are best read in
-// one order, from further ahead: more than 2 KiB gains on an idle memory bus
-// and loses on a busy one.
+// A conversion keeps fewer loads in flight than a copy does. On Intel, each
+// page has its own hardware prefetcher, so reading several pages at once
+// compensates for this (a quarter faster than one page). On other processors,
+// one page at a time with a longer prefetch distance is best. A distance above
+// 2 KiB gains on an idle memory bus and loses on a busy one.
 Reading reading_of_casts() {
 #if defined(__x86_64__)
   if (__builtin_cpu_is("intel")) return {8, 256};
@@ -36,20 +36,20 @@ std::int64_t bytes_to_line(const std::byte* address) {
   return -reinterpret_cast<std::intptr_t>(address) & (kLine - 1);
 }
 
-// Into all caches, though it is read once: the hint that says so gains 3 to 5 %
-// on AMD and halves the rate on Intel, where it keeps the hardware's
-// prefetchers from running ahead.
+// Prefetches into all caches, though the data is read once. The non-temporal
+// hint gains 3 to 5 % on AMD but halves the rate on Intel, because it stops the
+// hardware prefetchers from running ahead.
 void fetch(const std::byte* address) { __builtin_prefetch(address, 0, 3); }
 
-// Fetches as much from `ahead`, unless it is null, as it streams.
+// Prefetches as many bytes from `ahead`, unless it is null, while it streams.
 void copy_row(std::byte* dst, const std::byte* src, std::int64_t width,
               bool stream, const std::byte* ahead) {
   if (!stream || width < kStreamed) {
     std::memcpy(dst, src, static_cast<std::size_t>(width));
     return;
   }
-  // Most rows are whole lines, and a call that moves nothing takes as long as a
-  // line does.
+  // Most rows are entire cache lines, and an empty call of memcpy takes as long
+  // as a line.
   const std::int64_t head = bytes_to_line(dst);
   if (head > 0) std::memcpy(dst, src, static_cast<std::size_t>(head));
   std::int64_t i = head;
@@ -65,8 +65,8 @@ void copy_row(std::byte* dst, const std::byte* src, std::int64_t width,
   if (tail > 0) std::memcpy(dst + i, src + i, static_cast<std::size_t>(tail));
 }
 
-// Rows of kBytes to 2 * kBytes bytes: two moves that may overlap, as a call of
-// memcpy would take longer than what it copies.
+// Copies rows of kBytes to 2 * kBytes bytes by two moves that may overlap. A
+// call of memcpy would take longer than the copy itself.
 template <std::int64_t kBytes>
 void copy_short_rows(const Panel& panel) {
   const std::int64_t last = panel.width - kBytes;
@@ -104,7 +104,7 @@ void fill_row(std::byte* dst, const Pattern& pattern, std::int64_t width,
   if (stream && width >= kStreamed) {
     const std::int64_t head = bytes_to_line(dst);
     std::memcpy(dst, pattern.bytes, static_cast<std::size_t>(head));
-    // From here on the period starts in the middle of the pattern.
+    // The rest of the row begins in the middle of the pattern.
     for (std::int64_t b = 0; b < kLine; ++b) {
       turned.bytes[b] = pattern.bytes[(b + head) % kLine];
     }
@@ -147,7 +147,7 @@ void cast_some(std::byte* dst, const std::byte* src, std::int64_t count,
   std::memcpy(dst, to, static_cast<std::size_t>(count) * sizeof(To));
 }
 
-// Streams a line of results.
+// Converts elements and streams them as one line of results.
 template <class From, class To, bool kScale>
 void cast_line(std::byte* dst, const std::byte* src, float scale,
                std::int64_t ahead) {
@@ -162,14 +162,15 @@ void cast_line(std::byte* dst, const std::byte* src, float scale,
   Simd::template stream_line<To>(dst, line);
 }
 
-// Streams whole lines, from the beginning of one on; returns the elements done.
+// Streams entire lines, from the start of one on. Returns the number of
+// elements done.
 template <class From, class To, bool kScale>
 std::int64_t cast_lines(std::byte* dst, const std::byte* src,
                         std::int64_t width, float scale) {
   constexpr std::int64_t kFrom = sizeof(From);
   constexpr std::int64_t kTo = sizeof(To);
   constexpr std::int64_t kPerLine = kLine / kTo;
-  // Of the side that has more of them.
+  // Elements of a page on the side with the larger elements.
   constexpr std::int64_t kPerPage = kPage / (kFrom > kTo ? kFrom : kTo);
   const Reading reading = reading_of_casts();
   std::int64_t i = 0;
@@ -177,8 +178,8 @@ std::int64_t cast_lines(std::byte* dst, const std::byte* src,
     const std::int64_t left = (width - i) / kPerPage;
     const std::int64_t pages = left < reading.pages ? left : reading.pages;
     if (pages == 1) {
-      // Nothing is in flight while an address is translated: a line of the next
-      // page of either side in time.
+      // No load is in flight while an address is translated, so a line of the
+      // next page is fetched early, on both sides.
       fetch(src + i * kFrom + kPage);
       fetch(dst + i * kTo + kPage);
     }
@@ -223,7 +224,7 @@ void cast_row(std::byte* dst, const std::byte* src, std::int64_t width,
   }
   if (i >= width) return;
   if (!stream && width >= kStep) {
-    // Some elements once more, to the same result.
+    // Converts some elements again, with the same result.
     i = width - kStep;
     cast_vector<From, To, kScale>(dst + i * kTo, src + i * kFrom, scale);
   } else {
@@ -237,8 +238,8 @@ void cast(const Panel& panel, float scale, bool stream) {
   for (std::int64_t r = 0; r < panel.rows; ++r) {
     std::byte* dst = panel.dst + r * panel.dst_stride;
     const std::byte* src = panel.src + r * panel.src_stride;
-    // A factor of one is not harmless: it flushes subnormals where the caller
-    // has told the processor to.
+    // A factor of one is not neutral: it flushes subnormals if the caller has
+    // set the processor to do so.
     if (scale == 1.0F) {
       cast_row<From, To, false>(dst, src, panel.width, scale, stream);
     } else {
@@ -260,7 +261,7 @@ void scale_f64(const Panel& panel, double scale) {
   }
 }
 
-// a[kFirst], b[kFirst], a[kFirst + 1], b[kFirst + 1] and so on.
+// Returns a[kFirst], b[kFirst], a[kFirst + 1], b[kFirst + 1] and so on.
 template <int kFirst, class Vector, int... kIndex>
 Vector interleave(Vector a, Vector b, std::integer_sequence<int, kIndex...>) {
   constexpr int kSide = sizeof...(kIndex);
@@ -268,15 +269,16 @@ Vector interleave(Vector a, Vector b, std::integer_sequence<int, kIndex...>) {
                                  (kFirst + kIndex / 2 + kIndex % 2 * kSide)...);
 }
 
-// A square of kSide x kSide elements, kSide of them to a vector of 16 bytes:
-// each step interleaves the first half of the vectors with the second, and as
-// many steps as kSide has bits transpose.
+// Transposes a square of kSide x kSide elements; kSide elements fill a vector
+// of 16 bytes. Each step interleaves the first half of the vectors with the
+// second. The number of steps is the logarithm of kSide.
 template <class T>
 void transpose_square(std::byte* dst, std::int64_t dst_stride,
                       const std::byte* src, std::int64_t src_stride) {
   constexpr int kSide = 16 / sizeof(T);
   typedef T Vector __attribute__((vector_size(16)));
-  // Anywhere in memory. GCC 12 takes a memcpy to or from Vector for aligned.
+  // A vector at any address. GCC 12 assumes that a memcpy to or from Vector is
+  // aligned.
   typedef T Loose __attribute__((vector_size(16), aligned(1), may_alias));
   Vector rows[kSide];
   Vector next[kSide];
@@ -330,8 +332,8 @@ struct Product {
     return static_cast<T>(a * b);
   }
 };
-// Of NaN and a number NaN; of two zeros the second. convert.h's device twin in
-// the CUDA kernels says the same.
+// If either operand is NaN, the result is NaN; of two zeros it is the second.
+// The device version of convert.h in the CUDA kernels does the same.
 struct Min {
   template <class T>
   static T apply(T a, T b) {

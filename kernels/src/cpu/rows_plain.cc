@@ -6,7 +6,7 @@
 namespace shardprop::kernels::cpu::plain {
 namespace {
 
-// One element at a time, left to the compiler to widen.
+// Processes one element at a time; the compiler may vectorise it.
 struct Simd {
   static constexpr int kWidth = 1;
   static constexpr const char* kName = "plain";
@@ -25,7 +25,7 @@ struct Simd {
   }
   static Floats multiply(Floats value, float scale) { return value * scale; }
 
-  // No portable way past the caches.
+  // There is not a portable way to bypass the caches.
   static void copy_line(std::byte* to, const std::byte* from) {
     std::memcpy(to, from, 64);
   }

@@ -4,17 +4,17 @@
 
 #include "../convert.h"
 
-// Loads, stores and conversions of the device code. All of it also compiles for
-// the host, where the tests run it thread by thread.
+// Loads, stores and conversions of the device code. The code also compiles for
+// the host, on which the tests run it thread by thread.
 namespace shardprop::kernels::cuda {
 
-// Elements that are only moved.
+// Elements that are moved unchanged.
 template <int kSize>
 struct alignas(kSize) Bytes {
   std::uint8_t bytes[kSize];
 };
 
-// Up to 16 bytes in registers; indices must be constants after unrolling.
+// Up to 16 bytes in registers. Indices must be constants after unrolling.
 template <int kWords>
 struct alignas(4 * kWords) Words {
   std::uint32_t word[kWords];
@@ -40,8 +40,8 @@ SHARDPROP_HD std::uint32_t funnel_right(std::uint32_t low, std::uint32_t high,
 #endif
 }
 
-// What starts within an aligned vector and ends in the next: two whole loads,
-// and a shift by words, then one by bytes.
+// Loads a vector that is not aligned by two aligned loads. It shifts the result
+// by words first, then by bytes.
 template <int kWords>
 SHARDPROP_HD Words<kWords> load_shifted(std::uint64_t address) {
   constexpr std::uint64_t kMask = 4 * kWords - 1;
@@ -81,7 +81,7 @@ SHARDPROP_HD void store_element(std::uint64_t address, T value) {
   *reinterpret_cast<T*>(address) = value;
 }
 
-// What becomes of one element. Moving bytes has no scale.
+// Converts one element. Types that are moved as bytes have no scale.
 template <class To, class From>
 struct Conversion {
   static constexpr bool kMoves = false;
@@ -106,7 +106,7 @@ struct Conversion<double, double> {
   }
 };
 
-// Byte by byte, for what is not aligned to its size.
+// Loads an element that is not aligned to its size, byte by byte.
 SHARDPROP_HD std::uint64_t load_loose(std::uint64_t address, int size) {
   std::uint64_t value = 0;
   for (int i = 0; i < size; ++i) {

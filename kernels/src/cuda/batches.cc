@@ -20,7 +20,7 @@ std::uint64_t address(const std::byte* pointer) {
   return reinterpret_cast<std::uint64_t>(pointer);
 }
 
-// Whether the elements lie in row-major order without gaps.
+// True if the elements are in row-major order without gaps.
 bool contiguous(const Operand& operand) {
   std::int64_t stride = operand.item_size();
   for (int d = operand.rank - 1; d >= 0; --d) {
@@ -30,18 +30,18 @@ bool contiguous(const Operand& operand) {
   return true;
 }
 
-// Slots of one row of so many elements, see rows_body.h.
+// Returns the slots of one row of `width` elements (rows_body.h).
 std::int64_t slots_per_row(std::int64_t width, std::int64_t widest) {
   const std::int64_t elements = 16 / widest;
   return (width + elements - 1) / elements + 1;
 }
 
-// Tiles of one item, or nothing if 32 bits cannot count them.
+// Returns the tiles of one item; nullopt if 32 bits cannot count them.
 std::optional<std::uint32_t> tiles_of(std::int64_t rows, std::int64_t width,
                                       std::int64_t widest) {
   const std::int64_t per_row = slots_per_row(width, widest);
   std::int64_t slots = 0;
-  // A tile more than a row is counted in 32 bits too.
+  // A row plus a tile must also be countable in 32 bits.
   if (per_row > kMaxCount - kTileSlots ||
       __builtin_mul_overflow(rows, per_row, &slots)) {
     return std::nullopt;
@@ -86,8 +86,8 @@ std::int64_t rows_of(const RowsHeader&, const Rectangle& rectangle) {
   return rectangle.rows;
 }
 
-// Numbers the tiles of the items and launches them, as many at a time as the
-// parameters hold and 32 bits count.
+// Numbers the tiles of the items and launches them. One launch takes as many
+// items as fit in its parameters and in 32 bits.
 template <class Item>
 LaunchError launch_items(RowTypes types, std::int64_t widest, RowsHeader header,
                          std::vector<Item> items, void* stream) {
@@ -167,7 +167,8 @@ bool Batches::add_segment(const PackPlan& plan, const PackItem& item,
   if (!contiguous(*item.tensor) || plan.column_stride() != packed_size) {
     return false;
   }
-  // More than one dim before the cut, all merged, must lie evenly apart.
+  // If several dims precede the shard dim, they must merge to one evenly spaced
+  // dim.
   std::int64_t outer = 1;
   for (int d = 0; d < item.dim; ++d) outer *= item.tensor->sizes[d];
   std::int64_t outer_stride = 0;
@@ -181,7 +182,7 @@ bool Batches::add_segment(const PackPlan& plan, const PackItem& item,
         return false;
       }
     }
-    // 0 stands for rows that adjoin.
+    // The stride 0 means adjacent rows.
     if (outer_stride == 0) return false;
   }
   segments_header_.outer_stride = outer_stride;
@@ -212,8 +213,8 @@ bool Batches::add_segment(const PackPlan& plan, const PackItem& item,
 }
 
 void Batches::add_part(const Box& box) {
-  // Rows of the buffer that fill one tensor from end to end; simplify() drops
-  // dims of size 1.
+  // The box is rows of the buffer that fill one tensor completely. simplify()
+  // has dropped dims of size 1.
   BoxDim rows{1, 0, 0};
   BoxDim columns{1, to_, from_};
   if (box.rank > 0) columns = box.dims[box.rank - 1];
@@ -258,12 +259,13 @@ void Batches::add_box(const Box& box) {
   const bool dense = box.rank > 0 && inner.dst == to_ &&
                      (box.src == nullptr || inner.src == from_);
   Box rows = box;
-  // What is not dense anywhere makes rows of one element.
+  // A box that has no dense dim becomes rows of one element.
   if (!dense) rows.dims[rows.rank++] = unit;
   add_rectangles(rows);
 }
 
-// Worth a launch of its own: dense on both sides, but along different dims.
+// True if the box needs a launch of its own: it is dense on both sides, but
+// along different dims.
 bool Batches::transposes(const Box& box) const {
   if (box.src == nullptr || box.rank < 2 || from_ > 8 || !aligned(box)) {
     return false;
@@ -282,7 +284,7 @@ bool Batches::transposes(const Box& box) const {
 
 void Batches::add_rectangles(Box box) {
   const int outer = box.rank - 1;
-  // More dims than a rectangle has are unrolled.
+  // Dims that a rectangle cannot hold are unrolled.
   if (outer > kOuterDims) {
     const BoxDim first = box.dims[0];
     std::rotate(box.dims.begin(), box.dims.begin() + 1,
@@ -382,7 +384,7 @@ Status Batches::launch_rectangles(void* stream) const {
   }
   int bytes = unit(common);
   if (bytes != 0) {
-    // A pattern repeats by the element.
+    // A fill value is one element, so units are elements.
     if (transform_.fill != nullptr) bytes = static_cast<int>(to_);
     widest = bytes;
     for (Rectangle& rectangle : rectangles) {

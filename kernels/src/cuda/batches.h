@@ -11,16 +11,17 @@
 
 namespace shardprop::kernels::cuda {
 
-// Collects what one call moves and launches it: contiguous tensors by the
-// hundred, rows under other strides by the dozen, transpositions and what is
-// badly aligned one by one. Nothing is launched if a part of it cannot be.
+// `Batches` collects the boxes of one call and launches them. A launch takes
+// hundreds of contiguous tensors or dozens of strided rows; transpositions and
+// misaligned boxes are launched one by one. If some box cannot be launched, no
+// box is.
 class Batches {
  public:
   struct Transform {
     DType from;
     DType to;
     double scale = 1.0;
-    // Of type `to`: what boxes without a source are filled with. Null: zeros.
+    // The value of type `to` that fills boxes without a source. Null: zeros.
     const void* fill = nullptr;
   };
 
@@ -29,7 +30,7 @@ class Batches {
 
   void add_pack(const PackPlan& plan) { add_plan(plan, RowKind::kPack); }
   void add_unpack(const PackPlan& plan) { add_plan(plan, RowKind::kUnpack); }
-  // A part of a split: all parts read rows of one buffer.
+  // Adds a part of a split. All parts read rows of one buffer.
   void add_part(const Box& box);
   void add_box(const Box& box);
 
@@ -42,7 +43,8 @@ class Batches {
   bool aligned(const Box& box) const;
   bool transposes(const Box& box) const;
   RowsHeader header(RowKind kind) const;
-  // Units of a row: bytes moved together, or one element that is converted.
+  // Returns the bytes of a unit of a row: bytes that are moved together, or one
+  // element that is converted.
   int unit(std::uint64_t common_alignment) const;
 
   Status launch_segments(void* stream) const;

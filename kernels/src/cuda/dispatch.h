@@ -31,7 +31,7 @@ auto with_castable(DType dtype, const Function& function) {
   }
 }
 
-// With the Type of `size` bytes: 1, 2, 4, 8 or 16.
+// Calls the function with the Type of `size` bytes: 1, 2, 4, 8 or 16.
 template <class Function>
 auto with_bytes(int size, const Function& function) {
   switch (size) {
@@ -48,7 +48,7 @@ auto with_bytes(int size, const Function& function) {
   }
 }
 
-// With the unsigned integer of `size` bytes: 1, 2, 4 or 8.
+// Calls the function with the unsigned integer of `size` bytes: 1, 2, 4 or 8.
 template <class Function>
 auto with_unsigned(int size, const Function& function) {
   switch (size) {
@@ -63,7 +63,7 @@ auto with_unsigned(int size, const Function& function) {
   }
 }
 
-// With the Type of an integer dtype.
+// Calls the function with the Type of an integer dtype.
 template <class Function>
 auto with_integer(DType dtype, const Function& function) {
   switch (dtype) {

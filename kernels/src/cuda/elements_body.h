@@ -5,7 +5,8 @@
 #include "access.h"
 #include "params.h"
 
-// What cannot go by rows: one element at a time, types chosen at run time.
+// Moves boxes that are not rows: one element at a time, with types chosen at
+// run time.
 namespace shardprop::kernels::cuda {
 
 SHARDPROP_HD float decode(std::uint64_t bits, DType dtype) {
@@ -98,9 +99,9 @@ SHARDPROP_HD void run_elements(const ElementsParams& params,
   }
 }
 
-// A rectangle whose last dim is dense in dst and whose last but one in src, in
-// squares that pass through shared memory, read along the one and written along
-// the other. T holds the bits of an element of src.
+// Moves a rectangle whose last dim is dense in dst and whose last but one is
+// dense in src. Squares of it pass through shared memory, so that reads and
+// writes are both along dense dims. T holds the bits of an element of src.
 template <class T>
 struct Transposition {
   static constexpr std::uint32_t kRows = kThreads / kTileSide;

@@ -1,7 +1,7 @@
 #!/bin/sh
-# keep_report.sh DIRECTORY COMPILER ARGUMENTS...: compiles, and keeps what the
-# compiler says (-Xptxas=-v) in DIRECTORY/<object>.ptxas for the test that reads
-# it. Errors are shown as ever.
+# keep_report.sh DIRECTORY COMPILER ARGUMENTS...: compiles, and keeps the report of
+# the compiler (-Xptxas=-v) in DIRECTORY/<object>.ptxas for the test that reads it.
+# Errors are printed as usual.
 directory=$1
 shift
 object=
@@ -17,7 +17,7 @@ if [ $status -ne 0 ]; then
   cat "$report" >&2
   rm -f "$report"
 else
-  # Warnings stay visible; ptxas's account does not clutter the build.
+  # Warnings are printed, but the report of ptxas is not.
   grep -v -e '^ptxas info' -e 'bytes stack frame' "$report" >&2
 fi
 exit $status

@@ -9,8 +9,8 @@
 
 namespace shardprop::kernels::cuda {
 
-// Blocks for so many tiles: as many as the device runs at once, which then
-// loop.
+// Returns the blocks for this many tiles. It is at most the number of blocks
+// that the device runs at once; each block loops over tiles.
 LaunchError grid_size(std::uint64_t tiles, unsigned* blocks);
 
 template <class From, class To, class Params>
@@ -32,16 +32,17 @@ LaunchError launch(void (*kernel)(Params), std::uint64_t tiles,
   if (const LaunchError error = grid_size(tiles, &blocks); error != 0) {
     return error;
   }
-  // Not by <<<>>>, whose error can only be had from cudaGetLastError(): that
-  // one may be an earlier call's, and reading it takes it from its owner.
+  // The <<<>>> syntax reports its error only by cudaGetLastError(). The error
+  // may belong to an earlier call, and reading it would hide it from that
+  // call's owner.
   void* arguments[] = {const_cast<Params*>(&params)};
   return cudaLaunchKernel(reinterpret_cast<const void*>(kernel), dim3(blocks),
                           dim3(kThreads), arguments, 0,
                           static_cast<cudaStream_t>(stream));
 }
 
-// One source type to each castable type. A file of its own for each source, as
-// the compiler takes long over them.
+// Launches a kernel from one source type to a castable type. Each source type
+// has its own file, because the compiler needs long for these kernels.
 template <class From, class Params>
 LaunchError launch_rows_from(DType to, const Params& params, void* stream) {
   return with_castable(to, [&](auto type) {
@@ -61,7 +62,7 @@ LaunchError launch_reduce_from(DType to, const ReduceParams& params,
 
 }  // namespace shardprop::kernels::cuda
 
-// Defines the kernels of a source type, or says that another file does.
+// Defines the kernels of a source type, or declares that another file does.
 #define SHARDPROP_KERNELS_OF(extern_or_nothing, From)                    \
   namespace shardprop::kernels::cuda {                                   \
   extern_or_nothing template LaunchError                                 \

@@ -4,16 +4,16 @@
 
 #include "params.h"
 
-// The border between host code, which knows tensors, and device code, which
-// knows parameters. Tests put a host in the place of the device.
+// The interface between host code, which knows tensors, and device code, which
+// knows parameters. Tests replace the device by the host.
 namespace shardprop::kernels::cuda {
 
 // A cudaError_t; 0 is success.
 using LaunchError = int;
 const char* describe(LaunchError error);
 
-// The types a rows kernel is compiled for: `unit` bytes moved as they are
-// (1, 2, 4, 8 or 16), or, where unit is 0, elements converted.
+// The types of a rows kernel. It moves units of `unit` bytes unchanged (1, 2,
+// 4, 8 or 16), or converts elements if `unit` is 0.
 struct RowTypes {
   int unit;
   DType from;

@@ -3,21 +3,22 @@
 #include <cstddef>
 #include <cstdint>
 
-// What travels to the device, as kernel parameters by value. Addresses are
-// integers, so that the same code can be run on the host in tests.
+// The kernel parameters, which are passed to the device by value. Addresses are
+// integers, so that tests can run the same code on the host.
 namespace shardprop::kernels::cuda {
 
 inline constexpr std::size_t kMaxParamBytes = 32764;  // since CUDA 12.1
 inline constexpr std::uint32_t kThreads = 128;        // of a block
 inline constexpr std::uint32_t kBlocksPerSm = 5;      // that the grid asks for
-// Vectors a thread moves at a time, to have as many loads in flight.
+// The vectors that a thread moves at a time, so that as many loads are in
+// flight.
 inline constexpr std::uint32_t kUnroll = 4;
 inline constexpr std::uint32_t kTileSlots = kThreads * kUnroll;
 
-// One tensor against its columns of a packed buffer, both contiguous within a
-// row: outer x num_chunks rows of `width` elements, row (a, k). In the tensor
-// they follow one another and the last chunks of each a are cut short, `extent`
-// elements being there in all; in the packed buffer they are strides apart.
+// One tensor and its columns of a packed buffer, both contiguous within a row.
+// There are outer x num_chunks rows (a, k) of `width` elements. In the tensor
+// the rows are adjacent, and each a has `extent` elements, so its last chunks
+// may be shorter. In the packed buffer the rows are strides apart.
 struct Segment {
   std::uint64_t dst;
   std::uint64_t src;
@@ -27,7 +28,7 @@ struct Segment {
   std::uint32_t first_tile;
 };
 
-// Rows of adjacent elements under any strides; all fill where src is 0.
+// Rows of adjacent elements with any strides. If src is 0, they are filled.
 inline constexpr int kOuterDims = 6;
 struct Rectangle {
   std::uint64_t dst;
@@ -48,16 +49,17 @@ struct RowsHeader {
   std::uint32_t count;  // of segments or rectangles
   std::uint32_t tiles;  // of all of them
   std::uint32_t num_chunks;
-  // Of the packed buffer, bytes. outer_stride 0: rows of one chunk adjoin.
+  // Strides of the packed buffer in bytes. If outer_stride is 0, the rows of
+  // one chunk are adjacent.
   std::int64_t outer_stride;
   std::int64_t chunk_stride;
   double scale;
-  // One vector of what is stored where there is no source.
+  // One vector of the value that fills rows without a source.
   alignas(16) std::uint8_t fill[16];
 };
 
-// A launch pays for its parameters by size, so that short lists go with a
-// small block of them.
+// The cost of a launch depends on the size of its parameters, so short lists
+// use a small block.
 template <std::size_t kBytes>
 struct RowsParams {
   RowsHeader header;
@@ -71,13 +73,14 @@ struct RowsParams {
 };
 
 using SmallRowsParams = RowsParams<4096>;
-// Rounded down to the alignment.
+// The limit, rounded down to the alignment.
 using LargeRowsParams = RowsParams<kMaxParamBytes / 16 * 16>;
 static_assert(sizeof(LargeRowsParams) <= kMaxParamBytes);
 static_assert(LargeRowsParams::kSegments >= 500);
 
-// A rectangle whose two sides are dense along different dims, or not at all,
-// or not aligned to their elements. Element by element; types as DType numbers.
+// A rectangle that is moved element by element. Its sides are dense along
+// different dims or not dense, or they are not aligned to their elements. Types
+// are DType numbers.
 inline constexpr int kElementDims = 17;
 inline constexpr std::uint32_t kTileSide = 32;
 struct ElementsParams {
@@ -98,8 +101,8 @@ struct ElementsParams {
   alignas(16) std::uint8_t fill[16];
 };
 
-// Operand 0 is the output. `words` hold for each its address and, unless dense,
-// its strides in bytes.
+// Operand 0 is the output. `words` has the address of each operand and, unless
+// it is dense, its strides in bytes.
 struct ReduceParams {
   std::int32_t op;
   std::uint32_t inputs;

@@ -7,12 +7,12 @@
 #include "access.h"
 #include "params.h"
 
-// The work of one thread of the reduction: a vector of the output, or one
-// element where strides or alignment ask for it. All inputs are read before the
-// output is written, which may be one of them.
+// One thread of the reduction computes a vector of the output, or one element
+// if the operands are strided or misaligned. It reads all inputs before it
+// writes the output, which may be one of them.
 namespace shardprop::kernels::cuda {
 
-// Castable types sum up in f32, all others in themselves.
+// Castable types accumulate in f32, all others in their own type.
 template <class T>
 using AccumulatorOf =
     std::conditional_t<std::is_integral_v<T> || std::is_same_v<T, double>, T,

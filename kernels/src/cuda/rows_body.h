@@ -3,15 +3,16 @@
 #include "access.h"
 #include "params.h"
 
-// The work of one thread of the rows kernel, a plain function of the block and
-// the thread.
+// One thread of the rows kernel, as a plain function of the block and the
+// thread.
 //
-// Each row is cut into slots, vectors that are aligned in the output: the first
-// and last of a row may be cut short, and there is one more than fits, since
-// the row may start anywhere in its first. The slots of all rows of an item are
-// numbered through, kTileSlots of them are a tile, and tiles are numbered
-// through all items. So short rows share a tile and long ones take many, and
-// only slots at the ends of rows are handled by element.
+// Each row is split into slots, which are vectors that are aligned in the
+// output. The first and the last slot of a row may be partial. A row has one
+// slot more than fits, because it may start anywhere in its first slot.
+//
+// The slots of all rows of an item are numbered, kTileSlots of them are a tile,
+// and tiles are numbered through all items. Short rows thus share a tile, and
+// long rows have many tiles. Only partial slots are processed by element.
 namespace shardprop::kernels::cuda {
 
 struct Row {
@@ -32,7 +33,8 @@ SHARDPROP_HD std::uint32_t find_item(const Item* items, std::uint32_t count,
   return low;
 }
 
-// The quotient, known to fit; 64-bit divisions are slow on a GPU.
+// Returns a quotient that is known to fit in 32 bits. 64-bit divisions are slow
+// on a GPU.
 SHARDPROP_HD std::uint32_t divide(std::uint64_t a, std::uint32_t b) {
   if (a >> 32 == 0) return static_cast<std::uint32_t>(a) / b;
   return static_cast<std::uint32_t>(a / b);
@@ -79,13 +81,13 @@ template <class From, class To>
 struct Slots {
   static constexpr int kFrom = sizeof(From);
   static constexpr int kTo = sizeof(To);
-  // The wider side takes 16 bytes.
+  // The wider side has vectors of 16 bytes.
   static constexpr int kElements = 16 / (kFrom > kTo ? kFrom : kTo);
   static constexpr int kFromWords = kElements * kFrom / 4;
   static constexpr int kToWords = kElements * kTo / 4;
 
-  // Vectors in flight at a time: sixteen conversions take registers of their
-  // own.
+  // The vectors in flight at a time. Sixteen conversions need more registers,
+  // so fewer vectors are in flight.
   static constexpr std::uint32_t kAtOnce =
       kElements == 16 && !Conversion<To, From>::kMoves ? 2 : kUnroll;
 
@@ -94,8 +96,8 @@ struct Slots {
     return static_cast<std::uint32_t>((width + kElements - 1) / kElements) + 1;
   }
 
-  // What a slot holds: a whole vector to move or to fill, a part of one, which
-  // goes by element, or nothing.
+  // The kind of a slot: a full vector to move, a full vector to fill, a partial
+  // vector that is processed by element, or no elements.
   enum class How { kNothing, kVector, kFill, kElements };
   struct Slot {
     How how = How::kNothing;
@@ -103,7 +105,7 @@ struct Slots {
     Words<kFromWords> value;
   };
 
-  // The first element of a slot; negative where the row starts within it.
+  // Returns the first element of a slot; negative if the row starts within it.
   static SHARDPROP_HD std::int64_t first_of(const Row& row,
                                             std::uint32_t index) {
     const auto offset = static_cast<std::int64_t>(
@@ -111,7 +113,7 @@ struct Slots {
     return static_cast<std::int64_t>(index) * kElements - offset;
   }
 
-  // Starts what can go as a vector.
+  // Loads the slot if it can be moved as a vector.
   static SHARDPROP_HD Slot load(const Row& row, std::uint32_t index) {
     Slot slot;
     const std::int64_t first = first_of(row, index);
@@ -182,8 +184,9 @@ struct Slots {
     store_words<kToWords>(slot.dst, value);
   }
 
-  // The slots of one thread, kAtOnce at a time. `locate(u, &row, &slot)` finds
-  // the row of the u-th and its place there, and says whether there is one.
+  // Processes the slots of one thread, kAtOnce at a time. `locate(u, &row,
+  // &slot)` finds the row of the u-th slot and its position there. It returns
+  // false if there is none.
   template <std::uint32_t kAtOnce, class Locate>
   static SHARDPROP_HD void run(const RowsHeader& header, const Locate& locate) {
     bool elements = false;
@@ -200,7 +203,8 @@ struct Slots {
 #pragma unroll
       for (std::uint32_t u = 0; u < kAtOnce; ++u) store(slots[u], header);
     }
-    // The ends of rows, found anew: to keep them would take registers.
+    // The ends of rows are located again, because keeping them would need
+    // registers.
     if (!elements) return;
 #pragma unroll 1
     for (std::uint32_t u = 0; u < kUnroll; ++u) {

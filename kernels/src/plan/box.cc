@@ -41,7 +41,8 @@ void simplify(Box& box) {
       if (box.src != nullptr) box.src += dim.src * (dim.size - 1);
       dim.src = -dim.src;
     }
-    // Insertion keeps the given order, row-major as a rule, among equals.
+    // The insertion sort keeps the given order, usually row-major, among equal
+    // strides.
     int at = kept++;
     for (; at > 0 && box.dims[at - 1].dst < dim.dst; --at) {
       box.dims[at] = box.dims[at - 1];

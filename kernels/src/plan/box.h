@@ -12,7 +12,7 @@
 
 namespace shardprop::kernels {
 
-// A tensor dim can be cut in two, into chunks and what lies within a chunk.
+// A box may split one tensor dim in two: chunks, and positions within a chunk.
 inline constexpr int kMaxBoxDims = kMaxDims + 1;
 
 struct BoxDim {
@@ -21,9 +21,9 @@ struct BoxDim {
   std::int64_t src;  // stride in bytes
 };
 
-// A rectangle of elements to be moved from one strided place to another, or,
-// where `src` is null, to be filled. What every kernel but reduce_into works
-// on. Only the first `rank` dims hold anything.
+// A rectangle of elements to move from one strided place to another, or to fill
+// if `src` is null. Every kernel but reduce_into works on boxes. Only the first
+// `rank` dims are used.
 struct Box {
   std::byte* dst;
   const std::byte* src;
@@ -37,11 +37,11 @@ struct Box {
   std::int64_t count() const;
 };
 
-// The boxes of one call, each stored at the length of its rank: a Box has room
-// for more dims than nearly all of them need, and lists are long.
+// The boxes of one call. Each is stored with only the dims that it has, because
+// lists are long and few boxes need all dims.
 class BoxList {
  public:
-  // Room for so many boxes of two dims, rows of adjacent elements.
+  // Reserves memory for this many boxes of two dims, rows of adjacent elements.
   void reserve(std::size_t boxes);
   void push_back(const Box& box);
   bool empty() const { return heads_.empty(); }
@@ -59,14 +59,15 @@ class BoxList {
   std::vector<BoxDim> dims_;
 };
 
-// Brings a box to its simplest form: strides in `dst` positive and descending,
-// no dims of size 1, neighbours that run on from one another merged.
+// Simplifies a box: strides in `dst` become positive and descending, dims of
+// size 1 are dropped, and dims that continue each other are merged.
 //   3x4 row-major from 3x4 row-major:    {12: item, item}
 //   3x4 row-major from 3x4 column-major: {3: 4 item, item}, {4: item, 3 item}
 void simplify(Box& box);
 
-// Appends the simplified box that writes all of `out`, which is not empty, from
-// `src` and its strides in bytes; fills it where `src` is null.
+// Appends the simplified box that writes all of `out` from `src`, with strides
+// in bytes. If `src` is null, the box is a fill. Precondition: `out` is not
+// empty.
 void append_copy_box(const Operand& out, const std::byte* src,
                      std::span<const std::int64_t> src_strides, BoxList* boxes);
 

@@ -30,7 +30,7 @@ bool same_memory(const Operand& a, const Operand& b) {
   return true;
 }
 
-// Whether dim d runs on from dim `outer` in every operand.
+// True if dim d runs on from dim `outer` in every operand.
 bool mergeable(const ReducePlan& plan, int outer, int d) {
   return std::all_of(
       plan.operands.begin(), plan.operands.end(), [&](const Operand& operand) {
@@ -45,7 +45,7 @@ void move_dim(ReducePlan* plan, int from, int to) {
   }
 }
 
-// As box.h's simplify, but for any number of operands.
+// Simplifies like the function in box.h, but for any number of operands.
 void simplify(ReducePlan* plan) {
   int kept = 0;
   for (int d = 0; d < plan->rank; ++d) {

@@ -11,12 +11,12 @@
 
 namespace shardprop::kernels {
 
-// Checks a call and, unless there is nothing to do, appends its box.
+// Checks a call and appends its box, if there is work to do.
 Status plan_strided_copy(const StridedCopyArgs& args, BoxList* boxes);
 Status plan_fill(const FillArgs& args, BoxList* boxes);
 
-// The common index space of a reduction: operand 0 is the output, the others
-// the inputs in order.
+// The common index space of a reduction. Operand 0 is the output; the others
+// are the inputs in order.
 struct ReducePlan {
   int rank;
   std::array<std::int64_t, kMaxDims> sizes;
@@ -25,8 +25,8 @@ struct ReducePlan {
   std::int64_t count() const;
 };
 
-// Checks a call and merges dims that all operands agree on; the rank is at
-// least 1, the sizes positive, unless count() is 0.
+// Checks a call and merges dims that continue each other in all operands. The
+// rank is at least 1 and the sizes are positive, unless count() is 0.
 Status plan_reduce_into(const ReduceIntoArgs& args, ReducePlan* plan);
 
 }  // namespace shardprop::kernels

@@ -8,7 +8,7 @@
 
 namespace shardprop::kernels {
 
-// Pieces of an error message set end to end.
+// Returns an error message, concatenated from its pieces.
 inline void append(std::string& text, std::string_view piece) { text += piece; }
 
 template <std::integral T>

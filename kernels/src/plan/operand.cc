@@ -38,7 +38,7 @@ Status make(const char* op, OperandName name, void* data, DType dtype,
     if (!strides.empty()) {
       overflow = __builtin_mul_overflow(strides[i], item, &stride);
     }
-    // Every address must be an offset that 63 bits can hold.
+    // Every offset of an element must fit in 63 bits.
     std::int64_t span = 0;
     const std::int64_t length = size > 0 ? size : 1;
     overflow |= stride == std::numeric_limits<std::int64_t>::min();
@@ -75,7 +75,8 @@ std::string OperandName::str() const {
 
 Status make_operand(const char* op, OperandName name, const TensorView& view,
                     Operand* operand) {
-  // Inputs share the type of outputs; only boxes know which side is written.
+  // Inputs and outputs share a type; only boxes distinguish the side that is
+  // written.
   return make(op, name, const_cast<void*>(view.data), view.dtype, view.sizes,
               view.strides, operand);
 }

@@ -13,8 +13,8 @@
 
 namespace shardprop::kernels {
 
-// A checked tensor view, strides in bytes. Only the first `rank` entries of
-// the arrays hold anything.
+// A checked tensor view, with strides in bytes. Only the first `rank` entries
+// of the arrays are used.
 struct Operand {
   std::byte* data;
   DType dtype;
@@ -29,8 +29,8 @@ struct Operand {
   std::int64_t count() const;
 };
 
-// Names a tensor in messages: "out" or "tensors[3]". Spelled out only when a
-// message is needed, as lists are long and errors rare.
+// The name of a tensor in messages: "out" or "tensors[3]". It is formatted only
+// for a message, because lists are long and errors rare.
 struct OperandName {
   const char* list;
   std::int64_t index = -1;
@@ -38,19 +38,19 @@ struct OperandName {
   std::string str() const;
 };
 
-// Checks a view by itself: dtype, dims, sizes, strides, pointer.
+// Checks a single view: dtype, dims, sizes, strides, pointer.
 Status make_operand(const char* op, OperandName name, const TensorView& view,
                     Operand* operand);
 Status make_operand(const char* op, OperandName name,
                     const MutableTensorView& view, Operand* operand);
 
-// kInvalidArgument, the message led by the name of the op.
+// Returns kInvalidArgument. The message starts with the name of the op.
 template <class... Pieces>
 Status invalid(const char* op, const Pieces&... pieces) {
   return {StatusCode::kInvalidArgument, message(op, ": ", pieces...)};
 }
 
-// Whether elements of `from`, multiplied by scale, can become elements of `to`.
+// True if elements of `from`, multiplied by scale, can become elements of `to`.
 Status check_cast(const char* op, DType from, DType to, double scale);
 
 }  // namespace shardprop::kernels

@@ -38,9 +38,9 @@ struct Term {
   std::int64_t divisor;  // of the coefficients after it
 };
 
-// Depth first, largest coefficient first: what the smaller ones can still reach
-// leaves few values for each. Two addresses of nested strides take a handful of
-// steps. NumPy settles the same question (solve_may_share_memory).
+// Searches depth first, largest coefficient first. The reach of the smaller
+// coefficients leaves few values for each term. Two addresses of nested strides
+// take a few steps. NumPy solves the same problem (solve_may_share_memory).
 class Solver {
  public:
   void add(std::int64_t coefficient, std::int64_t bound) {
@@ -118,8 +118,8 @@ bool overlap(const Operand& a, const Operand& b) {
   const Extent extent_a = extent_of(a);
   const Extent extent_b = extent_of(b);
   if (disjoint(extent_a, extent_b)) return false;
-  // a.low + x = b.high - 1 - y with x and y sums of positive strides: an
-  // address counted upwards in a, downwards in b.
+  // Solves a.low + x = b.high - 1 - y, with x and y sums of positive strides.
+  // An address is counted upwards in a and downwards in b.
   Solver solver;
   for (const Operand* operand : {&a, &b}) {
     solver.add(1, operand->item_size() - 1);

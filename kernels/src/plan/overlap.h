@@ -8,11 +8,11 @@
 
 namespace shardprop::kernels {
 
-// Whether two elements of the operand share a byte. Layouts that cannot be
+// True if two elements of the operand share a byte. Layouts that cannot be
 // sorted into nested strides count as overlapping.
 bool overlaps_itself(const Operand& operand);
 
-// Whether an element of `a` shares a byte with one of `b`. Exact, also for
+// True if an element of `a` shares a byte with one of `b`. Exact, also for
 // interleaved views of one buffer (odd and even columns), up to a bound on the
 // work; beyond it they count as overlapping.
 bool overlap(const Operand& a, const Operand& b);

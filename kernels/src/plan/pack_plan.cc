@@ -27,7 +27,7 @@ Status check_same_dtype(const char* op, const char* list,
   return {};
 }
 
-// The dim counted from the front, or -1 if it is out of range.
+// Returns the dim counted from the front, or -1 if it is out of range.
 std::int64_t wrap(std::int64_t dim, int rank) {
   if (dim < -rank || dim >= rank) return -1;
   return dim < 0 ? dim + rank : dim;
@@ -61,7 +61,7 @@ Status check_chunk_cat_tensors(const ChunkCatArgs& args,
   return check_same_dtype(kChunkCat, "tensors", *tensors);
 }
 
-// The dim all tensors are cut along, PyTorch's rules.
+// Finds the common shard dim of all tensors, by PyTorch's rules.
 Status common_dim(const ChunkCatArgs& args, std::span<const Operand> tensors,
                   int* dim) {
   const bool same_rank = std::all_of(
@@ -96,7 +96,7 @@ Status common_dim(const ChunkCatArgs& args, std::span<const Operand> tensors,
   return {};
 }
 
-// Fills in one item; its columns follow those before it.
+// Appends one item; its columns follow the columns of the earlier items.
 Status add_item(const char* op, OperandName name, const Operand& tensor,
                 std::int64_t dim, std::int64_t* columns, PackPlan* plan) {
   const int at = static_cast<int>(dim);
@@ -132,8 +132,8 @@ Status check_shard_dims(const char* op, const char* list,
 
 enum class Direction { kPack, kUnpack };
 
-// A box over `dims` of the item: chunk by chunk, `chunks` of them from
-// `first_chunk` on, each `rows` long in the cut dim from `first_row` on.
+// A range of chunks of an item: `chunks` chunks from `first_chunk` on, each
+// with `rows` rows of the shard dim from `first_row` on.
 struct ChunkRange {
   std::int64_t first_chunk;
   std::int64_t chunks;
@@ -152,7 +152,7 @@ void append_range(const PackPlan& plan, const PackItem& item,
   std::byte* packed = plan.packed.data + item.column * plan.column_stride() +
                       range.first_chunk * plan.chunk_stride() +
                       range.first_row * row_width;
-  // Zeros stand for what the tensor lacks: no address there to form.
+  // Padding has no address in the tensor, so none is computed.
   std::byte* unpacked =
       range.zeros
           ? nullptr
@@ -345,7 +345,7 @@ Status plan_sharded_split(const SplitWithSizesCopyArgs& args, PackPlan* plan) {
                      columns - before, " of each row, but sizes[", i, "] is ",
                      args.sizes[i]);
     }
-    // Nothing moves for an empty tensor, and it has no chunks to count.
+    // An empty tensor moves nothing and has no chunks to count.
     if (outs[i].count() == 0) plan->items.pop_back();
   }
   return {};

@@ -22,14 +22,14 @@ struct PackItem {
   std::int64_t trailing() const;  // elements behind one index of `dim`
 };
 
-// The tensors of a call against the packed buffer, lead x num_chunks x columns.
-// chunk_cat goes from the tensors to the buffer; split_with_sizes_copy with
-// shard_dims comes back.
+// The tensors of a call and the packed buffer, lead x num_chunks x columns.
+// chunk_cat copies from the tensors to the buffer. split_with_sizes_copy with
+// shard_dims copies from the buffer to the tensors.
 struct PackPlan {
   Operand packed;
   std::int64_t num_chunks;
-  // Dims of the tensors before the cut lead the buffer too (chunk_cat's `dim`),
-  // or lie within its rows (shard_dims).
+  // The dims before the shard dim are leading dims of the buffer too
+  // (chunk_cat's `dim`), or are part of its rows (shard_dims).
   int lead;
   std::vector<Operand> tensors;
   std::vector<PackItem> items;
@@ -39,17 +39,18 @@ struct PackPlan {
   std::int64_t column_stride() const { return packed.strides[lead + 1]; }
 };
 
-// Checks all that can be wrong with a call, see chunk_cat.h.
+// Checks all arguments of a call (chunk_cat.h).
 Status plan_chunk_cat(const ChunkCatArgs& args, PackPlan* plan);
 
-// The same for a split with shard_dims.
+// Checks a split with shard_dims.
 Status plan_sharded_split(const SplitWithSizesCopyArgs& args, PackPlan* plan);
 
-// A split without: one box for each output.
+// Checks a split without shard_dims and appends one box for each output.
 Status plan_split(const SplitWithSizesCopyArgs& args, BoxList* boxes);
 
-// What moves for one item: the full chunks, the one cut short, and when packing
-// the zeros behind it and the chunks that are all zeros.
+// Appends the boxes of one item: the full chunks and the partial chunk. When
+// packing, it also adds the padding of the partial chunk and the chunks of
+// zeros.
 void append_pack_boxes(const PackPlan& plan, const PackItem& item,
                        BoxList* boxes);
 void append_unpack_boxes(const PackPlan& plan, const PackItem& item,

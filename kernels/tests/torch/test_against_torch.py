@@ -4,9 +4,9 @@
     test_against_torch.py --library build/libshardprop_kernels_c.so
         [--count 20000] [--seed 0] [--device cpu|cuda] [--emulate]
 
-Outputs are poisoned before the call and lie between guard bands, so that an
-element left out or a byte written outside shows. Exits with 77 when torch, or a
-device asked for, is missing.
+Outputs are poisoned before the call and are between guard bands, so that a missing
+element or a byte written outside is detected. The script exits with 77 if torch or a
+requested device is missing.
 """
 
 import argparse
@@ -45,7 +45,7 @@ POISON = 0xA5
 
 
 def bits(tensor):
-    """The tensor as integers or bytes, NaNs made one."""
+    """Returns the tensor as integers or bytes, with one bit pattern for all NaNs."""
     flat = tensor.reshape(-1).clone(memory_format=torch.contiguous_format)
     if tensor.dtype.is_floating_point:
         nan = flat.isnan() if tensor.dtype.itemsize > 1 else flat.float().isnan()
@@ -75,7 +75,7 @@ class Case:
         self.guards = []
 
     def values(self, sizes, dtype):
-        """Random bits, in the floats with many ordinary numbers among them."""
+        """Returns random bits; floats include many ordinary numbers."""
         count = 1
         for size in sizes:
             count *= size
@@ -175,7 +175,7 @@ def cast(tensor, dtype, scale=1.0):
 
 
 def draw_dtypes(rng):
-    """Source, destination and scale."""
+    """Returns source dtype, destination dtype and scale."""
     kind = rng.random()
     if kind < 0.4:
         dtype = rng.choice(ALL)
@@ -271,7 +271,7 @@ def test_sharded_chunk_cat(lib, case):
     for tensor, dim in zip(tensors, dims):
         chunk = -(-tensor.shape[dim] // n)
         padded = pad_to(tensor, dim, n * chunk)
-        # What FSDP does before its _chunk_cat.
+        # FSDP does this before its _chunk_cat.
         stacked.append(torch.cat(torch.chunk(padded, n, dim), 0))
     want = cast(reference_chunk_cat(stacked, 0, n), dst, scale)
     out = case.output(want.shape, dst, rng.choice(["row", "padded"]))
@@ -370,7 +370,7 @@ def reference_reduce(op, inputs, dst, scale):
         elif op == "xor":
             result = result ^ other
         else:
-            # torch leaves open which of two zeros is the smaller.
+            # torch does not define which of two zeros is smaller.
             keep = (result < other) if op == "min" else (result > other)
             if result.dtype.is_floating_point:
                 keep = keep | result.isnan()
@@ -445,7 +445,7 @@ def op_samples(lib, device):
 
 
 def errors_agree(lib, device):
-    """Where torch refuses, so do we; nothing is written."""
+    """Calls that torch refuses are refused, and nothing is written."""
 
     def ones(*sizes, dtype=torch.float32):
         return torch.ones(sizes, dtype=dtype, device=device)

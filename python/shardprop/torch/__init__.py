@@ -1,4 +1,4 @@
-"""Functions that need PyTorch: export a model, run a plan, serve eager DTensor.
+"""These functions need PyTorch: export a model, run a plan, serve eager DTensor.
 
     import shardprop as sp, shardprop.torch
     exported = sp.torch.export(model, (ids, labels), mode="train")
@@ -21,7 +21,7 @@ except ModuleNotFoundError as missing:
     ) from None
 from ._release import check_torch
 
-# Before anything that only some releases have is imported.
+# The check precedes all imports that only some releases have.
 check_torch(_installed)
 
 from ._count import Collective, Count, Match, count  # noqa: E402

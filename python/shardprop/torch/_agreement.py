@@ -1,8 +1,8 @@
-"""Agreement among the ranks of a mesh, before any of them runs a program.
+"""The ranks of a mesh agree here before any of them runs a program.
 
-Ranks exchange texts through the store of the process group: no device is needed,
-no group is made, and a rank that failed says so in place of its text. So no rank
-waits in a collective for a rank that raised an error before it.
+Ranks exchange texts through the store of the process group. This needs no device and no
+group, and a failed rank sends its failure in place of its text. No rank therefore waits
+in a collective for a rank that raised an error before it.
 """
 
 import contextlib
@@ -23,22 +23,24 @@ from .._error import Error
 from ._groups import mesh_ranks, world_timeout
 
 _BEAT_SECONDS = 1.0
-# Between two looks at the store: on 1,000 ranks it then answers 4,000 times a second.
+# Pauses between two queries of the store. On 1,000 ranks it then answers 4,000 queries
+# a second.
 _LEAST_PAUSE_SECONDS = 0.005
 _MOST_PAUSE_SECONDS = 0.25
 # Stores refuse values of more than 8 MiB.
 _PART_BYTES = 4 << 20
-# How often each set of ranks has met: the same on all of them.
+# The number of meetings of each set of ranks is the same on all of them.
 _meetings: "dict[tuple[Any, ...], itertools.count[int]]" = {}
 
 
 def _is_alone(device_mesh: Any) -> bool:
-    """Whether no other rank answers: one rank, or a fake process group."""
+    """Returns whether no other rank answers: one rank, or a fake process group."""
     return device_mesh.size() == 1 or dist.get_backend() == "fake"
 
 
 class _Meeting:
-    """One exchange of values among the ranks of a mesh, through the store."""
+    """A meeting is one exchange of values among the ranks of a mesh, through the
+    store."""
 
     def __init__(self, device_mesh: Any, what: str):
         self.ranks = mesh_ranks(device_mesh)
@@ -46,7 +48,7 @@ class _Meeting:
         self._what = what
         self._store = distributed_c10d._get_default_store()
         self._timeout = world_timeout()
-        # A process group that is made anew counts from 0.
+        # A new process group counts from 0.
         key = (dist.group.WORLD, *self.ranks)
         number = next(_meetings.setdefault(key, itertools.count()))
         ranks = hashlib.sha256(str(self.ranks).encode()).hexdigest()[:16]
@@ -62,11 +64,12 @@ class _Meeting:
         for number, begin in enumerate(parts):
             part = data[begin : begin + _PART_BYTES]
             self._store.set(f"{self._prefix}/{name}/{number}", part)
-        # The count comes last: a rank that sees it finds every part.
+        # The count is written last: a rank that finds it finds every part.
         self._store.set(f"{self._prefix}/{name}", str(len(parts)))
 
     def take(self, name: str, rank: int) -> Any:
-        """What `rank` put. While that rank works, its beats extend the time."""
+        """Returns the value that `rank` put. While that rank works, its beats extend
+        the timeout."""
         try:
             return self._taken(f"{self._prefix}/{name}", rank)
         except RuntimeError as failure:
@@ -92,8 +95,8 @@ class _Meeting:
         return json.loads(zlib.decompress(data))
 
     def _is_there(self, key: str) -> bool:
-        """Waits for a key for at most a beat. The waits of the stores themselves end
-        in exceptions of several types."""
+        """Waits for a key for at most a beat. The stores' own waits end in exceptions
+        of several types."""
         pause, ends = _LEAST_PAUSE_SECONDS, time.monotonic() + _BEAT_SECONDS
         while not self._store.check([key]):
             if time.monotonic() > ends:
@@ -120,7 +123,8 @@ class _Meeting:
 
     @contextlib.contextmanager
     def beating(self) -> "Iterator[None]":
-        """Tells the others meanwhile that this rank works."""
+        """Sends beats during the block, so that other ranks know that this rank
+        works."""
         ended = threading.Event()
 
         def beat():
@@ -226,7 +230,8 @@ def agree(
 
 
 def _verdict(meeting: _Meeting) -> "dict[str, Any]":
-    """The first rank's result: ranks that failed, or names whose texts differ."""
+    """Returns the first rank's result: ranks that failed, or names whose texts
+    differ."""
     failed, told = {}, {}
     for rank in meeting.ranks:
         found = meeting.take(f"of/{rank}", rank)

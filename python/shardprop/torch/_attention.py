@@ -1,4 +1,4 @@
-"""Attention in a region of context_parallel, where tokens are in another order."""
+"""These checks concern attention inside context_parallel(), which reorders tokens."""
 
 import torch
 from torch.distributed.tensor import DTensor
@@ -14,7 +14,7 @@ _PERMUTED = (
 
 
 def shards_tokens(op_schema: OpSchema) -> bool:
-    """Whether it is an attention whose q, k or v is sharded by tokens."""
+    """Returns whether it is an attention whose q, k or v is sharded by tokens."""
     if not op_schema.op._opname.startswith("_scaled_dot_product"):
         return False
     # [..., tokens, features]
@@ -27,7 +27,7 @@ def shards_tokens(op_schema: OpSchema) -> bool:
 
 
 def tokens_are_permuted() -> bool:
-    """Whether context_parallel() has its handlers in DTensor's dispatcher."""
+    """Returns whether context_parallel() has its handlers in DTensor's dispatcher."""
     flash = torch.ops.aten._scaled_dot_product_flash_attention.default
     return flash in DTensor._op_dispatcher._custom_op_handlers
 
@@ -37,8 +37,8 @@ def refusal(error: Exception) -> str:
 
 
 class InOrder:
-    """A call of an attention that takes the tokens of its operands in order. Its
-    answer is kept in caches that know nothing of context_parallel()."""
+    """A call of an attention that needs the tokens of its operands in order. Its answer
+    is kept in caches that do not distinguish context_parallel()."""
 
     def __init__(self, call):
         self._call = call

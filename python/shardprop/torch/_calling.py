@@ -1,5 +1,5 @@
-"""How a program is called: which leaf of forward()'s arguments each of its inputs
-is, and in which structure its outputs come back."""
+"""A calling convention maps leaves of forward()'s arguments to the program's inputs,
+and the program's outputs to the structure that forward() returns."""
 
 import dataclasses
 import json
@@ -28,14 +28,16 @@ def _error(message: str, notes: "list[str]", help: str) -> Error:
 
 @dataclasses.dataclass(frozen=True)
 class Constant:
-    """An argument or output that is no tensor: the program was exported for it."""
+    """An argument or output that is not a tensor. The program is valid only for this
+    value."""
 
     value: Any
 
 
 @dataclasses.dataclass(frozen=True)
 class Convention:
-    """`inputs` and `outputs` have an entry a leaf: the tensor's name, or a Constant."""
+    """`inputs` and `outputs` have one entry per leaf: the tensor's name, or a
+    Constant."""
 
     in_spec: TreeSpec  # of (args, kwargs)
     out_spec: TreeSpec
@@ -44,7 +46,7 @@ class Convention:
     outputs: "tuple[Any, ...]"
 
     def tensors(self, args: "tuple[Any, ...]", kwargs: "dict[str, Any]") -> "list[Any]":
-        """What forward() was given for each tensor that the program takes."""
+        """Returns the argument of forward() for each tensor that the program reads."""
         found = []
         leaves = iter(self.inputs)
         given = self._bound(args, kwargs)
@@ -61,18 +63,18 @@ class Convention:
         return found
 
     def structured(self, tensors: "list[Any]") -> Any:
-        """What forward() returns, made of the program's tensors."""
+        """Returns the result of forward(), built from the program's tensors."""
         rest = iter(tensors)
         leaves = [
             leaf.value if isinstance(leaf, Constant) else next(rest)
             for leaf in self.outputs
         ]
-        # Some types compute as they are built: a cache of transformers does.
+        # Some types compute during construction, for example a cache of transformers.
         with torch.no_grad(), implicit_replication():
             return tree_unflatten(leaves, self.out_spec)
 
     def _slots(self) -> "list[tuple[str, TreeSpec]]":
-        """The arguments by name; a number stands for what forward() takes as *args."""
+        """Returns the arguments by name; the arguments of *args have numbers."""
         by_position, by_name = self.in_spec.children()
         count = by_position.num_children
         named = self.names if len(self.names) >= count else ()
@@ -128,7 +130,8 @@ class Convention:
 
 
 def flat(inputs: "list[str]", outputs: int) -> Convention:
-    """Of a program of which nothing else is known: tensors in, one or a tuple out."""
+    """Returns the convention of a program without records: tensors in, one or a tuple
+    out."""
     by_position = tree_structure(tuple(range(len(inputs))))
     return Convention(
         TreeSpec(tuple, None, [by_position, tree_structure({})]),
@@ -197,8 +200,8 @@ def _of_json(text: bytes) -> Convention:
 
 
 def of(exported: Any) -> Optional[Convention]:
-    """None where a program does not tell it: a graph that was read already, or one
-    whose structures are of types that this process does not know."""
+    """Returns a program's convention, or None if it has none: a graph that is already
+    read, or a program whose structures have types unknown to this process."""
     if hasattr(exported, "graph_signature"):
         return _of_program(exported)
     if isinstance(exported, (str, os.PathLike)):

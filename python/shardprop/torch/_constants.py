@@ -1,5 +1,5 @@
-"""Values that a program carries itself: constants made in forward, buffers that
-no state dict holds."""
+"""A program itself contains some values: constants made in forward, and buffers that no
+state dict holds."""
 
 import os
 import pathlib
@@ -55,7 +55,7 @@ def _of_archive(path):
         ):
             return {}
         found = _load_constants(archive, model)
-    # A fake tensor was saved without bytes, and would be read as zeros.
+    # A fake tensor was saved without bytes and would be read as zeros.
     bytes_of = {
         pathlib.PurePath(record).name: size
         for record, size in sizes.items()

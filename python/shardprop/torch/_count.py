@@ -1,4 +1,4 @@
-"""count(): what a plan predicts its ranks to send, against what they send."""
+"""count() compares the bytes that a plan predicts with the bytes that ranks send."""
 
 import math
 import re
@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from .._plan import Plan
 from . import _steps
 
-# What the operators are to a plan. A permutation is an exchange in which every
+# Maps operators to the kinds of a plan. A permutation is an exchange in which every
 # rank sends to one other.
 _KINDS = {
     "all_gather_into_tensor": "all_gather",
@@ -27,8 +27,8 @@ _SILENT = ("wait_tensor", "_wrap_tensor_autograd", "barrier", "monitored_barrier
 
 @dataclass(frozen=True)
 class Collective:
-    """One collective: of a copy of the plan, or inside an operator (`copy` is
-    None); outside the program if it has no node either.
+    """One collective. It belongs to a copy of the plan, or is inside an operator if
+    `copy` is None. If `node` is None too, it is outside the program.
     """
 
     copy: Optional[int]
@@ -37,10 +37,10 @@ class Collective:
     group: str  # as the program names it: shardprop_dp_tp
     # Predicted: of the rank that sends most. Executed: what this rank sends.
     bytes: int
-    # Predicted: where each rank's own bytes follow from layouts.
+    # Predicted: set if each rank's own bytes follow from layouts.
     step: "Optional[_steps.Step]" = field(default=None, repr=False, compare=False)
-    # Predicted inside an operator whose shards are of several sizes: a rank sends
-    # at most as much.
+    # Predicted inside an operator with shards of several sizes: each rank sends at most
+    # `bytes`.
     uneven: bool = False
 
     def __str__(self) -> str:
@@ -58,8 +58,8 @@ class Match:
 
 
 class Count:
-    """Predicted against executed, of every call of a planned module inside the
-    `with` block; each list in the order in which it was found.
+    """The predicted and the executed collectives of every call of a planned module
+    inside the `with` block. Each list is in the order of execution.
     """
 
     def __init__(self, predicted: "list[Collective]"):
@@ -73,28 +73,32 @@ class Count:
 
     @property
     def ok(self) -> bool:
-        """Every predicted collective ran, with its bytes, and no other did."""
+        """Returns whether every predicted collective ran, with its bytes, and no other
+        ran."""
         return self.calls > 0 and not self.missing and not self.extra
 
     @property
     def bytes(self) -> int:
-        """What this rank sent."""
+        """Returns the bytes that this rank sent."""
         return sum(collective.bytes for collective in self.executed)
 
     @property
     def predicted_bytes(self) -> int:
-        """Of all calls; each collective's by the rank that sends most."""
+        """Returns the bytes of all calls; each collective counts the rank that sends
+        most."""
         return self.calls * sum(collective.bytes for collective in self.predicted)
 
     @property
     def predicted_bytes_of_this_rank(self) -> int:
-        """Of all calls, what this rank alone is to send. Inside operators whose shards
-        are of several sizes the plan does not say: there, what it did send."""
+        """Returns the predicted bytes of this rank for all calls. Inside operators with
+        shards of several sizes the plan has no such figure, and the bytes sent count
+        instead."""
         return self._of_rank
 
     @property
     def kinds(self) -> "dict[str, int]":
-        """How many ran, by kind; what matched, by the plan's word for it."""
+        """Counts the collectives that ran, by kind. A matched one has the plan's
+        kind."""
         counts: "dict[str, int]" = defaultdict(int)
         for match in self.matched:
             counts[match.predicted.kind] += 1
@@ -114,7 +118,7 @@ class Count:
         return "\n".join(lines)
 
     def _compare(self, executed: "list[Collective]", rank: int) -> None:
-        """Adds one call: of each copy or node, in the order of its collectives."""
+        """Adds one call. The collectives of each copy or node are compared in order."""
         self.calls += 1
         waiting: "dict[tuple, list[Collective]]" = defaultdict(list)
         for collective in executed:
@@ -161,7 +165,7 @@ def _fits(executed: Collective, predicted: Collective, sent: int, rank: int) -> 
 
 
 class _Predicted:
-    """The collectives of a plan."""
+    """_Predicted lists the collectives of a plan."""
 
     def __init__(self, plan: Plan):
         self._mesh = plan.mesh
@@ -191,7 +195,7 @@ class _Predicted:
         )
 
     def _is_even(self, name, placements):
-        """Whether a tensor's shards are all of one size; False if unknown."""
+        """Returns whether a tensor's shards all have one size; False if unknown."""
         if name not in self._shapes or placements is None:
             return False
         parts = [1] * len(self._shapes[name])
@@ -207,7 +211,7 @@ def _nbytes(value) -> int:
 
 
 def _sent(name: str, args: tuple, group) -> int:
-    """Bytes that this rank sends, by the formulas that plans are priced with."""
+    """Returns the bytes that this rank sends, by the formulas of plan prices."""
     ranks = group.size()
     size = _nbytes(args[0])
     if name == "all_gather_into_tensor":
@@ -253,7 +257,7 @@ class _Mode(TorchDispatchMode):
 
 
 class _Announcing(torch.fx.Interpreter):
-    """Runs a program node by node and says for which copy or node each is."""
+    """Runs a program node by node and announces the copy or node of each."""
 
     def __init__(self, graph_module, mode):
         super().__init__(graph_module)
@@ -272,23 +276,23 @@ _active: "list[count]" = []
 
 
 class count:
-    """Counts what planned modules send inside a `with` block.
+    """Counts the bytes that planned modules send inside a `with` block.
 
         with sp.torch.count(plan) as counted:
             module(ids, labels)
         print(counted)           # 92 collectives matched, 0 missing, 0 extra; ...
         assert counted.ok
 
-    Every collective that runs is looked up in the plan by the copy that it
-    makes, or the operator inside which it runs, and matches if kind, group and
-    bytes do. A plan says what the busiest rank sends; where shards are of several
-    sizes, and in exchanges, what this rank sends follows from its layouts; inside an
-    operator with such shards no more than the busiest does is a match.
-    Collectives that others start (DTensor, an optimizer) are extra.
+    Every collective that runs is looked up in the plan, by its copy or by the operator
+    that contains it. It matches if kind, group and bytes match. A plan has the bytes of
+    the busiest rank. With shards of several sizes, and in exchanges, the bytes of this
+    rank follow from its layouts. Inside an operator with such shards, any number up to
+    the bytes of the busiest rank matches. Collectives that others start (DTensor, an
+    optimizer) are extra.
 
-    One process does for a mesh of any size: the fake process group runs
-    nothing, and under FakeTensorMode nothing is allocated. While it counts, a
-    module that was compiled runs as it was before.
+    One process is enough for a mesh of any size: the fake process group sends no bytes,
+    and FakeTensorMode allocates none. During the count, a compiled module runs its
+    uncompiled program.
     """
 
     def __init__(self, plan: Plan):

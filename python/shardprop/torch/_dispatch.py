@@ -1,5 +1,5 @@
-"""Answers in the form that DTensor's dispatcher takes: the arguments that its
-caches compare, and the call that it runs in place of an operator."""
+"""This module builds answers for DTensor's dispatcher: the arguments that its caches
+compare, and the call that it runs in place of an operator."""
 
 from typing import Optional
 
@@ -34,7 +34,8 @@ def whole_key(op, info: Optional[RuntimeSchemaInfo]) -> RuntimeSchemaInfo:
 
 
 class AsItLies(DTensorSpec):
-    """Equal to any spec: the dispatcher, which compares, moves nothing."""
+    """This spec equals any spec, so that the dispatcher, which compares, moves no
+    operand."""
 
     def __eq__(self, other):
         return True
@@ -54,14 +55,14 @@ def _unmoved(value):
 
 
 def through(call, op_schema: OpSchema, output_spec) -> OutputSharding:
-    """Has the dispatcher call `call` on the local arguments."""
+    """Makes the dispatcher call `call` on the local arguments."""
     args = _unmoved(op_schema.args_schema)
     schema = OpSchema(call, args, op_schema.kwargs_schema)
     return OutputSharding(output_spec, schema, needs_redistribute=True)
 
 
 def in_numbers(op, args, op_schema: OpSchema, output_spec) -> OutputSharding:
-    """Has the dispatcher call `op` on the local tensors and these numbers."""
+    """Makes the dispatcher call `op` on the local tensors and these numbers."""
     schema = OpSchema(op, _unmoved(tuple(args)), op_schema.kwargs_schema)
     return OutputSharding(
         output_spec,
@@ -103,7 +104,7 @@ def _unmoved_if_equal(given, wanted):
 def unmoved_by_dispatcher(
     call, op_schema: OpSchema, sharding: OutputSharding
 ) -> OutputSharding:
-    """The answer `sharding` with `call` run on the local arguments as they are, and
+    """Returns the answer `sharding`, but runs `call` on the unmoved local arguments,
     with the numbers of `sharding`."""
     run = sharding.redistribute_schema
     return OutputSharding(
@@ -115,7 +116,7 @@ def unmoved_by_dispatcher(
 
 
 class _Measured(OutputSharding):
-    """What comes out is known when the call has run, anew each time."""
+    """The spec of the output is known after each run of the call, and may differ."""
 
     @property
     def output_spec(self):
@@ -127,7 +128,7 @@ class _Measured(OutputSharding):
 
 
 def measured(call, op_schema: OpSchema) -> OutputSharding:
-    """As through(), of a call that says after each run what came out."""
+    """Does the same as through() for a call that reports its output after each run."""
     args = _unmoved(op_schema.args_schema)
     schema = OpSchema(call, args, op_schema.kwargs_schema)
     return _Measured(None, schema, needs_redistribute=True)

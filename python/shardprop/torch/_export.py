@@ -1,4 +1,4 @@
-"""export(): a model as a program that can be planned, weights never touched."""
+"""export() turns a model into a program that can be planned. It never reads weights."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Optional
@@ -11,10 +11,10 @@ from .exporting import failures, metadata, program
 
 
 class ExportError(Error):
-    """A model that torch.export cannot export, with what to do about it."""
+    """torch.export cannot export the model; `help` says how to change it."""
 
 
-# The options of export(), as an explanation names them.
+# These are the options of export() by the names that an explanation uses.
 _OPTIONS = {
     "infer": "mode='infer'",
     "train": "mode='train'",
@@ -45,18 +45,18 @@ def export(
     dynamic_shapes: Any = None,
     loss_index: int = 0,
 ) -> torch.export.ExportedProgram:
-    """Exports a model for planning, on fake tensors of the example inputs' sizes.
+    """Exports a model for planning, with fake tensors of the example inputs' sizes.
 
-    Neither weights nor inputs are read or made: a model on the meta device does,
-    and so do inputs there. The model is left as it is.
+    Weights and inputs are neither read nor allocated, so both may be on the meta
+    device. The model is unchanged.
 
-    mode="train": forward returns a scalar loss, alone or at `loss_index`; the
-    program then holds forward and backward and returns the loss and the
-    gradients. `device` is the one the program is planned for ("cuda" takes the
-    attention kernels that CUDA would choose). `composite` keeps the operators
-    as torch.export leaves them (mode="infer").
+    With mode="train", forward returns a scalar loss, alone or at `loss_index`. The
+    program then holds forward and backward and returns the loss and the gradients.
+    `device` is the device of the planned program ("cuda" gives the attention kernels
+    that CUDA would choose). `composite` keeps the operators of torch.export
+    (mode="infer").
 
-    Raises ExportError, which says what in the model stands in the way.
+    Raises ExportError, which names the part of the model that prevents the export.
     """
     if mode not in ("infer", "train"):
         raise ExportError(

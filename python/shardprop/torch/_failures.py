@@ -1,4 +1,5 @@
-"""Failed collectives of a planned module as errors that say what to do."""
+"""explained() turns failed collectives of a planned module into errors with a way
+out."""
 
 import contextlib
 import time
@@ -26,11 +27,10 @@ def _is_wait(called: object) -> bool:
 
 
 def _comes_from_a_collective(failure: BaseException) -> bool:
-    """Whether a collective that other ranks take part in raised `failure`.
+    """Returns whether a collective with other ranks raised `failure`.
 
-    NCCL and c10d raise exceptions of their own type, and so do devices. Gloo
-    raises a bare RuntimeError when a collective is waited for: there the traceback
-    names the operator.
+    NCCL, c10d and devices raise exceptions of their own type. Gloo raises a bare
+    RuntimeError in the wait for a collective, and the traceback names the operator.
     """
     if isinstance(failure, dist.DistError):
         return True
@@ -45,7 +45,7 @@ def _comes_from_a_collective(failure: BaseException) -> bool:
 
 
 def _shortest_timeout() -> float:
-    """Seconds after which the first of this process's groups gives up."""
+    """Returns the seconds after which the first of this process's groups times out."""
     seconds = []
     for group in dist.distributed_c10d._world.pg_map:
         for device in group._device_types:
@@ -60,8 +60,7 @@ def _shortest_timeout() -> float:
 def explained() -> "Iterator[None]":
     """Turns the exception of a failed collective into an Error, and no other one.
 
-    A failure counts as a rank that is late if the call took as long as a group
-    waits for its ranks.
+    A failure counts as a late rank if the call took as long as the timeout of a group.
     """
     began = time.monotonic()
     try:

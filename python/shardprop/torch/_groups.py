@@ -1,4 +1,4 @@
-"""The process groups that a program's collectives name."""
+"""This module creates the process groups that a program's collectives name."""
 
 import datetime
 
@@ -14,13 +14,15 @@ _registered: dict = {}
 
 
 def mesh_ranks(device_mesh) -> "list[int]":
-    """Returns the global ranks of a DeviceMesh, row by row, under FakeTensorMode too."""
+    """Returns the global ranks of a DeviceMesh, row by row, also under
+    FakeTensorMode."""
     with unset_fake_temporarily():
         return device_mesh.mesh.flatten().tolist()
 
 
 def _timeout_of(group) -> "datetime.timedelta | None":
-    """How long a collective of a group waits for a rank, if the backend tells."""
+    """Returns the time that a collective of a group waits for a rank, if it is
+    known."""
     found = []
     for device in group._device_types:
         options = getattr(group._get_backend(device), "options", None)
@@ -29,15 +31,15 @@ def _timeout_of(group) -> "datetime.timedelta | None":
 
 
 def world_timeout() -> datetime.timedelta:
-    """The timeout of init_process_group()."""
+    """Returns the timeout of init_process_group()."""
     group = dist.group.WORLD
     timeout = None if dist.get_backend() == "fake" else _timeout_of(group)
     return timeout or distributed_c10d.default_pg_timeout
 
 
 def _inherit_timeout(group) -> None:
-    """init_device_mesh() and new_group() do not pass the timeout of
-    init_process_group() on: a group that has the default gets that one."""
+    """Gives a group with the default timeout the timeout of init_process_group(), which
+    init_device_mesh() and new_group() ignore."""
     if group is dist.group.WORLD or dist.get_backend(group) == "fake":
         return
     own, world = _timeout_of(group), world_timeout()
@@ -47,7 +49,7 @@ def _inherit_timeout(group) -> None:
 
 
 def check_mesh(mesh: dict, device_mesh) -> None:
-    """Whether a DeviceMesh is the one that a plan was made for."""
+    """Raises Error unless a DeviceMesh equals the mesh of the plan."""
     planned = {dim["name"]: dim["size"] for dim in mesh["dims"]}
     names = device_mesh.mesh_dim_names or [
         f"d{i}" for i in range(device_mesh.ndim)
@@ -74,15 +76,15 @@ def check_mesh(mesh: dict, device_mesh) -> None:
 
 
 def register_groups(groups: "list[dict]", device_mesh) -> None:
-    """Makes and names the groups, every rank of the mesh at once.
+    """Creates and names the groups; every rank of the mesh must call it.
 
-    A mesh dim has its group already; sets of mesh dims get groups of their own.
-    The mesh itself is never flattened: DTensor would then merge collectives of
-    uneven shards, which corrupts them.
+    A mesh dim already has its group; sets of mesh dims get groups of their own. The
+    mesh itself is never flattened: DTensor would then merge collectives of uneven
+    shards, which corrupts them.
     """
     ranks = mesh_ranks(device_mesh)
     for group in groups:
-        # Groups end with the process group that they are parts of.
+        # Groups end together with the process group that contains them.
         wanted = (dist.group.WORLD, tuple(ranks))
         known = _registered.get(group["name"])
         if known == wanted:
@@ -94,7 +96,7 @@ def register_groups(groups: "list[dict]", device_mesh) -> None:
 
 
 def _made(group: dict, ranks: "list[int]", device_mesh):
-    """This rank's group over the mesh dims of `group`."""
+    """Returns this rank's group over the mesh dims of `group`."""
     if len(group["mesh_dims"]) == 1:
         name = group["mesh_dims"][0]
         names = device_mesh.mesh_dim_names

@@ -1,4 +1,4 @@
-"""Layouts as PyTorch says them, and what a rank holds."""
+"""These functions give layouts in PyTorch's terms, and the local tensor of a rank."""
 
 import math
 import re
@@ -35,7 +35,7 @@ DTYPES = {
 
 
 def layout_text(entry: dict) -> str:
-    """The notation of an entry of shardings.json: S(0)@1,S(0)@0."""
+    """Returns the notation of an entry of shardings.json: S(0)@1,S(0)@0."""
     texts = list(entry["placements"])
     for cuts in entry["shard_order"].values():
         in_mesh_order = sorted(cuts, key=entry["mesh_dims"].index)
@@ -47,8 +47,8 @@ def layout_text(entry: dict) -> str:
 
 
 def placements(entry: dict, sizes: "dict[str, int]") -> tuple:
-    """DTensor's placements. A mesh dim that cuts before an outer one is a
-    strided shard there: S(0)@1,S(0)@0 on (2, 4) is _StridedShard(0, 4), Shard(0).
+    """Returns DTensor's placements. In DTensor, a mesh dim that shards before an outer
+    one is a strided shard: S(0)@1,S(0)@0 on (2, 4) is _StridedShard(0, 4), Shard(0).
     """
     result = []
     for text, mesh_dim in zip(entry["placements"], entry["mesh_dims"]):
@@ -77,10 +77,10 @@ def placements(entry: dict, sizes: "dict[str, int]") -> tuple:
 def local_part(
     whole: torch.Tensor, entry: dict, mesh: str, index: int
 ) -> torch.Tensor:
-    """What the rank at row-major `index` of the mesh holds of a whole tensor.
+    """Returns the part of a full tensor for the rank at row-major `index` of the mesh.
 
-    Works on anything that can be narrowed, so that a file that is read by
-    slices is read by just these.
+    The tensor may be any object that can be narrowed, so that a file is read only in
+    the slices of this part.
     """
     regions = _core.local_region(
         mesh, entry["shape"], entry["dtype"], layout_text(entry), index

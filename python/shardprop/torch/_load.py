@@ -1,4 +1,5 @@
-"""Programs of ranks from bytes, in half the time of torch.export.load(), and back."""
+"""These functions load programs of ranks from bytes, in half the time of
+torch.export.load(), and save them."""
 
 import contextlib
 import io
@@ -12,8 +13,8 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 @contextlib.contextmanager
 def _type_hints_once():
-    """torch 2.13 works out a class's type hints anew for every value that it
-    reads: 172,000 times for Llama 3 8B."""
+    """Caches the type hints of each class. torch 2.13 computes them for every value
+    that it reads: 172,000 times for Llama 3 8B."""
     hints = {}
 
     def get_type_hints(cls, *args, **kwargs):

@@ -1,4 +1,4 @@
-"""What a rank runs in place of an operator of DTensor's: our moves, then the
+"""These calls replace an operator of DTensor on each rank. They run the moves, then the
 operator with this rank's numbers, or its local program.
 """
 
@@ -30,7 +30,8 @@ def _meta_of(tensor: torch.Tensor) -> TensorMeta:
 
 
 def for_this_rank(specs, ask) -> Any:
-    """ask(index of a rank on the mesh), for the ranks that this process plays."""
+    """Calls ask(index of a rank on the mesh) for the ranks that this process
+    simulates."""
     mode = enabled_local_tensor_mode()
     if mode is None:
         return ask(specs.index[torch.distributed.get_rank()])
@@ -38,16 +39,17 @@ def for_this_rank(specs, ask) -> Any:
 
 
 class MovedCall:
-    """An operator on operands that are moved first; stands as the operator of an
+    """An operator on operands that move first. It is the operator of an
     OutputSharding's redistribute_schema."""
 
     def __init__(self, op, moves, slots):
         self._op = op
         self._moves = moves  # operand -> Walk
-        # Where each operand stands: (position or name, index in a list).
+        # The place of each operand: (position or name, index in a list).
         self._slots = slots
         places = [(*slots[operand], walk) for operand, walk in moves.items()]
-        # Those that are arguments by themselves, by position: most, and quick.
+        # Operands that are positional arguments by themselves, which is the most common
+        # and fastest case.
         self._direct = [
             (where, walk)
             for where, index, walk in places
@@ -60,7 +62,7 @@ class MovedCall:
         return self.__name__
 
     def copies(self) -> bool:
-        """Whether a view that this call makes shares no memory with its source."""
+        """Returns whether a view from this call shares no memory with its source."""
         return bool(self._moves)
 
     def _moved(self, operands):
@@ -70,7 +72,7 @@ class MovedCall:
         return operands
 
     def _observe(self):
-        # Nobody does, but within a context.
+        # Only the context ExplicitRedistributionContext observes moves.
         if getattr(ExplicitRedistributionContext._local, "_active", None) is None:
             return
         for walk in self._moves.values():
@@ -79,7 +81,7 @@ class MovedCall:
             )
 
     def _with_moved(self, args, kwargs):
-        """The arguments, their tensors moved."""
+        """Returns the arguments with moved tensors."""
         if self._all_direct:
             self._observe()
             args = list(args)
@@ -112,12 +114,12 @@ class MovedCall:
 
 
 class MeasuredCall(MovedCall):
-    """An operator on whole tensors whose results' shapes only its run tells."""
+    """An operator on full tensors whose result shapes are known only after its run."""
 
     def __init__(self, op, moves, slots, mesh):
         super().__init__(op, moves, slots)
         self._mesh = mesh
-        #: Of the results of the last call.
+        #: The specs of the results of the last call.
         self.output_spec = None
 
     def __call__(self, *args, **kwargs):
@@ -139,7 +141,7 @@ class LocalCall(MovedCall):
         self._sharding = sharding
         self._specs = specs
         self._of_ranks = {}
-        # Asked for on every call.
+        # These flags are read on every call.
         self._is_program = sharding.needs_program
         self._differs = sharding.has_rank_arguments
         schema = op._schema
@@ -159,8 +161,8 @@ class LocalCall(MovedCall):
         return bool(self._moves) or self._is_program
 
     def written_out(self, args) -> "Optional[tuple]":
-        """The operator to run and `args` with the numbers that every rank has;
-        None where it takes more than numbers, or they differ by rank."""
+        """Returns the operator to run and `args` with the numbers that all ranks share.
+        Returns None if the call needs more than numbers, or if they differ by rank."""
         if self._moves or self._is_program:
             return None
         values = self._sharding.shared_arguments()
@@ -175,7 +177,8 @@ class LocalCall(MovedCall):
         return self._runs, args
 
     def is_plain(self) -> bool:
-        """Whether it is the operator itself on the local tensors as they are."""
+        """Returns whether the call is the operator itself on the unmoved local
+        tensors."""
         return not (
             self._moves
             or self._is_program
@@ -191,7 +194,8 @@ class LocalCall(MovedCall):
         )
 
     def _rank_values(self):
-        """The program, or the arguments that differ, for the ranks played here."""
+        """Returns the program, or the arguments that differ, for the simulated
+        ranks."""
         mode = enabled_local_tensor_mode()
         key = None if mode is None else mode.ranks
         if key not in self._of_ranks:
@@ -257,7 +261,8 @@ class LocalCall(MovedCall):
 
 
 class WrittenBack:
-    """A call whose result is written into its first argument, as that lies."""
+    """A call whose result is written into its first argument, in the layout of the
+    argument."""
 
     def __init__(self, op, call: LocalCall, back):
         self._call = call
@@ -270,7 +275,8 @@ class WrittenBack:
 
 
 class Copied:
-    """A call whose results are copied: of operators named after a view's."""
+    """A call whose results are copied, for operators with the name of a view and
+    `_copy`."""
 
     def __init__(self, call: LocalCall):
         self._call = call

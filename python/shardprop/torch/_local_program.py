@@ -1,7 +1,7 @@
-"""The local program of an operator: what a rank runs in its place, step by step.
+"""A local program replaces an operator on each rank by a list of steps.
 
-Runs under LocalTensorMode too, where one process plays every rank and numbers
-that differ by rank are symbols.
+It also runs under LocalTensorMode, in which one process simulates every rank and
+numbers that differ by rank are symbols.
 """
 
 import functools
@@ -19,7 +19,7 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 from . import _moves
 from ._layout import DTYPES
 
-# Local strides may ask for a copy where those of the whole tensor do not.
+# Local strides may require a copy even if the strides of the full tensor do not.
 OF_VIEWS = {
     torch.ops.aten.view.default: torch.ops.aten.reshape.default,
     torch.ops.aten._unsafe_view.default: torch.ops.aten.reshape.default,
@@ -37,14 +37,14 @@ def _overload(name: str):
 
 
 def _is_reference(value: Any) -> bool:
-    """Whether an argument of a step is a result of an earlier one."""
+    """Returns whether an argument of a step is a result of an earlier step."""
     if isinstance(value, list):
         return any(_is_reference(item) for item in value)
     return isinstance(value, tuple) and bool(value) and value[0] == "ref"
 
 
 def _looked_up(value: Any, results: list) -> Any:
-    """A reference, or a list of some, as what it stands for."""
+    """Returns the value of a reference, or of a list of references."""
     if isinstance(value, list):
         return [_looked_up(item, results) for item in value]
     if not _is_reference(value):
@@ -54,7 +54,7 @@ def _looked_up(value: Any, results: list) -> Any:
 
 
 def _constant(value: Any) -> Any:
-    """An argument of a step as PyTorch takes it."""
+    """Returns an argument of a step in PyTorch's form."""
     if isinstance(value, list):
         return [_constant(item) for item in value]
     if isinstance(value, tuple) and value:
@@ -66,8 +66,8 @@ def _constant(value: Any) -> Any:
 
 
 def merge(per_rank: "dict[int, Any]") -> Any:
-    """The programs or arguments of several ranks as one: they differ in integers
-    only, which become symbols."""
+    """Merges the programs or arguments of several ranks. They differ in integers only,
+    which become symbols."""
     values = list(per_rank.values())
     first = values[0]
     if all(value == first for value in values):
@@ -83,12 +83,13 @@ def merge(per_rank: "dict[int, Any]") -> Any:
 
 @functools.lru_cache(maxsize=None)
 def numbers_of(op) -> "frozenset[str]":
-    """Arguments that take a number, and no symbol for it: the text alone tells."""
+    """Returns the arguments that accept a number but no symbol. Only the text of the
+    schema distinguishes them."""
     return frozenset(re.findall(r"\b(?:int|Scalar)\?? (\w+)", str(op._schema)))
 
 
 def _of_each_rank(value: Any) -> "Optional[dict[int, Any]]":
-    """What each rank has in its place; None where all have the same."""
+    """Returns the value of each rank, or None if all ranks have the same value."""
     if isinstance(value, LocalTensor):
         return value._local_tensors
     if is_symbol(value) and isinstance(value.node, LocalIntNode):
@@ -97,7 +98,8 @@ def _of_each_rank(value: Any) -> "Optional[dict[int, Any]]":
 
 
 def rank_by_rank(op, args, kwargs) -> LocalTensor:
-    """Under LocalTensorMode: each rank's tensors with its own numbers."""
+    """Runs the operator under LocalTensorMode, on each rank's tensors with its own
+    numbers."""
     leaves, tree = tree_flatten((list(args), dict(kwargs)))
     by_rank = [_of_each_rank(leaf) for leaf in leaves]
     ranks = set.intersection(*(set(held) for held in by_rank if held is not None))
@@ -143,7 +145,7 @@ class _Operator:
 
 
 class _Collective:
-    """A step in which ranks meet."""
+    """A step that runs a collective."""
 
     def __init__(self, kind, reference, reduce_op, mesh_dims, mesh):
         if kind not in ("all_reduce", "all_gather"):
@@ -167,7 +169,8 @@ class _Collective:
 
 
 class Program:
-    """A local program: what is the same on every call is found out once."""
+    """A local program. Everything that does not change between calls is computed
+    once."""
 
     def __init__(self, program, mesh):
         steps, self._outputs = program

@@ -1,4 +1,4 @@
-"""The loss of a planned module, whose gradients are there already."""
+"""Loss is the loss of a planned module. Its gradients are already computed."""
 
 from typing import Any
 
@@ -18,10 +18,10 @@ def _no_backward() -> Error:
 
 
 class Loss(torch.Tensor):
-    """A tensor with the loss: arithmetic, item() and saving are those of a tensor.
+    """A tensor with the loss. Arithmetic, item() and saving work as for any tensor.
 
-    It has no graph of autograd: backward() raises Error, also of results that are
-    computed from it.
+    It has no autograd graph. backward() raises Error, and so does backward() of results
+    that are computed from it.
     """
 
     @classmethod

@@ -1,14 +1,14 @@
-"""Views whose source had to move: copies, into which nothing is written silently.
+"""A view whose source had to move is a copy; writes into it are never lost silently.
 
-DTensor's views share memory with their source as long as no rank moves anything.
-If the source is redistributed first, or a local program makes the view, the result
-may be a copy: a write into it would not reach the source.
+DTensor's views share memory with their source as long as no rank moves data. If the
+source is redistributed first, or a local program makes the view, the result may be a
+copy: a write into it would not reach the source.
 
-The spec of such a view is of a class of its own. So the caches of DTensor's
-dispatcher keep it apart, and every operator that writes into it is answered here
-and runs guarded. The local tensor of the view knows from which memory it was
-copied. A write is refused as long as that memory is in use; afterwards nobody can
-miss the write (gradients are such views).
+The spec of this view has a class of its own, so that the caches of DTensor's dispatcher
+distinguish it. Every operator that writes into the view is answered here and runs
+guarded. The local tensor of the view records the memory from which it was copied. A
+write is refused as long as that memory is in use. Afterwards no reader can miss the
+write (gradients are examples).
 """
 
 from typing import Any
@@ -44,8 +44,8 @@ class MovedViewSpec(DTensorSpec):
 
 
 def answered(op_schema: OpSchema, propagate) -> OutputSharding:
-    """Returns the answer of `propagate` with writes into such views guarded and
-    results that are such views marked."""
+    """Returns the answer of `propagate`. Writes into marked views are guarded, and
+    results that may be copies are marked."""
     plain = _without_marks(op_schema)
     sharding = propagate(plain)
     is_copy = plain is not op_schema
@@ -56,7 +56,7 @@ def answered(op_schema: OpSchema, propagate) -> OutputSharding:
             if _is_write(argument) and torch.Tag.inplace_view not in op_schema.op.tags
         ]
         run = instead(plain, sharding, lambda call: _GuardedWrite(call, written))
-        # An out= tensor, or one that is viewed anew in place, gets this spec.
+        # An out= tensor, or a tensor that is viewed in place, gets this spec.
         run.output_spec = _marked(run.output_spec)
         return run
     if not any(_is_view(returned) for returned in op_schema.op._schema.returns):
@@ -71,7 +71,7 @@ def answered(op_schema: OpSchema, propagate) -> OutputSharding:
 
 
 class _MakesCopies:
-    """A call of a view operator whose results note where they were copied from."""
+    """A call of a view operator whose results record their source memory."""
 
     def __init__(self, call):
         self._call = call
@@ -126,7 +126,7 @@ def _storages(tensor) -> list:
 
 def _note_source(view, source) -> None:
     if _are_we_tracing():
-        return  # what is traced has no memory
+        return  # a traced tensor has no memory
     shared = {storage._cdata for storage in _storages(view)}
     sources = list(getattr(source, _SOURCES, ()))
     for storage in _storages(source):
@@ -166,7 +166,7 @@ def _is_marked(value: Any) -> bool:
 
 
 def _without_marks(op_schema: OpSchema) -> OpSchema:
-    """The call with ordinary specs; itself, if it has no others."""
+    """Returns the call with ordinary specs, or the call itself if it has no others."""
     kwargs = op_schema.kwargs_schema
     if not _is_marked(op_schema.args_schema) and not _is_marked([*kwargs.values()]):
         return op_schema
@@ -191,7 +191,7 @@ def _is_view(declared) -> bool:
 
 
 def _writes_elements(op_schema: OpSchema) -> bool:
-    """Whether the call writes into a marked operand."""
+    """Returns whether the call writes into a marked operand."""
     declared = op_schema.op._schema.arguments
     given = dict(zip((a.name for a in declared), op_schema.args_schema))
     given.update(op_schema.kwargs_schema)
@@ -199,7 +199,8 @@ def _writes_elements(op_schema: OpSchema) -> bool:
 
 
 def _copies(sharding: OutputSharding) -> bool:
-    """Whether the ranks may run something else than a view of what they hold."""
+    """Returns whether the ranks may run another operation than a view of their local
+    tensor."""
     run = sharding.redistribute_schema
     if run is None or not sharding.needs_redistribute:
         return False
@@ -207,8 +208,8 @@ def _copies(sharding: OutputSharding) -> bool:
 
 
 def _moves_by_stock(op_schema: OpSchema, sharding: OutputSharding) -> bool:
-    """Whether DTensor's dispatcher moves the operands, which it does where the
-    specs differ."""
+    """Returns whether DTensor's dispatcher moves the operands, which it does if specs
+    differ."""
     run = sharding.redistribute_schema
     if run is None or not sharding.needs_redistribute or isinstance(run.op, MovedCall):
         return False
@@ -219,7 +220,8 @@ def _moves_by_stock(op_schema: OpSchema, sharding: OutputSharding) -> bool:
 
 
 def _moved_by_us(op_schema: OpSchema, sharding: OutputSharding) -> OutputSharding:
-    """The same answer, with the moves in a call that sees the source."""
+    """Returns the same answer with the moves in a call that has access to the
+    source."""
     run = sharding.redistribute_schema
     operands = Operands(op_schema)
     wanted = Operands(OpSchema(op_schema.op, run.args_schema, op_schema.kwargs_schema))

@@ -1,7 +1,9 @@
-"""The steps of a redistribution as functions of the local tensor.
+"""moves_between() returns the steps of a redistribution as functions of the local
+tensor.
 
-What DTensor finds out on every call, the group, the sizes, whether they are even,
-is found out once. Where shards are uneven or strided DTensor's own code runs.
+The functions compute the group, the sizes and the evenness of shards once, while
+DTensor computes them on every call. For uneven or strided shards DTensor's own code
+runs.
 """
 
 import math
@@ -24,7 +26,7 @@ _reduce_scatter = _c10d.reduce_scatter_tensor.default
 _wait = _c10d.wait_tensor.default
 
 
-# What every backend sends; of other dtypes the bytes are sent.
+# Every backend sends these dtypes; other dtypes are sent as bytes.
 _SENT = {
     *(torch.bool, torch.uint8, torch.int8, torch.int32, torch.int64),
     *(torch.float16, torch.bfloat16, torch.float32, torch.float64),
@@ -32,7 +34,7 @@ _SENT = {
 
 
 def _send(collective, local, *args):
-    """Runs a collective that moves elements as they are."""
+    """Runs a collective that moves elements without changing them."""
     if local.dtype in _SENT:
         return _wait(collective(local, *args))
     as_bytes = local.unsqueeze(-1).view(torch.uint8)
@@ -40,7 +42,8 @@ def _send(collective, local, *args):
 
 
 def moves_between(src: DTensorSpec, dst: DTensorSpec) -> list:
-    """Functions that take the local part of `src` to that of `dst` in turn."""
+    """Returns functions that turn the local tensor of `src` into that of `dst`, in
+    order."""
     moves, src = into_partials(src, dst)
     if src.placements == dst.placements:
         return moves
@@ -52,7 +55,8 @@ def moves_between(src: DTensorSpec, dst: DTensorSpec) -> list:
     lean = [_lean(src.mesh, *change) for change in changes]
     if None in lean or not _all_even(src, dst, changes):
         moves.append(lambda local: stock(local, src, dst))
-        # The parts of an all-to-all lie as they came; kernels want them in order.
+        # An all-to-all leaves parts in the order of their arrival; kernels need
+        # row-major memory.
         meta = src.tensor_meta
         if tuple(meta.stride) == make_contiguous_strides_for(meta.shape):
             moves.append(lambda local: local.contiguous())
@@ -61,7 +65,7 @@ def moves_between(src: DTensorSpec, dst: DTensorSpec) -> list:
 
 
 def _all_even(src, dst, changes):
-    """Whether every shard on the way is as large as its neighbours."""
+    """Returns whether every shard on the way is as large as its neighbours."""
     cuts = {}
     for placements in (src.placements, dst.placements):
         for mesh_dim, placement in enumerate(placements):
@@ -81,8 +85,8 @@ def _all_even(src, dst, changes):
 
 
 def into_partials(src, dst):
-    """What DTensor refuses, or does in floats only: into a sum, sum to average
-    and back. Returns the functions and the spec that is left."""
+    """Handles moves that DTensor refuses or supports for floats only: into a sum, from
+    sum to average and back. Returns the functions and the remaining spec."""
     mesh, now, moves = src.mesh, list(src.placements), []
     for dim, (before, after) in enumerate(zip(src.placements, dst.placements)):
         if before == after or not after.is_partial():
@@ -101,7 +105,7 @@ def into_partials(src, dst):
 
 
 def _to_sum(mesh, dim):
-    """The first along `dim` keeps its values."""
+    """Returns the move into a sum: only the first rank along `dim` keeps its values."""
     if enabled_local_tensor_mode() is None:
         first = mesh.get_coordinate()[dim] == 0
         return (lambda local: local) if first else torch.zeros_like
@@ -121,8 +125,8 @@ def _coordinates(mesh, dim):
 
 
 def _lean(mesh, mesh_dim, before, after):
-    """One collective or cut over one mesh dim, of even shards; None where it
-    takes more."""
+    """Returns one collective or slice over one mesh dim, for even shards. Returns None
+    if the move needs more."""
     kinds = (type(before), type(after))
     size = mesh.size(mesh_dim)
     group = mesh._dim_group_names[mesh_dim]
@@ -140,12 +144,12 @@ def _lean(mesh, mesh_dim, before, after):
 
 
 def reduction(op, group):
-    """The sum, or what else `op` says, of every rank of a group."""
+    """Returns the reduction `op` over all ranks of a group."""
     return lambda local: _wait(_all_reduce(local, op, group))
 
 
 def gather(dim, size, group):
-    """The parts of every rank of a group, of one size, along a tensor dim."""
+    """Returns the gather of equal parts of all ranks of a group along a tensor dim."""
 
     def move(local):
         made = _send(_all_gather, local.contiguous(), size, group)
@@ -188,10 +192,11 @@ def _cut(mesh, mesh_dim, shard):
 
 
 def _parts(local, dim, size):
-    """[size, ...]: the parts of `local` along `dim`."""
+    """Returns [size, ...]: the parts of `local` along `dim`."""
     return local.unflatten(dim, (size, -1)).movedim(dim, 0)
 
 
 def _joined(parts, dim):
-    """The other way: parts, the first dim, one after another along `dim`."""
+    """Returns the inverse of _parts(): it concatenates the first dim of `parts` along
+    `dim`."""
     return parts.movedim(0, dim).flatten(dim, dim + 1).contiguous()

@@ -1,4 +1,5 @@
-"""The tensors of a call, as our propagator takes them and as DTensor expects them."""
+"""Operands converts the tensors of a call between DTensor's and our propagator's
+form."""
 
 from typing import Any, Optional
 
@@ -14,7 +15,7 @@ from ._specs import MeshSpecs, NotOurs, NotReassembled, dtype_name, is_lost
 
 
 class Operands:
-    """The tensors of a call, in declared order, and where each stands."""
+    """The tensors of a call, in declared order, with the place of each."""
 
     def __init__(self, op_schema: OpSchema):
         self.op = op_schema.op
@@ -39,7 +40,8 @@ class Operands:
                     self.slots.append((where, index))
 
     def mesh(self):
-        """The mesh that all of them are on. Raises SeveralMeshes."""
+        """Returns the mesh of all tensors. Raises SeveralMeshes if they are on
+        several."""
         mesh = self.specs[0].mesh
         for spec in self.specs:
             if spec.mesh != mesh:
@@ -61,7 +63,8 @@ class Operands:
         return moves
 
     def ours(self, specs: MeshSpecs, at: "list[DTensorSpec]"):
-        """The arguments as our propagator takes them, the tensors as in `at`."""
+        """Returns the arguments for our propagator, with the specs `at` for the
+        tensors."""
         tensors = iter(at)
         args = [_ours(value, specs, tensors) for value in self.args]
         names = [a.name for a in self.op._schema.arguments if a.name in self.kwargs]
@@ -69,7 +72,7 @@ class Operands:
         return args, kwargs
 
     def is_written(self, operand: int) -> bool:
-        """Whether the call writes into it."""
+        """Returns whether the call writes into the operand."""
         where, _ = self.slots[operand]
         arguments = self.op._schema.arguments
         found = [
@@ -120,7 +123,7 @@ def _mesh_text(mesh) -> str:
 
 
 def _ours(value: Any, specs: MeshSpecs, tensors) -> Any:
-    """An argument as our propagator takes it; the next of `tensors` for each
+    """Returns an argument for our propagator, with the next of `tensors` for each
     tensor."""
     if isinstance(value, DTensorSpec):
         return specs.ours(next(tensors))
@@ -136,7 +139,7 @@ def _ours(value: Any, specs: MeshSpecs, tensors) -> Any:
 
 
 def output_spec_of(op, found, specs):
-    """What DTensor expects beside the local results."""
+    """Returns the specs that DTensor expects next to the local results."""
     made = []
     for shape, strides, dtype, layout in found.outputs:
         if dtype not in DTYPES:
@@ -145,7 +148,7 @@ def output_spec_of(op, found, specs):
         made.append(specs.theirs(layout, meta))
     returns = op._schema.returns
     kinds = [str(r.type) for r in returns]
-    # Numbers come from whole tensors: every rank returns its own.
+    # Numbers are computed from full tensors, so every rank returns its own.
     if all("Tensor" not in kind for kind in kinds):
         return None
     if any("Tensor" not in kind for kind in kinds):

@@ -1,4 +1,4 @@
-"""parallelize(): a planned program as a module, each rank running its part."""
+"""parallelize() turns a planned program into a module; each rank runs its part."""
 
 import copy
 import hashlib
@@ -33,21 +33,20 @@ _OWN = ("plan", "device_mesh", "seed", "program", "input_metas")
 
 
 class ParallelModule(nn.Module):
-    """This rank's part of a planned program.
+    """A ParallelModule is this rank's part of a planned program.
 
-    Parameters and buffers are DTensors under their own names, laid out as the
-    plan says; they begin as zeros (load_weights() fills them), but for constants
-    made in forward, whose values the program carries. Calling the
-    module runs the program: in training it returns the loss and leaves each
-    parameter's gradient in `.grad`, so that any optimizer of PyTorch goes on. It
-    runs the backward pass itself: backward() of the loss is an error. Under no_grad()
-    the gradients are dropped, with a note.
+    Parameters and buffers are DTensors under their own names, in their planned layouts.
+    They begin as zeros, and load_weights() fills them. Constants made in forward have
+    their values from the program. A call of the module runs the program. In training it
+    returns the loss and leaves each parameter's gradient in `.grad` for any optimizer
+    of PyTorch. The program includes the backward pass, so backward() of the loss is an
+    error. Under no_grad() the gradients are dropped, with a note.
 
-    It is called as the model was, and returns what the model does, in the same
-    structure. Inputs may be whole tensors, of which each rank takes its part, or
-    DTensors; what the model writes into them is written. Outputs but the loss are
-    DTensors. Of a Graph nothing but the tensors is known: it takes them one by one,
-    and returns one, or a tuple.
+    The module is called like the model and returns the same structure. Inputs may be
+    DTensors, or full tensors from which each rank takes its part. If the model writes
+    into an input, the module writes it too. All outputs except the loss are DTensors. A
+    Graph has no structure: its module takes tensors one by one, and returns one tensor
+    or a tuple.
 
     A tensor or submodule of the model hides the module's own attribute of the same
     name (`plan`, `device_mesh`, `seed`, `program`, `input_metas`).
@@ -57,10 +56,10 @@ class ParallelModule(nn.Module):
     device_mesh: Any
     #: Changes with every call; the same on all ranks.
     seed: int
-    #: What this rank runs; each node's meta["custom"]["shardprop"] says the node of
-    #: the graph that it runs for, and the copy that it makes.
+    #: The program of this rank. Each node's meta["custom"]["shardprop"] names the node
+    #: of the graph that it runs for, and the copy that it makes.
     program: torch.export.ExportedProgram
-    #: Of the whole inputs, in the order in which forward() takes them.
+    #: Sizes and dtypes of the full inputs, in the order of forward()'s arguments.
     input_metas: "list[tuple[torch.Size, torch.dtype]]"
 
     def __init__(
@@ -84,14 +83,16 @@ class ParallelModule(nn.Module):
         self._compiled = compile
         self._set_runner()
         self._users = []
-        # By name, in a program that trains; the others are frozen.
+        # Names of the trained parameters, in a program that trains; the others are
+        # frozen.
         self._trained = {
             entry["target"]
             for entry in shardings["outputs"]
             if entry["kind"] == "gradient"
         }
         self._carried = frozenset()
-        # A plain module takes the names that a model can have; here some are taken.
+        # A plain module accepts all names that a model can have; some are reserved
+        # here.
         root = nn.Module()
         for entry in shardings["inputs"]:
             if entry["kind"] in ("parameter", "buffer", "constant"):
@@ -104,8 +105,9 @@ class ParallelModule(nn.Module):
         names = [entry["name"] for entry in self._users]
         returned = [e for e in shardings["outputs"] if e["kind"] in ("loss", "user")]
         self._convention = convention or _calling.flat(names, len(returned))
-        # Whether the program holds a backward pass, and whether it differs from the
-        # model's in eval(): it draws, or writes statistics.
+        # These flags say whether the program holds a backward pass, and whether it
+        # differs from the model in eval() because it draws random numbers or writes
+        # statistics.
         self._trains = any(e["kind"] == "gradient" for e in shardings["outputs"])
         self._trains_only = any(
             e["kind"] == "seed" for e in shardings["inputs"]
@@ -129,7 +131,7 @@ class ParallelModule(nn.Module):
         return super()._apply(fn, recurse)
 
     def _check_use(self):
-        """Raises before the program runs, on every rank alike."""
+        """Raises an error before the program runs, equally on every rank."""
         _uses.check_mode(self, self._trains, differs=self._trains_only)
         _uses.check_hooks(self)
         device = torch.device(self._device)
@@ -167,7 +169,7 @@ class ParallelModule(nn.Module):
         super().__setattr__(f"_{name}" if is_own else name, value)
 
     def __deepcopy__(self, memo):
-        """Copies the tensors; what never changes is shared."""
+        """Copies the tensors and shares the immutable parts."""
         shared = (self._program, self._plan, self._device_mesh, self._shardings)
         for value in (*shared, self._convention, self._modules["_runner"]):
             memo[id(value)] = value
@@ -177,7 +179,8 @@ class ParallelModule(nn.Module):
         return copied
 
     def __getstate__(self):
-        """Everything but the runner; the program as torch.export.save() writes it."""
+        """Returns all attributes but the runner; the program is in the form of
+        torch.export.save()."""
         state = dict(self.__dict__)
         state["_modules"] = dict(self._modules)
         del state["_modules"]["_runner"]
@@ -185,7 +188,7 @@ class ParallelModule(nn.Module):
         return state
 
     def __setstate__(self, state):
-        """Every rank reads the part that it wrote, with its process groups made."""
+        """Reads the part that this rank wrote. The process groups must exist before."""
         super().__setstate__(state)
         self._program = _load.load(self._program)
         _groups.check_mesh(self._shardings["mesh"], self._device_mesh)
@@ -312,7 +315,8 @@ class ParallelModule(nn.Module):
         return self._convention.structured(returned)
 
     def _update(self, entry, local, users):
-        """Writes what the model wrote in place: a buffer, or an input."""
+        """Writes the result of an in-place write of the model into a buffer or an
+        input."""
         names = [user["name"] for user in self._users]
         if entry["target"] not in names:
             self._tensor(entry["target"]).to_local().copy_(local)
@@ -341,7 +345,8 @@ class ParallelModule(nn.Module):
 
 
 def _place_on(graph_module, device):
-    """Has what the program makes made on a device, whichever it was exported for."""
+    """Makes the program create its tensors on `device`, not on the device of the
+    export."""
     for node in graph_module.graph.nodes:
         if node.kwargs.get("device") is not None:
             node.update_kwarg("device", device)
@@ -349,7 +354,8 @@ def _place_on(graph_module, device):
 
 
 def _constants_of(shardings, exported):
-    """What no state dict has: constants, and buffers that are not persistent."""
+    """Returns the values that no state dict has: constants, and buffers that are not
+    persistent."""
     values = _constants.carried(exported)
     persistent = getattr(exported, "state_dict", {})
     return {
@@ -362,7 +368,7 @@ def _constants_of(shardings, exported):
 
 
 def _step_notes(plan: Plan) -> "list[str]":
-    """On the optimizer's step of a plan, which the module leaves out."""
+    """Returns notes on the optimizer's step of a plan, which the module leaves out."""
     steps = [node for node in plan.nodes if node["op"].startswith("optimizer.")]
     if not steps:
         return []
@@ -393,20 +399,20 @@ def parallelize(
     device: Optional[Union[str, torch.device]] = None,
     compile: bool = False,
 ) -> ParallelModule:
-    """The module that runs a plan on a torch DeviceMesh (gloo or NCCL).
+    """Returns the module that runs a plan on a torch DeviceMesh (gloo or NCCL).
 
-    `exported` is the program that was planned: an ExportedProgram, a path or a
-    graph. All ranks of the mesh call this together, with the same plan, which
-    sp.torch.plan() gives them. `compile` puts the local program through
-    torch.compile. Constants made in forward get their values from an
-    ExportedProgram or a .pt2 file; a bare .json has none (load_weights() takes them).
+    `exported` is the program that was planned: an ExportedProgram, a path or a graph.
+    All ranks of the mesh call this together, with the same plan, for example from
+    sp.torch.plan(). With `compile`, torch.compile compiles the local program. Constants
+    made in forward get their values from an ExportedProgram or a .pt2 file; a bare
+    .json has none (load_weights() takes them).
 
-    The optimizer's step of a plan is left to an optimizer of PyTorch, with a note;
-    the plan's other notes appear, too (Python warnings, on the first rank).
+    An optimizer of PyTorch does the optimizer's step of a plan, and a note says so. The
+    plan's other notes also appear (Python warnings, on the first rank).
 
-    Raises Error: a plan for another program or mesh; ranks that have different plans
-    or programs; a rank on which this call fails. Then no rank is left waiting.
-    Calling the module raises Error if a rank is lost.
+    Raises Error if the plan is for another program or mesh, if ranks have different
+    plans or programs, or if this call fails on a rank. No rank then remains waiting. A
+    call of the module raises Error if a rank is lost.
     """
 
     def prepare():

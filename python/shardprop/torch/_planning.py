@@ -1,4 +1,4 @@
-"""plan(): one rank of a mesh plans, and every rank gets the plan."""
+"""plan() plans on one rank of a mesh and gives the plan to every rank."""
 
 from typing import Any
 
@@ -7,13 +7,14 @@ from . import _agreement
 
 
 def plan(graph: Any, device_mesh: Any, **options: Any) -> _plan.Plan:
-    """sp.plan() on the first rank of a DeviceMesh, for all of its ranks.
+    """Runs sp.plan() on the first rank of a DeviceMesh, for all of its ranks.
 
-    All ranks of the mesh call this together. A search that ends by its time can
-    give every rank another plan; a plan runs if all ranks have the same.
+    All ranks of the mesh call this together. If each rank planned for itself, a search
+    with a time limit could give every rank another plan. A plan runs only if all ranks
+    have the same one.
 
-    `options` are those of sp.plan(). Raises on every rank what planning raises on
-    the first.
+    `options` are those of sp.plan(). An exception on the first rank is raised on every
+    rank.
     """
 
     def make() -> str:

@@ -1,4 +1,4 @@
-"""install_propagator(): eager DTensor asks our propagator."""
+"""install_propagator() makes eager DTensor ask our propagator."""
 
 import atexit
 import dataclasses
@@ -22,17 +22,17 @@ from ._specs import MeshSpecs, NotOurs, NotReassembled, is_lost
 
 aten = torch.ops.aten
 
-# What DTensor's dispatcher does itself, past any propagator, and rightly: sizes
-# and memory of what a rank holds, and comparisons that it reduces over the ranks.
+# DTensor's dispatcher handles these operators correctly without a propagator: sizes and
+# memory of local tensors, and comparisons that it reduces over the ranks.
 _STOCK = {
     aten.equal.default,
     aten.is_same_size.default,
     aten.is_pinned.default,
 }
 _RESULTS_UNKNOWN = "SP0506"
-# Characters of a reason in the statistics: two lines of a terminal.
+# Maximal characters of a reason in the statistics, which fill two lines of a terminal.
 _LONGEST_REASON = 200
-# Handlers that stand in the way of ours.
+# DTensor's handlers of these operators would bypass ours.
 _HANDLED = (
     aten.convolution.default,
     aten.convolution_backward.default,
@@ -44,7 +44,7 @@ _HANDLED = (
 
 @dataclasses.dataclass
 class Statistics:
-    """How calls were answered, of those that DTensor's caches did not hold."""
+    """Statistics count the answers to calls that DTensor's caches did not hold."""
 
     ours: int = 0
     stock: int = 0
@@ -55,14 +55,15 @@ class Statistics:
 
 
 class Propagator(ShardingPropagator):
-    """DTensor's propagator, answered by ours; what we do not know stays its."""
+    """A propagator of DTensor that asks ours first. DTensor answers the remaining
+    calls."""
 
     def __init__(self, stock: ShardingPropagator, topology: str, unknown: str):
         super().__init__()
         own = self.propagate_op_sharding
         self.__dict__.update(stock.__dict__)
         self.propagate_op_sharding = own
-        # Any argument may decide how an operator of ours runs.
+        # Any argument may change the answer of our propagator.
         self.op_to_schema_info = Infos(stock.op_to_schema_info)
         self.op_to_schema_info_for_single_dim_strategy = {}
         for infos in (
@@ -111,13 +112,13 @@ class Propagator(ShardingPropagator):
         try:
             answer = super().propagate_op_sharding_non_cached(op_schema)
         except NotImplementedError as error:
-            # The dispatcher decomposes composite operators.
+            # The dispatcher decomposes composite operators itself.
             if self._unknown == "gather" and _runs_whole(op):
                 return self._replicated(op_schema)
             raise NotImplementedError(_both(error, reason)) from error
         except Exception as error:
-            # Sizes that only values tell are known to who has all of them: there
-            # is no other way to run it.
+            # If sizes depend on values, every rank needs all values. The operator can
+            # only run on gathered inputs.
             only_way = isinstance(error, DynamicOutputShapeException)
             if (only_way or self._unknown == "gather") and _makes_tensors(op):
                 return self._measured(op_schema)
@@ -130,7 +131,7 @@ class Propagator(ShardingPropagator):
         return answer
 
     def _quiet_stock(self, op_schema: OpSchema) -> Optional[OutputSharding]:
-        """DTensor's own answer, if nothing moves for it."""
+        """Returns DTensor's own answer if it moves no operand."""
         try:
             answer = super().propagate_op_sharding_non_cached(op_schema)
         except Exception:
@@ -140,7 +141,8 @@ class Propagator(ShardingPropagator):
         return answer
 
     def _replicated(self, op_schema: OpSchema) -> OutputSharding:
-        """Every input gathered: of operators whose stock handler is taken away."""
+        """Answers with all inputs gathered, for operators whose DTensor handler is
+        removed."""
         made = self._propagate_tensor_meta_non_cached(op_schema)
         operands = Operands(op_schema)
         mesh = operands.mesh()
@@ -155,8 +157,8 @@ class Propagator(ShardingPropagator):
         return through(call, op_schema, output_spec)
 
     def _measured(self, op_schema: OpSchema) -> OutputSharding:
-        """Every input gathered: of operators whose results have shapes that only
-        values tell."""
+        """Answers with all inputs gathered, for operators whose result shapes depend on
+        values."""
         operands = Operands(op_schema)
         call = _local_call.MeasuredCall(
             op_schema.op,
@@ -179,8 +181,8 @@ class Propagator(ShardingPropagator):
         if call.is_plain():
             return OutputSharding(output_spec)
         if call.moves_strided() or (call.copies() and _makes_views(op)):
-            # We know strided shards, and shards of dims of size 1, of few
-            # operators. A view that nothing moves for shares memory.
+            # Few of our operators support strided shards or shards of dims of size 1. A
+            # view without moves shares memory.
             quiet = self._quiet_stock(op_schema)
             if quiet is not None:
                 return quiet
@@ -191,7 +193,8 @@ class Propagator(ShardingPropagator):
         return through(call, op_schema, output_spec)
 
     def _call_of(self, op, op_schema: OpSchema):
-        """What the ranks run for `op` on these arguments, and what comes out.
+        """Returns the call that the ranks run for `op` on these arguments, and the
+        output spec.
 
         If DTensor cannot reassemble the results, or a layout on the way to the
         inputs, the inputs are first gathered over one mesh dim, then over all.
@@ -217,7 +220,7 @@ class Propagator(ShardingPropagator):
         return self._call_at(op, op_schema, operands, gathered)
 
     def _call_at(self, op, op_schema: OpSchema, operands: Operands, at: list):
-        """The same of operands that are moved to the specs `at` first."""
+        """Does the same for operands that first move to the specs `at`."""
         specs = self.specs_of(operands.specs[0].mesh)
         args, kwargs = operands.ours(specs, at)
         try:
@@ -242,11 +245,11 @@ class Propagator(ShardingPropagator):
 
     def _path(self, specs: MeshSpecs, src, dst) -> list:
         steps = specs.core.redistribute(specs.ours(src), specs.ours(dst))
-        # The last layout is `dst`, perhaps in other words.
+        # The last layout is `dst`, perhaps in another notation.
         return [*_redistribution.path_of(specs, src, steps[:-1]), dst]
 
     def _results(self, op_schema: OpSchema, specs: MeshSpecs) -> list:
-        """What fake tensors say that the operator returns."""
+        """Returns the metas of the operator's results on fake tensors."""
         try:
             made = self._propagate_tensor_meta_non_cached(op_schema)
         except Exception as error:
@@ -257,20 +260,20 @@ class Propagator(ShardingPropagator):
         return [meta and specs.ours(whole_spec(specs.mesh, meta)) for meta in metas]
 
     def _answer_by_another(self, op_schema: OpSchema) -> OutputSharding:
-        """By an operator that computes the same."""
+        """Answers with another operator that computes the same."""
         view = _viewing(op_schema.op)
         if view is None:
             return self._answer_in_place(op_schema)
         return self._answer_copy(view, op_schema)
 
     def _answer_copy(self, view, op_schema: OpSchema) -> OutputSharding:
-        """squeeze_copy and the like: the view, copied."""
+        """ Answers squeeze_copy and similar operators by a copy of the view."""
         call, output_spec = self._call_of(view, op_schema)
         return through(_local_call.Copied(call), op_schema, output_spec)
 
     def _answer_in_place(self, op_schema: OpSchema) -> OutputSharding:
-        """Where an operator cannot write its tensor as it lies: the operator
-        that returns a new one, whose result is laid out as what is written."""
+        """If an in-place operator cannot keep the layout of its tensor, the functional
+        operator runs. Its result is redistributed to the layout of the tensor."""
         functional = _functional(op_schema.op)
         target = op_schema.args_schema[0]
         if functional is None or not isinstance(target, DTensorSpec):
@@ -281,7 +284,7 @@ class Propagator(ShardingPropagator):
             raise NotOurs("its result is of another shape")
         made = DTensorSpec(made.mesh, made.placements, tensor_meta=meta)
         specs = self.specs_of(target.mesh)
-        # No shard becomes a term: whole first.
+        # No shard can become a partial term, so the result is replicated first.
         between = DTensorSpec(
             made.mesh,
             tuple(Replicate() if p.is_partial() else p for p in target.placements),
@@ -296,7 +299,8 @@ class Propagator(ShardingPropagator):
 
 
 def _in_brief(reason: Exception) -> str:
-    """Its first line, cut: an error may quote a call with thousands of tensors."""
+    """Returns a shortened first line: an error may quote a call with thousands of
+    tensors."""
     line = str(reason).partition("\n")[0]
     return line if len(line) <= _LONGEST_REASON else f"{line[:_LONGEST_REASON]}..."
 
@@ -312,8 +316,8 @@ def _specs_in(value: Any) -> "list[DTensorSpec]":
 
 
 def _loses_layout(op_schema: OpSchema, answer: OutputSharding) -> bool:
-    """Whether an answer of DTensor's has results that it cannot reassemble, of
-    operands that it can."""
+    """Returns whether DTensor's answer has results that it cannot reassemble, although
+    it can reassemble the operands."""
     if not any(is_lost(spec) for spec in _specs_in(answer.output_spec)):
         return False
     return not any(is_lost(spec) for spec in _specs_in(op_schema.args_schema))
@@ -348,12 +352,13 @@ def _is_composite(op) -> bool:
 
 
 def _runs_whole(op) -> bool:
-    """Every rank makes the same of the same; random numbers are each rank's own."""
+    """Returns whether equal inputs give equal results on every rank. Random numbers
+    differ between ranks."""
     return not _is_composite(op) and torch.Tag.nondeterministic_seeded not in op.tags
 
 
 def _draws(op_schema: OpSchema) -> bool:
-    """Whether a call takes random numbers."""
+    """Returns whether a call draws random numbers."""
     op = op_schema.op
     if torch.Tag.nondeterministic_seeded not in op.tags:
         return False
@@ -370,7 +375,8 @@ def _draws(op_schema: OpSchema) -> bool:
 
 
 def _makes_tensors(op) -> bool:
-    """It writes none of its arguments, and returns tensors that are no views."""
+    """Returns whether the operator writes no argument and returns tensors that are not
+    views."""
     schema = op._schema
     return (
         _runs_whole(op)
@@ -384,7 +390,8 @@ def _arguments(op_schema: OpSchema):
 
 
 def _viewing(op):
-    """aten.squeeze.dim of aten.squeeze_copy.dim; None of others."""
+    """Returns aten.squeeze.dim for aten.squeeze_copy.dim, and None for other
+    operators."""
     if op.namespace != "aten" or not op._opname.endswith("_copy"):
         return None
     packet = getattr(aten, op._opname.removesuffix("_copy"), None)
@@ -392,7 +399,7 @@ def _viewing(op):
 
 
 def _functional(op):
-    """aten.sqrt.default of aten.sqrt_.default."""
+    """Returns aten.sqrt.default for aten.sqrt_.default."""
     name = op._opname
     if not name.endswith("_") or name.endswith("__") or op.namespace != "aten":
         return None
@@ -411,22 +418,22 @@ def install_propagator(
     unknown: str = "error",
     implicit_replication: bool = False,
 ) -> Propagator:
-    """Has PyTorch's eager DTensor ask this library how operators run sharded.
+    """Makes PyTorch's eager DTensor ask this library how operators run sharded.
 
     >>> sp.torch.install_propagator()
     >>> y = torch.softmax(x, -1)    # x sharded in its last dim: stays so
 
-    Operators that the library does not know, and layouts that it cannot say,
-    are answered by DTensor as before; what neither can is an error that says
-    both reasons. Redistributions, those asked for included, follow our plans.
-    `topology`, a preset or a file, prices them. Operators whose results have
-    sizes that only values tell (`torch.nonzero(x)`, `x[x > 0]`) run on gathered
-    inputs; with `unknown="gather"` every operator that neither knows does, but
-    for those that draw random numbers. With `implicit_replication` plain tensors
-    among DTensors count as replicated: all ranks must hold the same. Returns the
-    propagator, whose `statistics` count the calls. Again: the options are changed.
+    DTensor still answers operators that the library does not know and layouts that it
+    cannot express. If neither can answer, the error gives both reasons. All
+    redistributions follow our plans, including explicit ones. `topology`, a preset or a
+    file, prices them. Operators whose result sizes depend on values
+    (`torch.nonzero(x)`, `x[x > 0]`) run on gathered inputs. With `unknown="gather"`, so
+    does every operator that neither knows, except operators that draw random numbers.
+    With `implicit_replication` plain tensors among DTensors count as replicated; all
+    ranks must hold the same. Returns the propagator, whose `statistics` count the
+    calls. A second call changes the options.
 
-    Raises Error: an unknown topology, an unknown word.
+    Raises Error for an unknown topology or an unknown value of `unknown`.
     """
     global _replaced, _replicated_before
     if unknown not in ("error", "gather"):
@@ -457,7 +464,7 @@ def install_propagator(
 
 
 def uninstall_propagator() -> None:
-    """Puts DTensor back as it was. Nothing happens where it is."""
+    """Restores DTensor. It does nothing if the propagator is not installed."""
     global _replaced
     if _replaced is None:
         return
@@ -471,5 +478,5 @@ def uninstall_propagator() -> None:
     _clear_sharding_prop_cache()
 
 
-# What the extension holds must go before the extension does.
+# Objects of the extension must be freed before the extension is unloaded.
 atexit.register(uninstall_propagator)

@@ -1,8 +1,8 @@
-"""Redistributions of DTensors by our plans.
+"""install() makes DTensor redistribute by our plans.
 
-A plan of ours is a path of layouts; DTensor's own collectives take each of its
-steps, a mesh dim at a time: where the user has flattened the mesh DTensor would
-merge several dims into one, which is wrong for sizes that do not divide.
+Our plan is a path of layouts. DTensor's own collectives execute each step, one mesh dim
+at a time. On a mesh that the user has flattened, DTensor would merge several dims into
+one, which is wrong for sizes that do not divide.
 """
 
 import torch
@@ -23,14 +23,14 @@ _merges_off_before = False
 
 
 def path_of(specs, src: DTensorSpec, steps: list) -> "list[DTensorSpec]":
-    """The specs that a plan of ours goes through, `src` first."""
+    """Returns the specs on the path of a plan, `src` first."""
     path = [src]
     path.extend(specs.theirs(layout, src.tensor_meta) for _, _, layout in steps)
     return path
 
 
 class Walk:
-    """Takes the local part of path[0] to that of path[-1]."""
+    """A walk turns the local tensor of path[0] into that of path[-1]."""
 
     def __init__(self, path: "list[DTensorSpec]"):
         self.path = path
@@ -39,7 +39,7 @@ class Walk:
     def __call__(self, local: torch.Tensor) -> torch.Tensor:
         if get_active_debug_mode() is not None:
             return self.by_stock(local)
-        # One process may play its own rank, then all.
+        # One process may first run its own rank and later simulate all ranks.
         simulated = enabled_local_tensor_mode() is not None
         moves = self._moves.get(simulated)
         if moves is None:
@@ -53,7 +53,8 @@ class Walk:
         return local
 
     def by_stock(self, local: torch.Tensor, **options) -> torch.Tensor:
-        """The same by DTensor's own code: observed, or left unwaited for."""
+        """Does the same with DTensor's own code, for moves that are observed or
+        asynchronous."""
         for src, dst in zip(self.path, self.path[1:]):
             partials, src = into_partials(src, dst)
             for move in partials:
@@ -64,7 +65,8 @@ class Walk:
 
 
 def install(specs_of) -> None:
-    """Puts our plans under every redistribution; `specs_of` a mesh."""
+    """Makes every redistribution follow our plans. `specs_of` returns the MeshSpecs of
+    a mesh."""
     paths = {}
 
     def path_between(src, dst):
@@ -76,7 +78,7 @@ def install(specs_of) -> None:
             path = path_of(specs, src, steps)
         except (Error, NotOurs):
             return None
-        # Where our last layout says it otherwise it is the same.
+        # Our last layout may have another notation than `dst`, but both mean the same.
         return Walk([*path[:-1], dst]) if steps else None
 
     def redistribute_local_tensor(local_tensor, current_spec, target_spec, **options):

@@ -1,4 +1,4 @@
-"""The releases of torch on which this package runs."""
+"""This module names the releases of torch on which the package runs."""
 
 import re
 
@@ -9,7 +9,7 @@ RELEASES = ("2.12", "2.13", "2.14")
 
 
 def requirement() -> str:
-    """The releases as pip takes them: torch>=2.12,<2.15."""
+    """Returns the releases in pip's notation: torch>=2.12,<2.15."""
     major, minor = RELEASES[-1].split(".")
     return f"torch>={RELEASES[0]},<{major}.{int(minor) + 1}"
 
@@ -17,8 +17,8 @@ def requirement() -> str:
 def check_torch(version: str) -> None:
     """Raises Error unless `version` belongs to a supported release.
 
-    Exported programs and private parts of DTensor change with every release:
-    another one would fail later, in a place that names no reason.
+    Exported programs and private parts of DTensor change with every release. Another
+    release would fail later, without a clear reason.
     """
     release = re.match(r"\d+\.\d+(?=\D|$)", version)
     if release and release[0] in RELEASES:

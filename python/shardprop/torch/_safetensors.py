@@ -1,4 +1,4 @@
-"""Weights in .safetensors files, read by the parts that are asked for."""
+"""opened() reads weights in .safetensors files, and only the requested parts."""
 
 import contextlib
 import json
@@ -14,8 +14,8 @@ _INDEX = "model.safetensors.index.json"
 
 
 def _files(path: pathlib.Path) -> "list[pathlib.Path]":
-    """Those behind a path: the file itself, the files that an index names, or
-    those of a folder."""
+    """Returns the files of a path: the file itself, the files that an index names, or
+    the files of a folder."""
     if path.is_dir():
         index = path / _INDEX
         return _files(index) if index.exists() else sorted(path.glob("*.safetensors"))
@@ -51,7 +51,7 @@ def opened(
         yield held
 
 
-# As safetensors names them.
+# The keys are the dtype names of safetensors.
 _DTYPES = {
     **{"F64": torch.float64, "F32": torch.float32, "F16": torch.float16},
     **{"BF16": torch.bfloat16, "BOOL": torch.bool, "C64": torch.complex64},
@@ -63,7 +63,7 @@ _DTYPES = {
 
 
 class LazyTensor:
-    """A tensor of a file: narrow() only notes what to read, torch.cat() and
+    """A tensor of a file. narrow() only records the requested part; torch.cat() and
     copy_() read it."""
 
     def __init__(self, source, ranges=None):

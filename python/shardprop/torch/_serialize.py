@@ -1,4 +1,4 @@
-"""ExportedPrograms as the bytes that the planner reads."""
+"""to_json() turns an ExportedProgram into the bytes that the planner reads."""
 
 import torch
 
@@ -6,7 +6,7 @@ from .exporting import write
 
 
 def _device_of(exported: torch.export.ExportedProgram) -> str:
-    """Where its attention kernels run; the CPU where nothing tells."""
+    """Returns the device of its attention kernels, or the CPU if there are none."""
     for node in exported.graph.nodes:
         name = str(node.target)
         if "_flash_attention" in name or "_efficient_attention" in name:
@@ -15,5 +15,5 @@ def _device_of(exported: torch.export.ExportedProgram) -> str:
 
 
 def to_json(exported: torch.export.ExportedProgram) -> bytes:
-    """The program's JSON; weights stay out."""
+    """Returns the program's JSON without weights."""
     return write.to_json(exported, _device_of(exported))

@@ -1,4 +1,4 @@
-"""DTensor's specs as ours, and back."""
+"""MeshSpecs converts DTensor's specs to ours, and back."""
 
 import functools
 import math
@@ -25,14 +25,14 @@ class NotReassembled(NotOurs):
 
 
 def dtype_name(dtype: torch.dtype) -> str:
-    """f32 of torch.float32."""
+    """Returns f32 for torch.float32."""
     if dtype not in NAMES:
         raise NotOurs(f"{dtype} has no name here")
     return NAMES[dtype]
 
 
 def placement_text(placement: Any, place: Optional[int] = None) -> str:
-    """S(0), SS(0,4), P(sum) or R; with the place of its cut where given."""
+    """Returns S(0), SS(0,4), P(sum) or R; `place` adds the place of its shard order."""
     if isinstance(placement, Replicate):
         return "R"
     if isinstance(placement, _StridedShard):
@@ -40,14 +40,14 @@ def placement_text(placement: Any, place: Optional[int] = None) -> str:
     if isinstance(placement, Shard):
         cut = "" if place is None else f"@{place}"
         return f"S({placement.dim}){cut}"
-    # Subclasses (masked, norms) mean something of their own.
+    # Subclasses (masked, norms) have another meaning.
     if type(placement) is Partial:
         return f"P({placement.reduce_op})"
     raise NotOurs(f"the placement {placement} has no counterpart")
 
 
 def layout_text(spec: DTensorSpec) -> str:
-    """The notation of a DTensorSpec's placements: S(0)@1,S(0)@0."""
+    """Returns the notation of a DTensorSpec's placements: S(0)@1,S(0)@0."""
     places = {}
     if not spec.use_strided_shard_as_shard_order and spec.shard_order:
         for entry in spec.shard_order:
@@ -61,7 +61,8 @@ def layout_text(spec: DTensorSpec) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def _entries(text: str) -> tuple:
-    """Per mesh dim: kind, tensor dim or operator, split factor, place."""
+    """Returns, per mesh dim, its kind, tensor dim or operator, split factor and
+    place."""
     entries = []
     for entry in re.findall(r"\w+(?:\([^)]*\))?(?:@\d+)?", text):
         kind, inner, place = re.fullmatch(
@@ -83,10 +84,10 @@ def _entries(text: str) -> tuple:
 
 
 def placements_of(text: str, mesh_shape: tuple, shape: tuple) -> tuple:
-    """DTensor's placements for a layout of ours of a tensor of `shape`.
+    """Returns DTensor's placements for one of our layouts and a tensor of `shape`.
 
-    DTensor shards mesh dim by mesh dim. A mesh dim that shards after a later one is
-    a strided shard there, which is the same only if every shard is even.
+    DTensor shards mesh dim by mesh dim. If a mesh dim shards after a later one, it is a
+    strided shard in DTensor. Both are the same only if every shard is even.
 
     >>> placements_of("S(0)@1,S(0)@0", (2, 4), (8,))    # SS(0,4), S(0)
     >>> placements_of("SS(0,2)@1,S(0)@0", (2, 2), (24,))    # SS(0,4), S(0)
@@ -111,7 +112,7 @@ def placements_of(text: str, mesh_shape: tuple, shape: tuple) -> tuple:
 
 
 def _pieces_before(mesh_dim: int, entries: tuple, mesh_shape: tuple) -> int:
-    """The shards that later mesh dims make of a dim before `mesh_dim` does."""
+    """Returns the number of shards of a dim before `mesh_dim` shards it."""
     _, value, _, place = entries[mesh_dim]
     pieces = 1
     for other, (kind, dim, _, other_place) in enumerate(entries):
@@ -128,7 +129,7 @@ def _pieces_before(mesh_dim: int, entries: tuple, mesh_shape: tuple) -> int:
 
 
 def _require_even(text, value, entries, mesh_shape, shape) -> None:
-    """Raises NotOurs: shards in another order than the mesh's are uneven."""
+    """Raises NotOurs if shards in another order than the mesh's are uneven."""
     pieces = math.prod(
         mesh_shape[mesh_dim] * factor
         for mesh_dim, (kind, dim, factor, _) in enumerate(entries)
@@ -139,14 +140,14 @@ def _require_even(text, value, entries, mesh_shape, shape) -> None:
 
 
 def can_reassemble(placements: tuple, mesh, shape: tuple) -> bool:
-    """Whether DTensor puts a tensor of these placements together rightly.
+    """Returns whether DTensor correctly reassembles a tensor of these placements.
 
-    DTensor takes strided shards apart in one of two ways. If all placements can
-    be decoded as an order of shards, it follows that order, which is the same if
-    every shard is even. Otherwise it gathers mesh dim by mesh dim from the last
-    to the first, and takes the tensor to be unsharded by every strided shard
-    before. So a strided shard must be the last one of its dim, and the ranks of
-    the mesh dims before it must hold equally many elements.
+    DTensor has two algorithms for strided shards. If all placements can be decoded as a
+    shard order, it follows that order, which is the same if every shard is even.
+    Otherwise it gathers mesh dim by mesh dim from the last to the first, and assumes
+    that no earlier strided shard shards the tensor. A strided shard must therefore be
+    the last one of its dim, and the ranks of the mesh dims before it must hold equally
+    many elements.
 
     >>> # on a 2x2 mesh: S(0),SS(0,3) of 8 rows: yes; of 7 rows: no
     >>> # SS(0,7),SS(0,7): no, whatever the size
@@ -178,7 +179,7 @@ def can_reassemble(placements: tuple, mesh, shape: tuple) -> bool:
 
 
 def is_lost(spec: DTensorSpec) -> bool:
-    """Whether DTensor cannot reassemble a tensor of this spec."""
+    """Returns whether DTensor cannot reassemble a tensor of this spec."""
     meta = spec.tensor_meta
     return meta is not None and not can_reassemble(
         spec.placements, spec.mesh, tuple(meta.shape)
@@ -186,13 +187,13 @@ def is_lost(spec: DTensorSpec) -> bool:
 
 
 def _is_shard_order(placements: tuple, mesh) -> bool:
-    """Whether DTensor decodes strided shards as shards in another order."""
+    """Returns whether DTensor decodes strided shards as shards in another order."""
     decode = DTensorSpec._maybe_convert_StridedShard_to_shard_order
     return decode(placements, mesh) is not None
 
 
 class MeshSpecs:
-    """The specs of one DeviceMesh, both ways."""
+    """MeshSpecs converts the specs of one DeviceMesh in both directions."""
 
     def __init__(self, mesh, topology: str):
         names = mesh.mesh_dim_names or [f"d{i}" for i in range(mesh.ndim)]
@@ -205,7 +206,7 @@ class MeshSpecs:
         self._ours = {}
 
     def ours(self, spec: DTensorSpec):
-        """A Spec of ours. Raises NotOurs, Error."""
+        """Returns our Spec of a DTensorSpec. Raises NotOurs, Error."""
         meta = spec.tensor_meta
         if meta is None:
             raise NotOurs("a spec has no sizes")
@@ -225,7 +226,7 @@ class MeshSpecs:
         return found
 
     def theirs(self, layout: str, meta: TensorMeta) -> DTensorSpec:
-        """A DTensorSpec that DTensor can reassemble. Raises NotOurs."""
+        """Returns a DTensorSpec that DTensor can reassemble. Raises NotOurs."""
         shape = tuple(meta.shape)
         placements = placements_of(layout, tuple(self.mesh.shape), shape)
         if not can_reassemble(placements, self.mesh, shape):

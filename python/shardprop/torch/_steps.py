@@ -1,4 +1,4 @@
-"""What each rank sends in one step of a redistribution, by the formulas of plans."""
+"""Step computes the bytes of each rank in one collective, by the formulas of plans."""
 
 import functools
 import itertools
@@ -10,7 +10,7 @@ from . import _layout
 
 
 class Step:
-    """A collective between two layouts of a tensor of a known shape.
+    """A Step is a collective between two layouts of a tensor of a known shape.
 
         Step({"tp": 4}, [10], {"collective": "all_gather", "mesh_dims": ["tp"],
                                "dtype": "f32", "src": ["S(0)"], "dst": ["R"]})
@@ -40,7 +40,8 @@ class Step:
         )
 
     def _common(self, sender, receiver):
-        """Elements that one rank holds before and another, or itself, after."""
+        """Returns the elements that `sender` holds before the step and `receiver` after
+        it."""
         return math.prod(
             sum(
                 max(0, min(a[1], b[1]) - max(a[0], b[0]))
@@ -52,7 +53,7 @@ class Step:
         )
 
     def _group(self, rank):
-        """Row-major indices of the ranks that take part with this one."""
+        """Returns the row-major indices of the ranks in the same group."""
         choices, stride = [], math.prod(self._mesh.values())
         for name, size in self._mesh.items():
             stride //= size
@@ -75,7 +76,8 @@ class Step:
         return others * padded * self._item
 
     def padded_bytes_of_rank(self, rank: int) -> int:
-        """The same where PyTorch exchanges uneven shards: as large as the largest."""
+        """Returns the bytes if PyTorch pads all parts of an exchange to the largest
+        one."""
         if self._kind != "all_to_all":
             return self.bytes_of_rank(rank)
         group = self._group(rank)

@@ -1,7 +1,7 @@
-"""Checks of how a planned module is used: every other use is an error or a note.
+"""These checks turn each unsupported use of a planned module into an error or a note.
 
-The module's program is fixed: dtypes, devices, training or not. Checks run before
-the program, on every rank alike, so that no rank waits for one that raised.
+The module's program has fixed dtypes, devices and training mode. Checks run before the
+program, equally on every rank, so that no rank waits for a failed one.
 """
 
 import warnings
@@ -19,12 +19,13 @@ def error(message: str, notes: "list[str]", help: str, place: str = "module") ->
 
 
 def note(text: str, stacklevel: int = 3) -> None:
-    """A Python warning: each text appears once a place."""
+    """Gives a Python warning; each text appears once a place."""
     warnings.warn(text, UserWarning, stacklevel=stacklevel + 1)
 
 
 def check_mode(module: nn.Module, trains: bool, *, differs: bool) -> None:
-    """`differs`: the program draws random numbers or writes statistics."""
+    """Checks train() or eval(). `differs` means that the program draws random numbers
+    or writes statistics."""
     if module.training == trains:
         return
     asked, made = ("train", "infer") if module.training else ("infer", "train")
@@ -44,8 +45,8 @@ def check_mode(module: nn.Module, trains: bool, *, differs: bool) -> None:
 
 
 def check_hooks(module: nn.Module) -> None:
-    """Submodules hold tensors and are never called: their hooks would not run.
-    A backward hook does not run on the module either."""
+    """Refuses hooks that would not run. Submodules hold tensors and are never called,
+    and a backward hook does not run on the module either."""
     for name, sub in module.named_modules():
         if name.split(".")[0] == "_runner":
             continue
@@ -64,7 +65,8 @@ def check_hooks(module: nn.Module) -> None:
 def check_tensor(
     name: str, value: Any, dtype: torch.dtype, device: torch.device, layout: tuple
 ) -> None:
-    """Whether a parameter or buffer is as the program takes it."""
+    """Raises an error unless a parameter or buffer has the program's dtype, device and
+    layout."""
     if not isinstance(value, DTensor):
         raise error(
             f"`{name}` is a {type(value).__name__}, not a DTensor",
@@ -89,8 +91,8 @@ def _another(name: str, what: str, found: Any, planned: Any) -> Error:
 
 
 def check_conversion(module: nn.Module, convert: Any) -> None:
-    """Refuses what nn.Module.to() and the like would do to dtypes and devices.
-    They call `convert` on each tensor."""
+    """Refuses changes of dtype and device by nn.Module.to() and similar methods. They
+    call `convert` on each tensor."""
     seen = set()
     for name, value in (*module.named_parameters(), *module.named_buffers()):
         local = value.to_local() if isinstance(value, DTensor) else value

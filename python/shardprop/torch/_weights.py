@@ -1,4 +1,4 @@
-"""load_weights(): fills a planned module, each rank reading its own part."""
+"""load_weights() fills a planned module; each rank reads its own part."""
 
 import difflib
 import os
@@ -74,7 +74,7 @@ def fill(
     place: str = "load_weights()",
     may_hold_more: bool = False,
 ) -> "list[str]":
-    """load_weights() from tensors by name; errors give `place`."""
+    """Does the work of load_weights() for tensors by name; errors have `place`."""
     entries = {
         entry["name"]: entry
         for entry in module._shardings["inputs"]
@@ -101,7 +101,7 @@ def fill(
 def _unknown(
     entries: "Mapping[str, dict]", source: "Mapping[str, Any]"
 ) -> "list[str]":
-    """Names that the module lacks, apart from further names of tied tensors."""
+    """Returns names that the module lacks, apart from further names of tied tensors."""
     names = [name for name in source if name not in entries]
     if not names:
         return []

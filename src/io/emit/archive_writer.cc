@@ -61,7 +61,7 @@ Result<std::string> zip_archive(
     }
     zip_set_file_compression(archive, static_cast<zip_uint64_t>(index),
                              ZIP_CM_STORE, 0);
-    // The same program makes the same file on every day.
+    // A fixed date, so that the same program always gives the same file.
     zip_file_set_dostime(archive, static_cast<zip_uint64_t>(index), 0, 0x21, 0);
   }
   if (zip_close(archive) != 0) {

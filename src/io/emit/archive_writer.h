@@ -1,4 +1,4 @@
-// What .pt2 archives and gzipped programs are made of.
+// Functions that write .pt2 archives and gzipped programs.
 #pragma once
 
 #include <shardprop/base/result.h>
@@ -10,8 +10,8 @@
 
 namespace shardprop::emit {
 
-// A zip of stored records in one folder, as torch writes it. Error:
-// kOutOfMemory.
+// Returns a zip of uncompressed records in one folder, as torch writes it.
+// Error: kOutOfMemory.
 Result<std::string> zip_archive(
     const std::vector<std::pair<std::string, std::string>>& records,
     std::string_view folder);

@@ -82,7 +82,7 @@ class Writer {
     json_.close(']').key("metadata");
     metadata(call);
     json_.key("is_hop_single_tensor_return").null();
-    // Of several results each has its own name.
+    // If a call has several results, each result has its own name.
     const bool single = call.outputs.size() == 1 && call.outputs[0].valid() &&
                         !function.returns()[0].is_list;
     json_.key("name").text(single ? torch_json_.name(call.outputs[0]) : "");
@@ -95,8 +95,8 @@ class Writer {
       torch_json_.tensors(call.outputs);
       return;
     }
-    // Numbers that it returns beside tensors keep their places: nothing takes
-    // them, as calls hold their sizes themselves.
+    // Numbers that the operator returns next to tensors keep their positions.
+    // No node reads them, because calls contain their sizes as constants.
     std::size_t next = 0;
     for (const ArgumentSchema& returned : returns) {
       const bool tensor = returned.is_tensor() && next < call.outputs.size();
@@ -176,7 +176,7 @@ class Writer {
     json_.close('}').close('}');
   }
 
-  // Of a gradient, or of what an input becomes.
+  // Writes the target of a gradient, or of the new value of an input.
   void target(const ProgramOutput& output, TorchId id) {
     const ProgramInput& of = program_.inputs[*output.target];
     const std::string& own = program_.value(of.value).name;
@@ -199,7 +199,7 @@ class Writer {
     json_.key(key).text(key == "user_input_name" ? argument : own);
   }
 
-  // One flat tuple of tensors each way.
+  // The module takes one flat tuple of tensors and returns another.
   void module_calls() {
     std::size_t inputs = 0;
     for (const ProgramInput& input : program_.inputs) {

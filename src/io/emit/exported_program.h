@@ -1,4 +1,5 @@
-// A rank's program as torch.export's JSON (facts of the format: pt2_program.h).
+// Writes a rank's program as the JSON of torch.export. pt2_program.h lists the
+// facts about the format.
 #pragma once
 
 #include "io/emit/rank_emitter.h"

@@ -9,7 +9,8 @@
 namespace shardprop::emit {
 namespace {
 
-// The mesh dims of the group that cut a tensor dim, first cut first.
+// Returns the mesh dims of the group that shard a tensor dim, in the order in
+// which they shard it.
 std::vector<std::int32_t> cutting(const Layout& layout,
                                   const DimIndices& mesh_dims, int dim) {
   std::vector<std::int32_t> out;
@@ -28,7 +29,8 @@ std::int64_t ranks_along(const DeviceMesh& mesh,
   return all;
 }
 
-// `at` with the index-th coordinate along these mesh dims, the last fastest.
+// Returns `at` with the index-th coordinate along these mesh dims. The last
+// mesh dim varies fastest.
 Coordinate along(Coordinate at, const DeviceMesh& mesh,
                  const std::vector<std::int32_t>& mesh_dims,
                  std::int64_t index) {
@@ -78,7 +80,8 @@ std::vector<Interval> GroupCuts::Dim::parted() const {
 }
 
 std::vector<Interval> GroupCuts::Dim::joined() const {
-  // Where a run stands in what is cut, and where among the parts.
+  // Each entry has the offset of a run in the full dim and its interval among
+  // the padded parts.
   std::vector<std::pair<std::int64_t, Interval>> found;
   std::int64_t begin = 0;
   for (const Intervals& part : parts) {
@@ -134,7 +137,7 @@ std::optional<GroupCuts> group_cuts(const Layout& cut, const Layout& uncut,
 std::optional<GroupExchange> group_exchange(
     const Layout& src, const Layout& dst, const DimIndices& mesh_dims,
     const DeviceMesh& mesh, const TensorMeta& whole, const Coordinate& at) {
-  // Parts of one dim on both sides fit few others.
+  // If both sides shard one dim, few parts have the same size.
   for (int d = 0; d < whole.rank(); ++d) {
     if (!cutting(src, mesh_dims, d).empty() &&
         !cutting(dst, mesh_dims, d).empty()) {
@@ -146,7 +149,8 @@ std::optional<GroupExchange> group_exchange(
   if (!sent || !received) return std::nullopt;
   std::int64_t message = 1;
   for (std::size_t d = 0; d < sent->dims.size(); ++d) {
-    // One side cuts the dim, the same on all ranks; the other holds a part.
+    // One side shards the dim, equally on all ranks; the other side holds a
+    // part.
     const bool cut_there = !sent->dims[d].axes.empty();
     const std::int64_t chunk =
         cut_there ? sent->dims[d].chunk : received->dims[d].chunk;

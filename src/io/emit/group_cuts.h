@@ -1,5 +1,5 @@
-// How a group cuts a tensor that all its ranks hold, into as many parts as it
-// has ranks: messages of one size, each dim padded to its largest part.
+// `GroupCuts` splits a tensor that every rank of a group holds into one part
+// per rank. Messages have one size: each dim is padded to its largest part.
 //
 //   f32[8,5], S(1) cuts R, over tp=2: dim 1 of 5 into [0,3) [3,5), padded to 3
 //   f32[7], S(0),S(0) cuts R, over dp=2,tp=2: [0,2) [2,4) [4,6) [6,7), to 2
@@ -31,36 +31,38 @@ struct GroupCuts {
     std::int64_t padded() const {
       return chunk * static_cast<std::int64_t>(parts.size());
     }
-    // The padded parts, one behind another, as runs of what is cut with
-    // padding behind it.
+    // Returns the padded parts, concatenated, as runs of the dim with its
+    // padding appended.
     std::vector<Interval> parted() const;
-    // What is cut as runs of the padded parts, one behind another.
+    // Returns the dim as runs of the concatenated padded parts.
     std::vector<Interval> joined() const;
   };
   std::vector<Dim> dims;  // by tensor dim
 
   std::int64_t group_size() const;
-  // Whether the parts in the order of the group lie one behind another in dim
-  // 0 already.
+  // True if the parts, in the order of the group, are consecutive in dim 0
+  // already.
   bool is_rows() const;
 };
 
-// What `cut` gives each rank of the group of what the rank `at` holds under
-// `uncut`. Nothing where some mesh dim of the group cuts no dim, or the ranks
-// share elements.
+// Returns the parts into which `cut` shards the region that rank `at` holds
+// under `uncut`, one part per rank of the group. Returns nullopt if some mesh
+// dim of the group shards no tensor dim, or if ranks share elements.
 std::optional<GroupCuts> group_cuts(const Layout& cut, const Layout& uncut,
                                     const DimIndices& mesh_dims,
                                     const DeviceMesh& mesh,
                                     const TensorMeta& whole,
                                     const Coordinate& at);
 
-// S(i) -> S(j) and the like: each rank sends to each a part of what it holds.
+// The exchange of a step such as S(i) -> S(j): each rank sends a part of its
+// region to each rank.
 struct GroupExchange {
   GroupCuts sent;
   GroupCuts received;  // with the same chunks
 };
-// Nothing as above, and where messages of one size are more than twice what has
-// to be sent, as where layouts cut the same dims.
+// Returns nullopt in the cases of `group_cuts`, and if the layouts shard a
+// common tensor dim. Also returns nullopt if messages of equal size carry more
+// than twice the largest local tensor.
 std::optional<GroupExchange> group_exchange(
     const Layout& src, const Layout& dst, const DimIndices& mesh_dims,
     const DeviceMesh& mesh, const TensorMeta& whole, const Coordinate& at);

@@ -12,8 +12,8 @@
 namespace shardprop::emit {
 namespace {
 
-// The one dim along which `b` continues `a`, if that is all in which they
-// differ.
+// Returns the dim along which `b` continues `a`, if the grids differ in that
+// dim only.
 std::optional<std::size_t> continued_along(const MessageGrid& a,
                                            const MessageGrid& b) {
   if (a.order != b.order) return std::nullopt;
@@ -29,7 +29,7 @@ std::optional<std::size_t> continued_along(const MessageGrid& a,
   return along;
 }
 
-// Grids one behind another that differ along one dim as one.
+// Merges consecutive grids that differ along one dim.
 std::vector<MessageGrid> joined(const std::vector<MessageGrid>& grids) {
   std::vector<MessageGrid> out;
   for (std::size_t i = 0; i < grids.size();) {
@@ -47,8 +47,9 @@ std::vector<MessageGrid> joined(const std::vector<MessageGrid>& grids) {
   return out;
 }
 
-// The elements of a grid as its tensor has them: of each dim its parts, where
-// there are several, and what each has: [n_0, L_0, L_1, n_2, L_2].
+// The axes into which a grid splits its tensor: for each dim the number of
+// parts, if there are several, and the size of a part, as in [n_0, L_0, L_1,
+// n_2, L_2].
 struct Axes {
   Dims split;
   std::vector<std::int64_t> packed;  // as messages: the parts first
@@ -79,7 +80,8 @@ std::vector<Interval> in_order(const std::vector<Intervals>& parts) {
   return out;
 }
 
-// Where the runs of a grid stand in it, and in the tensor, by the latter.
+// Returns the interval of each run in the grid and in the tensor, sorted by the
+// place in the tensor.
 std::vector<std::pair<Interval, Interval>> by_place(
     const std::vector<Intervals>& parts) {
   std::vector<std::pair<Interval, Interval>> out;
@@ -94,7 +96,7 @@ std::vector<std::pair<Interval, Interval>> by_place(
   return out;
 }
 
-// What a grid brought, as a part of the tensor.
+// Returns the elements that a grid received, as a piece of the tensor.
 Piece piece_of(TorchGraph& graph, TorchId x, const MessageGrid& grid) {
   const Axes axes = axes_of(grid);
   Dims packed;

@@ -15,8 +15,9 @@
 namespace shardprop::emit {
 namespace {
 
-// The dtype in which engines reduce, where they do not know this one.
-DType carried_in(DType dtype) {
+// Returns the dtype in which the backends reduce values of a dtype that they do
+// not support.
+DType passed_through_in(DType dtype) {
   switch (dtype) {
     case DType::kBool:
       return DType::kU8;
@@ -28,7 +29,7 @@ DType carried_in(DType dtype) {
   }
 }
 
-// Whether all engines send this dtype; the bytes of others are sent.
+// True if all backends send this dtype; other dtypes are sent as bytes.
 bool is_sent(DType dtype) {
   switch (dtype) {
     case DType::kBool:
@@ -46,7 +47,7 @@ bool is_sent(DType dtype) {
   }
 }
 
-// Terms of bools as 0 and 1.
+// Returns the name of the reduction. Bool terms are reduced as 0 and 1.
 std::string_view reduce_name(ReduceOp op, DType dtype) {
   if (dtype == DType::kBool) {
     switch (op) {
@@ -107,11 +108,11 @@ TorchId Moves::flat(TorchId x) {
   return reshape(graph_, x, Dims{graph_.meta(x).numel()});
 }
 
-// Casts to what is sent, reduces, and casts back.
+// Casts to the dtype of the messages, reduces, and casts back.
 TorchId Moves::reduced(const std::string& op, const CollectiveStep& step,
                        TorchId x, ReduceOp by, Dims shape, std::int64_t ranks) {
   const DType own = graph_.dtype(x);
-  const DType sent = carried_in(step.dtype);
+  const DType sent = passed_through_in(step.dtype);
   x = contiguous(graph_, cast(graph_, x, sent));
   TorchArguments args = {
       {"input", x},
@@ -145,7 +146,8 @@ TorchId Moves::all_gather(const CollectiveStep& step, TorchId x) {
 
 namespace {
 
-// [n1, .., nk, L0, L1, ..] -> the parts of each dim in their places.
+// [n1, .., nk, L0, L1, ..] -> the tensor with the parts of each dim at their
+// positions.
 TorchId join_chunks(TorchGraph& graph, TorchId x, const GroupCuts& cuts) {
   if (!cuts.is_rows()) {
     Dims split(cuts.ranks.begin(), cuts.ranks.end());
@@ -169,7 +171,8 @@ TorchId join_chunks(TorchGraph& graph, TorchId x, const GroupCuts& cuts) {
   return x;
 }
 
-// The other way: what goes to the ranks of the group, one after the other.
+// The inverse of `join_chunks`: concatenates the chunks for the ranks of the
+// group.
 TorchId part_chunks(TorchGraph& graph, TorchId x, const GroupCuts& cuts) {
   for (std::size_t d = 0; d < cuts.dims.size(); ++d) {
     const auto at = static_cast<int>(d);
@@ -232,7 +235,7 @@ Result<TorchId> Moves::reduce_scatter(const RedistributeStep& step, TorchId x) {
   return scaled(graph_, x, by.scale);
 }
 
-// In messages of one size: one split, one join.
+// Sends messages of equal size: one split, one collective, one cat.
 Result<TorchId> Moves::exchange(const RedistributeStep& step, TorchId x) {
   if (step.kind != CollectiveKind::kAllToAll) return exchange_pieces(step, x);
   const auto cuts =
@@ -249,8 +252,9 @@ Result<TorchId> Moves::exchange(const RedistributeStep& step, TorchId x) {
   return join_chunks(graph_, x, cuts->received);
 }
 
-// Flat, to each rank just what it gets: permutations, and layouts that cut the
-// same dims. A message has its elements in the order of who gets them.
+// Sends flat messages that contain only the elements of their receiver.
+// Permutations and layouts that shard a common tensor dim use it. A message has
+// its elements in the order of the receiver.
 Result<TorchId> Moves::exchange_pieces(const RedistributeStep& step,
                                        TorchId x) {
   const StepGroup group = step_group(step, mesh_, at_);

@@ -1,5 +1,5 @@
-// Redistributions in operators: what a rank does to its part of a tensor in one
-// step of a plan, with the functional collectives of PyTorch.
+// Lowers redistributions to PyTorch operators: the functional collectives and
+// local operators that one rank runs in one step of a plan.
 //
 //   f32[8,5] S(1) -> R on tp=2:  constant_pad_nd to [8,3], all_gather to
 //   [16,3], wait, reshape to [2,8,3], permute to [8,2,3], reshape to [8,6],
@@ -16,7 +16,7 @@
 
 namespace shardprop::emit {
 
-// The group over these mesh dims: shardprop_dp_tp.
+// Returns the name of the group over these mesh dims: shardprop_dp_tp.
 std::string group_name(const DeviceMesh& mesh, const DimIndices& mesh_dims);
 
 class Moves {
@@ -28,19 +28,20 @@ class Moves {
         at_(std::move(at)),
         device_(std::move(device)) {}
 
-  // `whole`: of the tensor that `x` is this rank's part of. Errors: kPlanStep.
+  // `whole` is the full tensor; `x` is this rank's part of it. Errors:
+  // kPlanStep.
   Result<TorchId> run(const RedistributeStep& step, const TensorMeta& whole,
                       TorchId x);
-  // Every rank of the group has a tensor of x's shape.
+  // Every rank of the group has a tensor of the same shape as x.
   TorchId all_reduce(const CollectiveStep& step, TorchId x, ReduceOp op,
                      double scale);
-  // The tensors of the ranks, one behind another along dim 0.
+  // Returns the tensors of the ranks, concatenated along dim 0.
   TorchId all_gather(const CollectiveStep& step, TorchId x);
 
  private:
   TorchId communicate(const std::string& op, TorchArguments args,
                       const DimIndices& mesh_dims, TensorMeta meta);
-  // What moves elements as they are; a result of this shape.
+  // Adds a collective that moves elements unchanged; its result has this shape.
   TorchId send(const std::string& op, TorchId x, TorchArguments args,
                const DimIndices& mesh_dims, Dims shape);
   TorchId reduced(const std::string& op, const CollectiveStep& step, TorchId x,

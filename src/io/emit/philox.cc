@@ -16,7 +16,8 @@ constexpr std::int64_t kWeyl0 = 0x9E3779B9;
 constexpr std::int64_t kWeyl1 = 0xBB67AE85;
 constexpr int kRounds = 10;
 
-// A 32-bit number: the same for all elements, or a tensor of them.
+// A 32-bit value: one number for all elements, or a tensor with a number per
+// element.
 struct Word {
   std::int64_t number = 0;
   TorchId tensor;  // invalid: a number
@@ -52,7 +53,7 @@ class Philox {
   }
 
  private:
-  // The halves of a product, in parts that do not leave 63 bits.
+  // Returns the halves of a product. The partial products fit in 63 bits.
   std::pair<Word, Word> product(const Word& x, std::int64_t by) {
     if (x.is_number()) {
       const auto all =
@@ -82,7 +83,7 @@ class Philox {
       if (b.number == 0) return a;
       return {0, op("aten.bitwise_xor.Scalar", a.tensor, b.number)};
     }
-    // A key is a tensor of no dims.
+    // A key is a tensor without dims.
     const bool a_is_larger =
         graph_.shape(a.tensor).size() >= graph_.shape(b.tensor).size();
     const Dims& shape = graph_.shape(a_is_larger ? a.tensor : b.tensor);

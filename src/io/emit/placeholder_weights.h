@@ -11,8 +11,9 @@
 
 namespace shardprop::emit {
 
-// What stands for the weights in an archive: a file for each dtype, of one zero
-// element, and how every weight is seen in it.
+// `PlaceholderWeights` is the placeholder for the weights in an archive: one
+// file per dtype with a single zero element, and the strides that view every
+// weight in it.
 struct PlaceholderWeights {
   std::string weights_config;
   std::string constants_config;

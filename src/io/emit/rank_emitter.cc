@@ -17,7 +17,8 @@
 namespace shardprop::emit {
 namespace {
 
-// Views of local tensors may need a copy, where those of whole ones need none.
+// Views of local tensors may need a copy even if views of the full tensors need
+// none.
 std::string_view local_name(std::string_view op) {
   if (op == "aten.view.default" || op == "aten._unsafe_view.default") {
     return "aten.reshape.default";
@@ -44,9 +45,9 @@ std::string_view prefix(InputKind kind) {
   }
 }
 
-// Whether PyTorch would make the result on the CPU, whatever the graph lies on:
-// no operand says where, and no argument. Factories that were exported name
-// theirs; those within operators do not.
+// True if PyTorch would produce the result on the CPU, because neither an
+// operand nor an argument names the device. Exported factories name their
+// device; factories inside local programs do not.
 bool makes_from_nothing(const ProgramOp& op) {
   return std::none_of(op.args.begin(), op.args.end(), [](const auto& argument) {
     const auto& [name, value] = argument;
@@ -94,7 +95,7 @@ Result<TorchProgram> RankEmitter::run() {
                    std::get_if<ProgramCollective>(&step.action)) {
       SP_CHECK(add(*moved));
     }
-    // Frees: FX drops values behind their last uses by itself.
+    // FX itself drops values after their last use, so frees need no call.
   }
   TorchProgram out{std::move(graph_), {}, {}};
   for (const ProgramInput& input : program_.inputs) {
@@ -150,7 +151,7 @@ TorchArgument RankEmitter::argument(const ProgramArgument& argument,
       argument);
 }
 
-// An operand as kernels of that order are to find it.
+// Returns an operand in the memory layout that kernels with this order need.
 TorchId RankEmitter::laid_out(ProgramValueId id, OperandOrder order) {
   const TorchId x = id.valid() ? values_[id.index()] : TorchId();
   if (!x.valid() || order == OperandOrder::kAny) return x;
@@ -164,7 +165,8 @@ TorchId RankEmitter::laid_out(ProgramValueId id, OperandOrder order) {
   return is_dense(value.meta) ? in_order_of(graph_, x, value.meta) : x;
 }
 
-// As worked out; without shape inference, of the sizes that the layout says.
+// Returns the inferred meta. Without shape inference, the sizes follow from the
+// layout.
 Result<TensorMeta> RankEmitter::meta_of(
     ProgramValueId id, const std::optional<TensorMeta>& inferred,
     const std::string& op) const {
@@ -183,7 +185,8 @@ Result<TensorMeta> RankEmitter::meta_of(
       inferred->dtype() == value.meta.dtype()) {
     return *inferred;
   }
-  // What nobody takes may be of the size that PyTorch wrote or of its kernel's.
+  // The shape of a result that no node reads may come from PyTorch or from its
+  // kernel.
   if (inferred && inferred->shape() != shape && is_taken_[id.index()]) {
     const TensorMeta wanted = dense(shape, value.meta.dtype());
     return fail(Error{ErrorCode::kPlanStep,
@@ -246,7 +249,7 @@ Result<void> RankEmitter::add(const ProgramOp& op, std::size_t node) {
     const auto at = function->argument_index(own);
     const std::optional<AliasInfo> alias =
         at ? function->arguments()[*at].alias : std::nullopt;
-    // What is written has to be itself.
+    // A value that the operator writes is passed unchanged, not as a copy.
     const bool is_written = alias && alias->writes;
     args.emplace_back(own,
                       argument(value, is_written ? OperandOrder::kAny : order));

@@ -1,4 +1,4 @@
-// One rank's program in PyTorch operators.
+// `RankEmitter` writes one rank's program as PyTorch operators.
 #pragma once
 
 #include "io/emit/moves.h"
@@ -15,7 +15,8 @@
 
 namespace shardprop::emit {
 
-// By what torch calls them: parameters, buffers and constants first.
+// A program with the names that torch uses: parameters, buffers and constants
+// come first.
 struct TorchProgram {
   TorchGraph graph;
   std::vector<TorchId> inputs;   // by SpmdProgram::inputs
@@ -26,8 +27,8 @@ class RankEmitter {
  public:
   RankEmitter(const SpmdProgram& program, const OpLibrary& library,
               Coordinate at);
-  // Errors: kNotLowered (an operator that is not declared), kNoShapeInference (a
-  // local tensor whose sizes are not known), kPlanStep.
+  // Errors: kNotLowered (an operator is not declared), kNoShapeInference (the
+  // sizes of a local tensor are unknown), kPlanStep.
   Result<TorchProgram> run();
 
  private:
@@ -51,14 +52,14 @@ class RankEmitter {
   std::vector<TorchId> values_;  // by ProgramValueId
   Argument device_;
   std::vector<bool> is_taken_;  // by ProgramValueId: by a step, or handed out
-  // By node, block and value's layout: the words that have been drawn.
+  // Random words already emitted, by node, block and layout of the value.
   std::map<std::tuple<std::int64_t, std::int64_t, std::string>,
            std::vector<TorchId>>
       drawn_;
 };
 
-// The device that the program's tensors lie on or, where those say nothing, that
-// its factories name; without an index: every rank has its own.
+// Returns the device of the program's tensors, or else the device that its
+// factories name. It has no index, because every rank has its own.
 Argument device_of(const SpmdProgram& program);
 
 }  // namespace shardprop::emit

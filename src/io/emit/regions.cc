@@ -11,8 +11,8 @@
 namespace shardprop::emit {
 namespace {
 
-// Puts pieces together dim by dim: what lies between two cuts of a dim is a
-// slab, which has fewer pieces.
+// Assembles pieces dim by dim: between two boundaries of a dim is a slab, which
+// has fewer pieces.
 class Assembly {
  public:
   Assembly(TorchGraph& graph, const LocalRegion& wanted)
@@ -30,8 +30,8 @@ class Assembly {
   }
 
  private:
-  // The runs of the dim within which every piece holds all or nothing, in the
-  // order in which the result has them.
+  // Returns the maximal runs of the dim that each piece holds fully or not at
+  // all, in the order of the result.
   std::vector<Interval> cuts(const std::vector<Piece>& pieces,
                              std::size_t dim) const {
     std::set<std::int64_t> ends;

@@ -1,4 +1,4 @@
-// Parts of local tensors in operators: taken out, and put together again.
+// Operators that select parts of local tensors and assemble tensors from parts.
 //
 //   select(x, held [0,4)+[8,12), part [2,4)+[8,9)):
 //     cat([slice(x, 0, 2, 4), slice(x, 0, 4, 5)], 0)
@@ -13,28 +13,29 @@
 
 namespace shardprop::emit {
 
-// Elements of one dim.
+// Returns the number of elements in the runs of one dim.
 std::int64_t size_of(const Intervals& runs);
-// What both hold, in the order of `b`.
+// Returns the intersection, in the order of `b`.
 Intervals common(const Intervals& a, const Intervals& b);
-// Where the elements of `part` stand among those of `held`; neighbours joined.
-// Precondition: `held` contains `part`.
+// Returns the positions of the elements of `part` among the elements of `held`.
+// Adjacent runs are merged. Precondition: `held` contains `part`.
 Intervals places(const Intervals& held, const Intervals& part);
 
-// What both regions hold.
+// Returns the intersection of both regions.
 LocalRegion common_part(const LocalRegion& a, const LocalRegion& b);
 
-// The elements of `part` out of `x`, which holds `held`, row-major within the
-// part. Precondition: `held` contains `part`.
+// Returns the elements of `part` from `x`, which holds `held`, in row-major
+// order of the part. Precondition: `held` contains `part`.
 TorchId select(TorchGraph& graph, TorchId x, const LocalRegion& held,
                const LocalRegion& part);
 
-// A tensor of the same whole that is a part of another: its region.
+// A piece is a local tensor and its region of the full tensor.
 struct Piece {
   TorchId value;
   LocalRegion region;
 };
-// The tensor that holds `wanted`, of which the pieces are a partition.
+// Returns the tensor that holds `wanted`. Precondition: the pieces are a
+// partition of `wanted`.
 TorchId assemble(TorchGraph& graph, const std::vector<Piece>& pieces,
                  const LocalRegion& wanted);
 

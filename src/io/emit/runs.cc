@@ -10,8 +10,8 @@
 namespace shardprop::emit {
 namespace {
 
-// Strips that repeat together: what several mesh dims cut unevenly has a few
-// kinds of parts.
+// The most strips that repeat as a group. A dim that several mesh dims shard
+// unevenly has a few kinds of parts.
 constexpr std::size_t kLongestPeriod = 8;
 
 void begins(const Strip& strip, std::vector<std::int64_t>& out) {
@@ -25,7 +25,7 @@ std::vector<std::int64_t> begins(std::span<const Strip> strips) {
   return out;
 }
 
-// The same but for where runs begin.
+// True if the strips are equal except for the begin of their runs.
 bool alike(const Strip& a, const Strip& b) {
   if (a.run.size() != b.run.size() || a.steps != b.steps ||
       a.count != b.count || a.parts.size() != b.parts.size()) {
@@ -37,8 +37,9 @@ bool alike(const Strip& a, const Strip& b) {
   return true;
 }
 
-// By how much each run of `next` lies behind its own in `now`; nothing where
-// they are not alike, or one lies before.
+// Returns the distance of each run of `next` from the same run of `now`.
+// Returns nullopt if the strips differ, or if a run of `next` is before its run
+// of `now`.
 std::optional<std::vector<std::int64_t>> moved(std::span<const Strip> now,
                                                std::span<const Strip> next) {
   for (std::size_t i = 0; i < now.size(); ++i) {
@@ -61,7 +62,7 @@ void add_loop(Strip& strip, const std::vector<std::int64_t>& by,
   for (Strip& part : strip.parts) add_loop(part, by, next);
 }
 
-// The strips with every repetition of `period` of them as a loop.
+// Returns the strips with every repetition of `period` strips as a loop.
 std::vector<Strip> folded(const std::vector<Strip>& strips,
                           std::size_t period) {
   const std::span<const Strip> all(strips);
@@ -93,12 +94,13 @@ std::vector<Strip> folded(const std::vector<Strip>& strips,
   return out;
 }
 
-// Writes strips out as operators on one dim.
+// Emits strips as operators on one dim.
 class Rearrangement {
  public:
   Rearrangement(TorchGraph& graph, int dim) : graph_(graph), dim_(dim) {}
 
-  // The dim becomes one for each enclosing loop, and the strips behind them.
+  // Replaces the dim by one dim for each enclosing loop, followed by the
+  // concatenated strips.
   TorchId run(TorchId x, const std::vector<Strip>& strips) {
     std::vector<TorchId> parts;
     for (const Strip& strip : strips) {
@@ -123,7 +125,8 @@ class Rearrangement {
   }
 
   TorchId window(TorchId x, const Strip& strip) {
-    // What each loop has to reach over, from the innermost on.
+    // The elements that each loop spans, computed from the innermost loop
+    // outwards.
     std::vector<std::int64_t> reach(counts_.size() + 1, strip.run.size());
     for (std::size_t k = counts_.size(); k-- > 0;) {
       reach[k] = reach[k + 1] + (counts_[k] - 1) * strip.steps[k];

@@ -1,5 +1,5 @@
-// Runs of elements along one dim, put one behind another: in operators that are
-// few where the runs repeat, however many there are.
+// Concatenates runs of elements along one dim. If runs repeat, the number of
+// operators is small and independent of the number of runs.
 //
 //   rearranged(x f32[12], 0, [0,3) [4,7) [8,11))
 //     slice to [0,11), unfold to [3,3], reshape to f32[9]
@@ -14,24 +14,25 @@
 
 namespace shardprop::emit {
 
-// A run, or strips that are repeated `count` times, one behind another.
+// A strip is a run, or a list of strips that is repeated `count` times,
+// concatenated.
 struct Strip {
-  // A run: of the first round of every loop around it, and how far it moves
-  // from round to round, outermost loop first.
+  // The run in the first round of every enclosing loop. `steps` has the
+  // distance that it moves from round to round, outermost loop first.
   Interval run;
   std::vector<std::int64_t> steps;
-  // A loop, if it has any.
+  // Nonempty if the strip is a loop.
   std::vector<Strip> parts;
   std::int64_t count = 1;
 
   friend bool operator==(const Strip&, const Strip&) = default;
 };
 
-// Neighbours are joined and what repeats becomes loops:
+// Merges adjacent runs and turns repetitions into loops:
 //   [0,3) [4,7) [8,11) [12,13)  ->  3 x [0,3) by 4, then [12,13)
 std::vector<Strip> fold(const std::vector<Interval>& runs);
 
-// The runs of dim `dim` of x, in this order. Precondition: x has them.
+// Returns the runs of dim `dim` of x, in this order. Precondition: x has them.
 TorchId rearranged(TorchGraph& graph, TorchId x, int dim,
                    const std::vector<Interval>& runs);
 

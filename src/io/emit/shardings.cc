@@ -1,4 +1,5 @@
-// The layouts of a program's inputs and outputs, and its groups, as JSON.
+// Writes the layouts of a program's inputs and outputs, and its groups, as
+// JSON.
 #include "base/index.h"
 #include "io/emit/moves.h"
 #include "io/emit/rank_emitter.h"
@@ -100,7 +101,8 @@ class Shardings {
     json_.close(']');
   }
 
-  // Every group over these mesh dims, by the rank of its origin.
+  // Writes every group over these mesh dims, in the order of the rank of its
+  // origin.
   void ranks_of(const DimIndices& dims) {
     const DeviceMesh& mesh = program_.mesh;
     for (std::int64_t i = 0; i < mesh.size(); ++i) {
@@ -125,7 +127,8 @@ class Shardings {
     json_.close(']');
   }
 
-  // As the graph names it, whichever copy is handed back.
+  // Returns the name of the output in the graph, whichever copy of it the
+  // program returns.
   const std::string& name_of(const ProgramOutput& output) const {
     for (const ProgramCopy& copy : program_.copies) {
       if (copy.value == output.value) return copy.from;

@@ -1,4 +1,4 @@
-// In which order an exported program has its inputs and outputs.
+// The order in which an exported program lists its inputs and outputs.
 #pragma once
 
 #include <shardprop/program/spmd_program.h>
@@ -9,13 +9,14 @@
 
 namespace shardprop::emit {
 
-// What an input is to torch.export, in its order. Optimizer state is kept in
-// buffers.
+// The kinds of inputs of torch.export, in its order. Optimizer state is stored
+// in buffers.
 enum class InputPlace : std::uint8_t { kParameter, kBuffer, kConstant, kUser };
 InputPlace place_of(InputKind kind);
 
-// Indices into the program's inputs: by place; of its outputs: what is written
-// (buffers, parameters, then the user's), what is handed back, then gradients.
+// `input_order` returns indices into the program's inputs, sorted by place.
+// `output_order` returns indices of outputs: mutations first (buffers,
+// parameters, then user inputs), then user outputs, then gradients.
 std::vector<std::size_t> input_order(const SpmdProgram& program);
 std::vector<std::size_t> output_order(const SpmdProgram& program);
 

@@ -58,7 +58,7 @@ TorchId cat(TorchGraph& graph, std::vector<TorchId> parts, int dim) {
 TorchId reshape(TorchGraph& graph, TorchId x, Dims shape) {
   if (graph.shape(x) == shape) return x;
   const TorchArguments args = {{"self", x}, {"shape", ints(shape)}};
-  // A view where one can be had, with the strides of one.
+  // If the result can be a view, shape inference gives the strides of the view.
   if (auto made = graph.op("aten.reshape.default", args)) return *made;
   return graph.op("aten.reshape.default", args, dense(shape, graph.dtype(x)));
 }
@@ -131,7 +131,7 @@ TorchId padded(TorchGraph& graph, TorchId x, int dim, std::int64_t size) {
   const auto d = index(dim);
   const std::int64_t missing = size - shape[d];
   if (missing == 0) return x;
-  // Pairs from the last dim on.
+  // `pad` lists pairs, from the last dim to the first.
   std::vector<std::int64_t> pad(2 * (shape.size() - d), 0);
   pad.back() = missing;
   shape[d] = size;
@@ -160,7 +160,7 @@ TorchId windows(TorchGraph& graph, TorchId x, int dim, std::int64_t count,
   if (step == size) return reshape(graph, x, std::move(shape));
   Dims strides = meta.strides();
   if (step == 0) {
-    // Repeated: a dim of one that is seen `count` times.
+    // A window that repeats: a dim of size 1, expanded to `count`.
     Dims one = shape;
     one[d] = 1;
     strides.insert(strides.begin() + dim, 0);
@@ -169,7 +169,7 @@ TorchId windows(TorchGraph& graph, TorchId x, int dim, std::int64_t count,
         {{"self", reshape(graph, x, std::move(one))}, {"size", ints(shape)}},
         *TensorMeta::create(shape, std::move(strides), meta.dtype()));
   }
-  // It puts the elements of a window behind all dims.
+  // `unfold` appends the elements of a window as the last dim.
   Dims behind = meta.shape();
   behind[d] = count;
   behind.push_back(size);

@@ -19,20 +19,22 @@ TorchId reshape(TorchGraph& graph, TorchId x, Dims shape);
 TorchId permute(TorchGraph& graph, TorchId x,
                 const std::vector<std::int64_t>& order);
 TorchId contiguous(TorchGraph& graph, TorchId x);
-// Dense in the order of dims that `whole`, of the same rank, has in memory.
+// Returns x, dense in memory, with its dims in the memory order of `whole`.
+// Precondition: both have the same rank.
 TorchId in_order_of(TorchGraph& graph, TorchId x, const TensorMeta& whole);
 TorchId cast(TorchGraph& graph, TorchId x, DType dtype);
-// The bytes of every element, along a dim behind the last, and back.
-// Precondition: `x` is contiguous.
+// `as_bytes` views every element as its bytes, along a new last dim;
+// `from_bytes` is the inverse. Precondition: `x` is contiguous.
 TorchId as_bytes(TorchGraph& graph, TorchId x);
 TorchId from_bytes(TorchGraph& graph, TorchId x, DType dtype);
 TorchId scaled(TorchGraph& graph, TorchId x, double factor);
-// Zeros behind the last element of a dim, up to `size`.
+// Appends zeros to a dim, up to `size`.
 TorchId padded(TorchGraph& graph, TorchId x, int dim, std::int64_t size);
 TorchId filled(TorchGraph& graph, const Dims& shape, DType dtype,
                std::int64_t value, const Argument& device);
-// `count` windows of a dim, each of `size` elements and `step` (>= 0) behind the
-// one before: the dim becomes two, [count, size]. Precondition: they fill it.
+// Views a dim as `count` windows of `size` elements, each `step` (>= 0) after
+// the one before. The dim becomes two, [count, size]. Precondition: the windows
+// fill the dim.
 TorchId windows(TorchGraph& graph, TorchId x, int dim, std::int64_t count,
                 std::int64_t size, std::int64_t step);
 

@@ -10,7 +10,8 @@
 namespace shardprop::emit {
 namespace {
 
-// As torch 2.13 declares them, its `Any` written as the str that it takes.
+// The declarations of torch 2.13. Its `Any` is written as `str`, the type that
+// it takes.
 constexpr std::array kCollectives = {
     "_c10d_functional::all_reduce(Tensor input, str reduce_op, str group_name) "
     "-> Tensor",
@@ -23,7 +24,8 @@ constexpr std::array kCollectives = {
     "_c10d_functional::wait_tensor(Tensor tensor) -> Tensor",
 };
 
-// Letters, digits and underscores, a digit not first.
+// Returns the name with letters, digits and underscores only, and no digit
+// first.
 std::string identifier(std::string_view name) {
   std::string out;
   for (const char c : name) {
@@ -62,7 +64,8 @@ std::shared_ptr<const FunctionSchema> TorchGraph::find(
 
 TorchId TorchGraph::value(std::string_view name, TensorMeta meta) {
   std::string own = identifier(name);
-  // Numbered as FX does. (No reference into the map: it grows.)
+  // Names are numbered as in FX. References into the map are not kept, because
+  // the map grows.
   if (!taken_.try_emplace(own, 0).second) {
     std::string numbered;
     do {

@@ -1,5 +1,5 @@
-// A program of PyTorch operators on the tensors of one rank, as it is written
-// into an exported program: every value with its own sizes.
+// `TorchGraph` is a program of PyTorch operators on the tensors of one rank,
+// from which an exported program is written. Every value has its local sizes.
 #pragma once
 
 #include <shardprop/base/strong_id.h>
@@ -27,7 +27,7 @@ struct TorchValue {
   TensorMeta meta;
 };
 
-// Tensors by id; an invalid one is None.
+// Tensors are given by id; an invalid id is None.
 using TorchArgument = std::variant<Argument, TorchId, std::vector<TorchId>>;
 using TorchArguments = std::vector<std::pair<std::string, TorchArgument>>;
 
@@ -35,7 +35,8 @@ struct TorchCall {
   std::shared_ptr<const FunctionSchema> function;
   TorchArguments args;
   std::vector<TorchId> outputs;  // one per tensor returned, or invalid
-  // Which node of the program it runs for, and which copy it makes: indices.
+  // The node of the program for which the call runs, and the copy that it
+  // produces, as indices.
   std::size_t node = 0;
   std::optional<std::size_t> copy;
 };
@@ -44,20 +45,21 @@ class TorchGraph {
  public:
   explicit TorchGraph(const OpLibrary& library);
 
-  // Where the calls that follow stand.
+  // Sets the node and the copy to which the next calls belong.
   void stand_at(std::size_t node, std::optional<std::size_t> copy) {
     node_ = node;
     copy_ = copy;
   }
 
-  // A value under this name, or one like it where it is taken.
+  // Adds a value under this name, or a similar name if the name is in use.
   TorchId value(std::string_view name, TensorMeta meta);
   void call(std::string_view op, TorchArguments args,
             std::vector<TorchId> outputs);
-  // An operator that returns one tensor, of this meta or as it is worked out.
+  // Adds an operator that returns one tensor, of this meta or of the inferred
+  // one.
   TorchId op(std::string_view op, TorchArguments args, TensorMeta meta);
   Result<TorchId> op(std::string_view op, TorchArguments args);
-  // What a call returns, by shape inference.
+  // Returns the metas of the results of a call, by shape inference.
   Result<std::vector<std::optional<TensorMeta>>> infer(
       std::string_view op, const TorchArguments& args) const;
 
@@ -68,7 +70,7 @@ class TorchGraph {
 
   const std::vector<TorchValue>& values() const { return values_; }
   const std::vector<TorchCall>& calls() const { return calls_; }
-  // Null where nothing of that name is declared.
+  // Null if no operator of that name is declared.
   std::shared_ptr<const FunctionSchema> find(std::string_view op) const;
 
  private:
@@ -82,7 +84,7 @@ class TorchGraph {
   std::optional<std::size_t> copy_;
 };
 
-// Contiguous, of these sizes.
+// Returns the meta of a contiguous tensor of these sizes.
 TensorMeta dense(Dims shape, DType dtype);
 
 }  // namespace shardprop::emit

@@ -101,7 +101,7 @@ void TorchJson::value(bool held, const ArgumentSchema& declared) {
 
 void TorchJson::value(std::int64_t held, const ArgumentSchema& declared) {
   if (declared.is_list) {
-    // A lone number fills the list.
+    // A single number fills the list.
     const auto count = index(declared.list_size.value_or(1));
     return value(std::vector<std::int64_t>(count, held), declared);
   }

@@ -1,4 +1,4 @@
-// Tensors, names and arguments as torch.export's JSON has them.
+// Writes tensors, names and arguments as the JSON of torch.export.
 //
 //   argument(3, dim: int)      {"as_int":3}
 //   tensor(mm_1)               {"as_tensor":{"name":"mm_1"}}
@@ -17,17 +17,17 @@
 
 namespace shardprop::emit {
 
-// torch.export's number of a dtype.
+// Returns torch.export's number of a dtype.
 std::int64_t scalar_type(DType dtype);
 
-// A tensor's sizes, dtype and strides. Of one element that stands for all:
-// strides 0.
+// Writes a tensor's sizes, dtype and strides. If one stored element represents
+// all elements, the strides are 0.
 void write_meta(JsonText& json, const TensorMeta& meta, bool requires_grad,
                 std::string_view device, bool one_element = false);
 
 class TorchJson {
  public:
-  // Both must outlive it.
+  // `graph` and `json` must outlive the writer.
   TorchJson(JsonText& json, const TorchGraph& graph)
       : json_(json), graph_(graph) {}
 
@@ -35,7 +35,7 @@ class TorchJson {
   void name_object(TorchId id);  // {"name":"mm_1"}
   void tensor(TorchId id);       // None where it is invalid
   void tensors(const std::vector<TorchId>& ids);
-  // As the operator declares it.
+  // Writes the argument with the type that the operator declares.
   void argument(const TorchArgument& argument, const ArgumentSchema& declared);
 
  private:

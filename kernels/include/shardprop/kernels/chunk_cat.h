@@ -10,27 +10,29 @@ namespace shardprop::kernels {
 // Packs tensors for a reduce-scatter: PyTorch's `_chunk_cat`
 // (aten/src/ATen/native/TensorShape.cpp).
 //
-// Each tensor is padded with zeros along `dim` to a multiple of `num_chunks`,
-// cut into `num_chunks` chunks of c_t = ceil(size / num_chunks), and the chunks
-// are flattened from `dim` on and set side by side. With lead = the sizes
-// before `dim`, the same for all tensors, and trail_t = the product of those
-// after it, `out` has the shape lead x num_chunks x sum_t(c_t * trail_t).
+// Each tensor is padded with zeros along `dim` to a multiple of `num_chunks`
+// and split into `num_chunks` chunks of c_t = ceil(size / num_chunks). The
+// chunks are flattened from `dim` on and concatenated.
 //
-// A of 2x4, B of 3x3 and C of 1x2 on three ranks (dim 0, num_chunks 3), one
-// letter per element and 0 for padding:
+// `out` has the shape lead x num_chunks x sum_t(c_t * trail_t). Here lead is
+// the sizes before `dim`, which are equal for all tensors, and trail_t is the
+// product of the sizes after it.
+//
+// Example: A is 2x4, B is 3x3 and C is 1x2, for three ranks (dim 0, num_chunks
+// 3). There is one letter per element, and 0 is padding:
 //   AAAABBBCC
 //   AAAABBB00
 //   0000BBB00
 //
-// With `shard_dims`, tensor t is cut along shard_dims[t] instead: row k of
-// `out`, of shape num_chunks x sum_t(c_t * rest_t), holds the k-th chunk of
-// each tensor in row-major order, padded along the cut dim. That is
+// With `shard_dims`, tensor t is split along shard_dims[t] instead. Row k of
+// `out`, of shape num_chunks x sum_t(c_t * rest_t), has the k-th chunk of each
+// tensor in row-major order, padded along the shard dim. This is
 // `_chunk_cat(torch.cat(t.chunk(num_chunks, d)), 0, num_chunks)`, the layout
-// FSDP sends, in one pass.
+// that FSDP sends, in one pass.
 //
-// Values are multiplied by `scale` in f32 (f64 for f64) and cast to the type
-// of `out` as dtype.h says. Of f32, f16, bf16 and the f8s any may become any;
-// other types stay as they are, and only f64 among them may be scaled.
+// Values are multiplied by `scale` in f32 (f64 for f64) and cast to the type of
+// `out` (dtype.h). All casts among f32, f16, bf16 and the f8s exist. Other
+// types are copied unchanged, and of these only f64 may be scaled.
 //
 // kInvalidArgument: an empty list or tensor; num_chunks < 1; dtypes that
 // differ; dim out of range, or negative while the ndims differ; sizes before

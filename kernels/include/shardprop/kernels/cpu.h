@@ -9,19 +9,19 @@
 #include <shardprop/kernels/strided_copy.h>
 #include <shardprop/kernels/thread_pool.h>
 
-// The kernels on host memory. The widest vector instructions of the machine
-// are found at run time (AVX-512, AVX2 or plain); stores bypass the caches when
-// the call exceeds them. All give the same bits, as do the CUDA kernels; a NaN
-// may differ from another NaN.
+// The kernels on host memory. They use the widest vector instructions of the
+// machine, which are detected at run time (AVX-512, AVX2 or plain). Stores
+// bypass the caches if the call exceeds the caches. All variants give the same
+// bits, as the CUDA kernels do, except that a NaN may differ from another NaN.
 namespace shardprop::kernels::cpu {
 
 struct CpuOptions {
-  // Null: the calling thread alone. Small calls never leave it.
+  // If null, only the calling thread works. Small calls always use it alone.
   ThreadPool* pool = nullptr;
 };
 
-// Whether nothing of so many bytes, read and written, would be found in the
-// last-level cache afterwards: in this process's share of it, where the machine
+// True if a call that reads and writes this many bytes leaves no useful data in
+// the last-level cache. The cache size is this process's share if the machine
 // is a part of a larger one.
 bool exceeds_caches(std::int64_t bytes);
 

@@ -6,17 +6,18 @@
 #include <shardprop/kernels/status.h>
 #include <shardprop/kernels/strided_copy.h>
 
-// The kernels on memory of the current CUDA device. Calls are queued on the
-// stream and return; nothing is allocated or copied on the device, and nothing
-// synchronises: the descriptors travel as kernel parameters, so that calls can
-// be captured in a graph, with the pointers they were given.
+// The kernels on memory of the current CUDA device. A call is queued on the
+// stream and returns. It allocates and copies nothing on the device, and it
+// does not synchronise. The descriptors are kernel parameters, so that calls
+// can be captured in a graph, with the pointers that they were given.
 //
-// One launch takes some 800 contiguous tensors of chunk_cat, or parts of a
-// split into contiguous tensors, and 200 of other strides; longer lists take a
-// launch for each batch, and large transpositions one each. reduce_into takes
-// up to 479 inputs, fewer where they are strided. More of these, or more rows
-// of work than 32 bits count, is kUnsupported. kCuda: a launch failed; earlier
-// batches of the same call may have been queued.
+// One launch takes about 800 contiguous tensors of chunk_cat, or as many parts
+// of a split into contiguous tensors, or 200 tensors of other strides. Longer
+// lists need one launch per batch, and each large transposition needs one.
+// reduce_into takes up to 479 inputs, fewer if they are strided.
+//
+// kUnsupported: more inputs, or more rows of work than 32 bits count. kCuda: a
+// launch failed; earlier batches of the same call may have been queued.
 namespace shardprop::kernels::cuda {
 
 struct CudaOptions {

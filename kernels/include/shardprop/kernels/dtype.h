@@ -8,10 +8,10 @@ namespace shardprop::kernels {
 // Element types. The numbers are part of the C API and never change.
 //
 // Casts exist among kFloat32, kFloat16, kBFloat16, kFloat8E4M3FN and
-// kFloat8E5M2; every other type is carried bit for bit. A cast goes through
-// f32 and rounds to nearest even, as PyTorch's: what is too large becomes an
-// infinity (f16, bf16, e5m2) or, where there is none (e4m3fn), the largest
-// number, 448 (PyTorch since its #178817).
+// kFloat8E5M2; every other type is copied bit for bit. A cast uses f32 and
+// rounds to nearest even, as PyTorch does. A value that is too large becomes an
+// infinity (f16, bf16, e5m2). e4m3fn has no infinity, so the value becomes the
+// largest number, 448 (PyTorch since its #178817).
 enum class DType : std::int32_t {
   kFloat32 = 0,
   kFloat16 = 1,
@@ -43,7 +43,7 @@ constexpr bool is_castable(DType dtype) {
   return index >= 0 && index < kCastableCount;
 }
 
-// Bytes of one element; 0 for a value that names no type.
+// Returns the bytes of one element; 0 for a value that is not a dtype.
 constexpr std::int64_t size_of(DType dtype) {
   constexpr std::int64_t kSizes[kDTypeCount] = {4, 2, 2, 1, 1, 8, 8,
                                                 4, 2, 1, 1, 1, 8, 16};

@@ -16,8 +16,8 @@ enum class StatusCode : std::int32_t {
   kOutOfMemory = 5,      // no host memory for the descriptors (C API only)
 };
 
-// What became of a call. On anything but kOk nothing has been written, and the
-// message names the tensor and the size at fault:
+// `Status` is the result of a call. If it is not kOk, nothing has been written,
+// and the message names the tensor and its wrong size:
 //   chunk_cat: tensors[3] has size 5 in dim 0, tensors[0] has 4
 class [[nodiscard]] Status {
  public:

@@ -4,8 +4,9 @@
 
 namespace shardprop::kernels {
 
-// out[i] = cast(in[i] * scale) for every index i; any strides on both sides,
-// any permutation of dims among them. A stride of zero in `in` broadcasts.
+// out[i] = cast(in[i] * scale) for every index i. Both sides may have any
+// strides, which includes any permutation of dims. A stride of zero in `in`
+// broadcasts.
 //
 // Transposing a 2 x 3 matrix: in has sizes {3, 2} and strides {1, 3}, out has
 // sizes {3, 2}.

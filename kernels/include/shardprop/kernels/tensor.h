@@ -7,15 +7,15 @@
 
 namespace shardprop::kernels {
 
-// Most dims a tensor may have.
+// The maximum number of dims of a tensor.
 inline constexpr int kMaxDims = 16;
 
-// Memory read as a tensor; owns nothing. Strides are in elements and may be
-// anything, negative and zero included; empty means row-major contiguous. The
-// data may have any alignment, though multiples of 16 bytes are fastest. `data`
-// may be null where there are no elements.
+// `TensorView` reads memory as a tensor and owns nothing. Strides count
+// elements and may be any numbers, negative and zero included; empty strides
+// mean row-major contiguous. The data may have any alignment, though multiples
+// of 16 bytes are fastest. `data` may be null if there are no elements.
 //
-// A 2 x 3 matrix of floats, column-major:
+// Example: a 2 x 3 matrix of floats, which is stored column-major:
 //   const std::int64_t sizes[] = {2, 3}, strides[] = {1, 2};
 //   TensorView view{memory, DType::kFloat32, sizes, strides};
 struct TensorView {
@@ -28,7 +28,7 @@ struct TensorView {
   // NOLINTEND(readability-redundant-member-init)
 };
 
-// The same for memory that is written. No two elements may share an address.
+// A view of memory that is written. No two elements may share an address.
 struct MutableTensorView {
   void* data = nullptr;
   DType dtype = DType::kFloat32;

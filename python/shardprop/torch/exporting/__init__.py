@@ -1,1 +1,1 @@
-"""How a PyTorch module becomes a graph file that shardprop reads."""
+"""This package turns a PyTorch module into a graph file that shardprop reads."""

@@ -1,4 +1,4 @@
-"""Marks of torch.utils.checkpoint in exported programs.
+"""This module keeps the marks of torch.utils.checkpoint in exported programs.
 
 torch.export writes a checkpointed function as a plain call. Here each operator of
 such a call has the region's name in its metadata, custom["checkpoint"].
@@ -18,7 +18,8 @@ _regions = itertools.count()
 
 @contextlib.contextmanager
 def region() -> "Iterator[None]":
-    """Operators that are traced meanwhile are of one region: the outermost one."""
+    """Operators that are traced during the block belong to one region, the outermost
+    one."""
     if NAME in traceback.current_meta.get("custom", {}):
         yield
         return

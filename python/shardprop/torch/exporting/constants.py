@@ -1,5 +1,5 @@
-"""Inputs and outputs that are no tensors. A joint graph has no place for them: they
-step aside while it is made."""
+"""Some inputs and outputs are not tensors. A joint graph has no place for them, so they
+are removed while it is made and put back afterwards."""
 
 import dataclasses
 from typing import Any
@@ -15,21 +15,21 @@ from torch.export.graph_signature import (
 
 @dataclasses.dataclass
 class SetAside:
-    """By their places among the inputs that users give and the outputs they get."""
+    """Each entry has the place of the constant among the user's inputs or outputs."""
 
     inputs: "list[tuple[int, Any, InputSpec]]"
     outputs: "list[tuple[int, Any, OutputSpec]]"
 
     def without(self, output: int) -> int:
-        """An output's place where these are not there."""
+        """Returns an output's place without the constants."""
         return output - sum(place < output for place, _, _ in self.outputs)
 
     def put_back(self, program) -> None:
-        """Into the joint graph, in place."""
+        """Puts the constants into the joint graph, in place."""
         graph, signature = program.graph, program.graph_signature
         first = _first_given(signature)
         for place, value, spec in self.inputs:
-            # Placeholders come first: behind them stands what a joint graph does.
+            # Placeholders come first, and the operators of a joint graph follow them.
             with graph.inserting_before(list(graph.nodes)[first + place]):
                 node = graph.placeholder(spec.arg.name)
             node.meta["val"] = value
@@ -46,7 +46,8 @@ class SetAside:
 
 
 def _first(specs, *kinds):
-    """The first place of such an input or output, or of one to be put there."""
+    """Returns the first place of such an input or output, or the place for a new
+    one."""
     return next((i for i, s in enumerate(specs) if s.kind in kinds), len(specs))
 
 
@@ -61,7 +62,7 @@ def _first_returned(signature):
 
 
 def set_aside(program) -> SetAside:
-    """Takes them out of a program, in place."""
+    """Removes the constants from a program, in place."""
     graph, signature = program.graph, program.graph_signature
     taken = SetAside([], [])
     first = _first_given(signature)

@@ -1,14 +1,14 @@
-"""The attention kernels that CUDA would choose, without a CUDA machine.
+"""choose_kernels() chooses the attention kernels of CUDA without a CUDA machine.
 
-`scaled_dot_product_attention` is composite: PyTorch picks the kernel that
-stands in the graph from the device of its arguments. Autograd refuses fake
-CUDA tensors in a build of PyTorch without CUDA, so the choice is made here by
-the same rule (at::native::_fused_sdp_choice_cuda, PyTorch 2.13) and the two
-fused operators are called directly; their shape functions run anywhere.
+`scaled_dot_product_attention` is composite: PyTorch chooses the kernel in the graph by
+the device of its arguments. A build of PyTorch without CUDA refuses fake CUDA tensors
+in autograd. The choice is therefore made here by the same rule
+(at::native::_fused_sdp_choice_cuda, PyTorch 2.13). The two fused operators are called
+directly; their shape functions run anywhere.
 
-Left out because no exported graph here needs them: nested tensors, cuDNN
-attention (chosen on Hopper only where the user ranks it first) and head
-dimensions that CUDA would pad.
+The rule leaves out nested tensors, cuDNN attention (chosen on Hopper only if the user
+ranks it first) and head dimensions that CUDA would pad. No exported graph here needs
+them.
 """
 
 import torch
@@ -19,12 +19,12 @@ _FLASH_MAX_HEAD_DIM = 256
 
 
 def _expand_heads(tensor, heads):
-    """Repeats key or value heads; only the flash kernel groups them itself."""
+    """Repeats key or value heads, since only the flash kernel groups them itself."""
     return tensor.repeat_interleave(heads // tensor.size(-3), -3)
 
 
 def _bias(attn_mask, query, key):
-    """A mask as the additive bias that the memory-efficient kernel takes."""
+    """Returns a mask as the additive bias of the memory-efficient kernel."""
     if attn_mask is None:
         return None
     if attn_mask.dtype == torch.bool:
@@ -46,7 +46,7 @@ def scaled_dot_product_attention(
     scale=None,
     enable_gqa=False,
 ):
-    """SDPA by the flash or the memory-efficient kernel."""
+    """Runs SDPA by the flash or the memory-efficient kernel."""
     head_dim = query.size(-1)
     flash = (
         attn_mask is None

@@ -1,8 +1,9 @@
-"""Functions with a backward of their own, torch.autograd.Function, in joint graphs.
+"""kept() keeps the backward of custom functions (torch.autograd.Function) in joint
+graphs.
 
-torch.export runs their forward alone: gradients would be those of what the forward
-runs, without a word. Here a call is an operator until the joint graph is traced,
-which runs the function itself, with both its ways.
+torch.export runs only their forward, and the gradients would silently be those of the
+forward's operators. Here a call is an operator until the joint graph is traced. The
+trace runs the function itself, forward and backward.
 """
 
 import contextlib
@@ -22,7 +23,7 @@ def _is_data(leaf):
 
 
 class _Calls:
-    """The operators that stand for calls, while a program is exported."""
+    """The operators that represent calls during the export of a program."""
 
     def __init__(self, apply):
         self._apply = apply
@@ -35,10 +36,10 @@ class _Calls:
 
     def call(self, function, *args):
         if function is CheckpointFunction and not self._runs:
-            closure, _, *operands = args  # its forward alone has no gradients
+            closure, _, *operands = args  # its forward has no gradients by itself
             with checkpoints.region():
                 return closure(*operands)
-        # Those of torch.cond and the like are known to torch.export.
+        # torch.export handles the functions of torch.cond and similar operators itself.
         if self._runs or function.__module__.startswith("torch."):
             return self._apply.__get__(None, function)(*args)
         leaves, tree = tree_flatten(args)
@@ -81,7 +82,7 @@ class _Calls:
 
 @contextlib.contextmanager
 def kept():
-    """While this holds, custom functions keep their backward."""
+    """During the block, custom functions keep their backward."""
     original = torch.autograd.Function.__dict__["apply"]
     calls = _Calls(original)
     torch.autograd.Function.apply = classmethod(

@@ -1,4 +1,4 @@
-"""Explanations of why torch could not export a model, with what to do about it."""
+"""explain() says why torch could not export a model, and gives advice."""
 
 import pathlib
 import re
@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import torch
 
-# A part of torch's message, its meaning, and advice. Options are in braces, because
-# the command line and the function spell them differently.
+# Each row has a part of torch's message, its meaning, and advice. Options are in
+# braces, because the command line and the function spell them differently.
 _KNOWN = (
     (
         r"data-dependent|GuardOnDataDependent|DataDependentOutput",
@@ -72,27 +72,28 @@ _KNOWN = (
 
 
 class Explanation(NamedTuple):
-    """The meaning of an exception of torch to someone who wants a plan."""
+    """An Explanation is the meaning of an exception of torch for a user who plans."""
 
     message: str
-    #: First line of the message.
+    #: The first line of torch's message.
     cause: str
     #: Line of the model that torch was running: file, number, function and text.
     #: It is None if no line of the model was running.
     line: "str | None"
-    #: Advice; None if the message is unknown.
+    #: Advice; It is None if the message is unknown.
     help: "str | None"
 
 
 def _chain(error: "BaseException | None") -> "Iterator[BaseException]":
-    """Yields the exception that was raised first, then those that it caused."""
+    """Yields the first exception, then the exceptions that it caused."""
     if error is not None:
         yield from _chain(error.__cause__ or error.__context__)
         yield error
 
 
 def _is_of_model(file: str) -> bool:
-    """Whether a file is no part of torch, of Python or of this package."""
+    """Returns whether a file belongs to the model: not to torch, Python or this
+    package."""
     path = pathlib.Path(file)
     if file.startswith("<"):
         return False
@@ -116,7 +117,8 @@ def _line_of_model(error: BaseException) -> "str | None":
 
 
 def explain(error: BaseException, options: "Mapping[str, str]") -> Explanation:
-    """`options` gives the spelling of infer, train, core and loss_index."""
+    """Explains an exception. `options` has the spelling of infer, train, core and
+    loss_index."""
     text = f"{type(error).__name__}: {str(error).strip()}"
     cause = text.splitlines()[0][:300]
     line = _line_of_model(error)

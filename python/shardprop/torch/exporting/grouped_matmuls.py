@@ -1,8 +1,8 @@
-"""Rewriting of experts' matmuls to PyTorch's own operator.
+"""as_aten() rewrites experts' matmuls to PyTorch's own operator.
 
-Where PyTorch's own grouped matmul cannot be traced (other dtypes than bf16), the
-mixtures of experts of transformers call operators of transformers, which no program
-of a rank can run. Here they become aten._grouped_mm, which runs in all dtypes:
+PyTorch's own grouped matmul can be traced in bf16 only. In other dtypes, the mixtures
+of experts of transformers call operators of transformers, which no program of a rank
+can run. Here they become aten._grouped_mm, which runs in all dtypes:
 
     transformers.grouped_mm_fallback(x, w, offs)     x [t,k], w [g,k,n] -> [t,n]
         = _grouped_mm(x, w, offs)
@@ -17,7 +17,7 @@ import torch
 
 _FORWARD = "transformers::grouped_mm_fallback"
 _BACKWARD = "transformers::grouped_mm_fallback_backward"
-# Rows of operands and results start at multiples of it in the kernels.
+# The kernels need rows of operands and results to start at multiples of this number.
 _ALIGNMENT_BYTES = 16
 
 
@@ -37,7 +37,7 @@ def _in_order(shape):
 
 
 class _Rewriter:
-    """Calls of operators in place of a node, with its metadata."""
+    """A _Rewriter adds calls of operators in place of a node, with its metadata."""
 
     def __init__(self, graph: torch.fx.Graph, node: torch.fx.Node):
         self._graph = graph
@@ -106,8 +106,8 @@ def _backward(graph, node):
 
 
 def as_aten(program: torch.export.ExportedProgram) -> None:
-    """Rewrites a program whose graph is final, in place. Calls on rows of other
-    lengths than multiples of 16 bytes stay as they are."""
+    """Rewrites a program whose graph is final, in place. Calls on rows whose length is
+    not a multiple of 16 bytes are unchanged."""
     graph = program.graph
     renamed = program.graph_signature.get_replace_hook()
     with program.graph_module._set_replace_hook(renamed):

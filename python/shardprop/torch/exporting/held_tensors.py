@@ -1,5 +1,5 @@
-"""Tensors that a model keeps outside of its parameters and buffers, such as the
-layers of a cache.
+"""Some models keep tensors outside of their parameters and buffers, such as the layers
+of a cache.
 
 torch.export gives parameters and buffers to the program as inputs. It takes every
 other tensor for a constant, although the model may write it:
@@ -7,9 +7,9 @@ other tensor for a constant, although the model may write it:
     self.cache = StaticCache(...)                    # writes layers[0].keys
     self.register_buffer("key_cache_0", self.cache.layers[0].keys)
 
-Here such a tensor is the buffer while the model is traced, if it is one. A tensor
-without values (of the meta device) becomes a buffer, and so does a constant that
-the program writes.
+If such a tensor is also a buffer, it is this buffer while the model is traced. A tensor
+without values (of the meta device) becomes a buffer, and so does a constant that the
+program writes.
 """
 
 from collections.abc import Callable, Iterator
@@ -30,7 +30,7 @@ def has_no_values(tensor: torch.Tensor) -> bool:
 
 
 class _Place(NamedTuple):
-    """A place in an object that is no module, with a tensor or device in it."""
+    """A place with a tensor or device in an object that is not a module."""
 
     path: "tuple[str, ...]"  # ("static_cache", "layers", "0", "keys")
     held: Any  # a tensor, or the device on which the object creates tensors
@@ -63,7 +63,7 @@ def _places(
 
 
 def _own_attributes(module: torch.nn.Module) -> "dict[str, Any]":
-    """Attributes that are not those of every module."""
+    """Returns the attributes that not every module has."""
     return {
         name: value
         for name, value in vars(module).items()
@@ -85,8 +85,8 @@ def _free_name(module: torch.nn.Module, path: "tuple[str, ...]") -> str:
 
 def hold(root: torch.nn.Module) -> "dict[int, str]":
     """Puts buffers of a module and its submodules into the objects that share them,
-    each time before `root` runs. Returns names for the tensors that are no buffers,
-    by id.
+    each time before `root` runs. Returns names for the tensors that are not buffers, by
+    id.
     """
     named = {}  # by tensor: the module and name of a buffer or parameter
     for module in root.modules():
@@ -138,15 +138,15 @@ def hold(root: torch.nn.Module) -> "dict[int, str]":
 
 
 def _here(device: torch.device) -> torch.device:
-    """Where the fake tensors of an exported module are."""
+    """Returns the device of the fake tensors of an exported module."""
     return torch.device("cpu") if device.type == "meta" else device
 
 
 def written_constants_as_buffers(
     program: torch.export.ExportedProgram, names: "dict[int, str]"
 ) -> None:
-    """Makes a buffer of every constant that the program writes, in place. `names`
-    are theirs, by id of the constant."""
+    """Turns every constant that the program writes into a buffer, in place. `names` has
+    their names, by id of the constant."""
     graph, specs = program.graph, program.graph_signature.input_specs
     memory = parameters.memory_of(graph)
     written = {

@@ -1,10 +1,10 @@
-"""Joint forward and backward graphs that remember where they come from.
+"""export_forward_backward() exports joint forward and backward graphs that keep
+metadata.
 
-`torch.export.experimental._export_forward_backward` traces the joint graph
-twice. The first trace knows for every backward op its phase, its module and,
-through autograd's sequence numbers, the forward op it belongs to; the second
-one, which only flattens arguments, forgets it all. Here the second trace is
-made to carry the metadata of the first.
+`torch.export.experimental._export_forward_backward` traces the joint graph twice. The
+first trace knows the phase and the module of every backward op. Through autograd's
+sequence numbers it also knows the forward op. The second trace only flattens arguments
+and loses all of it. Here the second trace keeps the metadata of the first.
 """
 
 import contextlib
@@ -23,10 +23,10 @@ from . import checkpoints
 
 
 def _forward_ops_by_sequence(graph):
-    """The forward op that made each autograd node, by sequence number.
+    """Returns the forward op that created each autograd node, by sequence number.
 
-    Ops that make no autograd node carry the number of the op before them, so
-    the first bearer of a number is the one that counts.
+    Ops without an autograd node have the number of the op before them, so the first op
+    with a number counts.
     """
     ops = {}
     for node in graph.nodes:
@@ -76,12 +76,12 @@ def _name_forward_nodes(graph):
     for node in graph.nodes:
         sequence = node.meta.get("custom", {}).pop("sequence", None)
         if sequence is not None:
-            # The results of an op bear its metadata too, and come after it.
+            # The results of an op also have its metadata, and come after it.
             names.setdefault(sequence, node.name)
     for node in graph.nodes:
         custom = node.meta.get("custom", {})
         if "forward_node" in custom:
-            # The forward op may have been dead code: then nothing is known.
+            # The forward op may have been dead code. It is then unknown.
             name = names.get(custom.pop("forward_node"))
             if name is not None:
                 custom["forward_node"] = name
@@ -96,8 +96,8 @@ def _metadata_kept():
         graph_module, *rest = original(*args, **kwargs)
         _annotate(graph_module.graph)
 
-        # The gradients are in the graph. Autograd beside it would refuse complex
-        # numbers that are written into parts of others.
+        # The gradients are in the graph. Autograd is off, since it would refuse writes
+        # of complex numbers into parts of other tensors.
         def run(*inputs):
             with torch.no_grad(), torch.fx.traceback.preserve_node_meta():
                 return torch.fx.Interpreter(graph_module).run(*inputs)
@@ -113,8 +113,8 @@ def _metadata_kept():
 
 @contextlib.contextmanager
 def _unchecked():
-    """Factorizations without the check that they succeeded: it takes a token and
-    passes it on, for which joint graphs have no place."""
+    """Removes the check that factorizations succeeded. The check reads and returns a
+    token, and joint graphs have no place for tokens."""
     check = torch.ops.aten._linalg_check_errors.default
     effect = effects._get_effect(check)
     effects._register_effectful_op(check, None)
@@ -125,7 +125,8 @@ def _unchecked():
 
 
 def _decompositions():
-    """The table of `_export_forward_backward`, less one that breaks gradients.
+    """Returns the table of `_export_forward_backward` without an entry that breaks
+    gradients.
 
     The CPU attention kernel's decomposition returns the attention weights
     where the kernel returns the logsumexp that its backward op reads.
@@ -136,7 +137,8 @@ def _decompositions():
 
 
 def export_forward_backward(program, loss_index=0):
-    """Like `_export_forward_backward`, with metadata and right attention."""
+    """Does the same as `_export_forward_backward`, with metadata and correct
+    attention."""
     with _metadata_kept(), _unchecked(), checkpoints.kept(program):
         program = _decompose_exported_program(
             program,

@@ -1,4 +1,4 @@
-"""What of a node's metadata is worth its bytes."""
+"""trim() reduces a node's metadata to the parts that shardprop reads."""
 
 import pathlib
 import re
@@ -18,7 +18,7 @@ def _is_user_code(path):
 
 
 def _portable(path):
-    """The path as an import sees it, or below the working directory."""
+    """Returns the path relative to an import root or to the working directory."""
     roots = [pathlib.Path.cwd(), *map(pathlib.Path, filter(None, sys.path))]
     inside = [r for r in roots if pathlib.Path(path).is_relative_to(r)]
     if not inside:
@@ -49,10 +49,10 @@ def _nodes(program):
 
 
 def make_portable(program):
-    """Drops what names this machine or this run, in place.
+    """Removes metadata that names this machine or this run, in place.
 
-    Stack traces keep their innermost user line; `from_node` goes, because it
-    holds addresses in memory. Marks of dynamo's own state go, too.
+    Stack traces keep their innermost user line. `from_node` is removed, because it
+    holds addresses in memory, and so are marks of dynamo's own state.
     """
     for node in _nodes(program):
         node.meta.pop("from_node", None)
@@ -69,10 +69,10 @@ def make_portable(program):
 
 
 def trim(program):
-    """Drops from every node what shardprop has no use for, in place.
+    """Removes from every node the metadata that shardprop does not read, in place.
 
-    Kept: the innermost user line, the innermost module (its path names those
-    around it), and `custom`, where phases, forward ops and users' hints stand.
+    It keeps the innermost user line, the innermost module (its path names the outer
+    ones), and `custom`, which has phases, forward ops and users' hints.
     """
     make_portable(program)
     for node in _nodes(program):

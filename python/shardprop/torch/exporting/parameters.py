@@ -1,4 +1,5 @@
-"""What a joint graph cannot take as torch.export leaves it."""
+"""These functions rewrite parameters and outputs that a joint graph does not accept
+from torch.export."""
 
 import operator
 
@@ -7,14 +8,14 @@ from torch.export.graph_signature import InputKind, TensorArgument
 
 
 def _parameter_placeholders(program):
-    """(placeholder, input spec) of every parameter, in the module's order."""
+    """Returns (placeholder, input spec) of every parameter, in the module's order."""
     placeholders = program.graph.find_nodes(op="placeholder")
     pairs = zip(placeholders, program.graph_signature.input_specs, strict=True)
     return [(n, s) for n, s in pairs if s.kind is InputKind.PARAMETER]
 
 
 def _user_outputs(program):
-    """The output nodes behind those of mutated buffers and inputs."""
+    """Returns the output nodes after those of mutated buffers and inputs."""
     signature = program.graph_signature
     mutations = len(signature.buffers_to_mutate) + len(
         signature.user_inputs_to_mutate
@@ -23,10 +24,10 @@ def _user_outputs(program):
 
 
 def merge_tied(program):
-    """Makes one input of a parameter that has several names, in place.
+    """Gives a parameter with several names a single input, in place.
 
-    torch.export keeps an input for every name and uses just one of them; a
-    joint graph then finds the others without a gradient. The first name stays.
+    torch.export keeps an input for every name and uses just one of them. A joint graph
+    then finds the others without a gradient. The first name is kept.
     """
     first = {}
     for placeholder, spec in _parameter_placeholders(program):
@@ -40,7 +41,8 @@ def merge_tied(program):
 
 
 def written_or_seen(node):
-    """Arguments that an operator writes, and those that its result is a view of."""
+    """Returns the arguments that an operator writes, and the arguments that its result
+    views."""
     schema = getattr(node.target, "_schema", None)
     if schema is None:
         return [], []
@@ -56,7 +58,7 @@ def written_or_seen(node):
 
 
 def memory_of(graph):
-    """The node that each node's memory came from, views and writes seen through."""
+    """Returns the node whose memory each node has, through views and writes."""
     memory = {}
     for node in graph.nodes:
         written, seen = written_or_seen(node)
@@ -68,10 +70,10 @@ def memory_of(graph):
 
 
 def _reached(program, loss_index):
-    """Nodes that the loss depends on, through what is written in place too."""
+    """Returns the nodes on which the loss depends, including in-place writes."""
     memory = memory_of(program.graph)
     reached = {_user_outputs(program)[loss_index]}
-    read = set()  # memory that is read further on, by what is reached
+    read = set()  # memory that reached nodes read later
     for node in reversed(program.graph.nodes):
         written, _ = written_or_seen(node)
         if any(memory[tensor] in read for tensor in written):
@@ -84,7 +86,7 @@ def _reached(program, loss_index):
 
 
 def freeze_unreached(program, loss_index):
-    """Lets parameters that the loss does not depend on need no gradient."""
+    """Freezes the parameters on which the loss does not depend."""
     reached = _reached(program, loss_index)
     for placeholder, spec in _parameter_placeholders(program):
         if placeholder not in reached:

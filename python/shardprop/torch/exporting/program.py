@@ -1,4 +1,4 @@
-"""A module and its example inputs as an ExportedProgram, weights never made."""
+"""This module exports a module and its example inputs without allocating weights."""
 
 import contextlib
 import copy
@@ -27,8 +27,8 @@ from . import (
 class Example:
     """A module with the inputs it is traced on.
 
-    `dynamic_shapes` is passed to torch.export.export as it stands. A training
-    example's forward returns its scalar loss, alone or first.
+    `dynamic_shapes` is passed to torch.export.export unchanged. A training example's
+    forward returns its scalar loss, alone or first.
     """
 
     module: torch.nn.Module
@@ -40,7 +40,7 @@ class Example:
 
 
 def _call_factory(factory, training):
-    """Calls a factory, telling it the mode if it has a `training` parameter."""
+    """Calls a factory, and passes the mode if it has a `training` parameter."""
     if "training" in inspect.signature(factory).parameters:
         made = factory(training=training)
     else:
@@ -49,7 +49,8 @@ def _call_factory(factory, training):
 
 
 def fake_like(tensor, fake_mode):
-    """A fake tensor or parameter of the same sizes, strides and dtype, on the CPU."""
+    """Returns a fake tensor or parameter of the same sizes, strides and dtype, on the
+    CPU."""
     with fake_mode:
         like = torch.empty_strided(
             tensor.size(), tensor.stride(), dtype=tensor.dtype, device="cpu"
@@ -60,8 +61,8 @@ def fake_like(tensor, fake_mode):
 
 
 class _Copied(TorchFunctionMode):
-    """Makes deepcopy() share tensors that have values, and make fake ones of the
-    others."""
+    """Makes deepcopy() share tensors with values, and replace the others by fake
+    ones."""
 
     def __init__(self, fake_mode):
         super().__init__()
@@ -79,8 +80,8 @@ class _Copied(TorchFunctionMode):
 
 
 def _fake_module(module, fake_mode):
-    """A deep copy whose tensors are fake, on the CPU; tied ones stay tied. Tensors
-    outside of parameters and buffers keep their values."""
+    """Returns a deep copy with fake tensors on the CPU; tied tensors remain tied.
+    Tensors outside of parameters and buffers keep their values."""
     memo = {}
     for tensor in (*module.parameters(), *module.buffers()):
         memo[id(tensor)] = fake_like(tensor, fake_mode)
@@ -91,8 +92,8 @@ def _fake_module(module, fake_mode):
 def fake_example(example, fake_mode):
     """Returns a copy of the example with fake tensors.
 
-    Each input gets a tensor of its own: of a tensor that is given twice, as ids and
-    as labels, torch.export would make one input.
+    Each input gets a tensor of its own. If a tensor is given twice, for example as ids
+    and as labels, torch.export would make one input.
     """
     module = _fake_module(example.module, fake_mode)
     held = held_tensors.hold(module)
@@ -105,8 +106,8 @@ def fake_example(example, fake_mode):
 
 
 def _make_example(factory, training, fake_mode):
-    # Made on the meta device and not on fake tensors right away: those refuse
-    # conversions of modules such as `.to(torch.bfloat16)`.
+    # The model is made on the meta device first, since fake tensors refuse conversions
+    # of modules such as `.to(torch.bfloat16)`.
     with torch.device("meta"):
         example = _call_factory(factory, training)
     example = fake_example(example, fake_mode)
@@ -117,7 +118,7 @@ def _make_example(factory, training, fake_mode):
 def export_program(
     factory, *, training, device="cpu", composite=False, loss_index=0
 ):
-    """Exports what `factory` makes, on fake tensors; see export_example()."""
+    """Exports the example of `factory` on fake tensors; see export_example()."""
     fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
     return export_example(
         _make_example(factory, training, fake_mode),
@@ -132,11 +133,11 @@ def export_program(
 def export_example(
     example, fake_mode, *, training, device="cpu", composite=False, loss_index=0
 ):
-    """Exports an example of fake tensors.
+    """Exports an example whose tensors are fake.
 
-    `composite` leaves the graph as torch.export.export writes it; otherwise it
-    is taken apart to core ATen. With `device="cuda"` attention becomes the
-    kernel that CUDA would choose.
+    With `composite` the graph is that of torch.export.export; otherwise it is
+    decomposed to core ATen. With `device="cuda"` attention becomes the kernel that CUDA
+    would choose.
     """
     with contextlib.ExitStack() as stack:
         if training:

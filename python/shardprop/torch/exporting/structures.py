@@ -1,5 +1,5 @@
-"""How a program is called, kept out of the way while PyTorch takes it apart: it would
-build the structures of inputs and outputs again, and trace what that computes (a
+"""kept() hides the calling convention of a program while PyTorch decomposes it. PyTorch
+would build the structures of inputs and outputs again and trace their construction (a
 cache of transformers concatenates its tensors)."""
 
 import torch
@@ -10,8 +10,8 @@ _RETURNED = (OutputKind.USER_OUTPUT, OutputKind.LOSS_OUTPUT)
 
 
 def kept(take_apart, program):
-    """take_apart(program), called as the program is; meanwhile its inputs come by
-    name, one by one, and its outputs as a tuple."""
+    """Returns take_apart(program) with the program's calling convention. During the
+    call, inputs are single arguments by name and outputs a tuple."""
     signature = program.graph_signature
     called, examples = program.module_call_graph[0].signature, program._example_inputs
     own = called.in_spec, called.out_spec, called.forward_arg_names

@@ -15,7 +15,7 @@ _NO_PAYLOAD = json.dumps({"config": {}})
 
 
 def to_json(program, device):
-    """The program's JSON text; every device in it reads `device`."""
+    """Returns the program's JSON text; every device in it is `device`."""
     with _written_structure(program):
         artifact = serialize(
             program,
@@ -29,7 +29,8 @@ def to_json(program, device):
 
 
 def _writable(spec):
-    """A structure with tuples for what has no name in a file, such as torch.max's."""
+    """Returns a structure in which types without a name in a file, such as torch.max's,
+    are tuples."""
     children = [_writable(child) for child in spec.children()]
     kind, context = spec.type, spec.context
     if not spec.is_leaf():
@@ -65,7 +66,7 @@ def _set_device(value, device):
 
 
 def _write_archive(path, text):
-    """The archive of torch.export.save, without weights: there are none."""
+    """Writes the archive of torch.export.save without weights, since there are none."""
     model = "model"
     with PT2ArchiveWriter(str(path)) as archive:
         archive.write_bytes(constants.MODELS_FILENAME_FORMAT.format(model), text)
@@ -81,7 +82,7 @@ def is_writable_name(path):
 
 
 def write(program, path, device="cpu"):
-    """Writes by suffix; the same program gives the same bytes.
+    """Writes the form that the suffix names; the same program gives the same bytes.
 
     Precondition: is_writable_name(path).
     """

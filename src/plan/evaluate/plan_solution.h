@@ -1,0 +1,63 @@
+// PlanSolution is what a search of a plan problem found. SolveLimits bounds
+// such a search.
+#pragma once
+
+#include "plan/evaluate/plan_assignment.h"
+
+#include <shardprop/plan/plan.h>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace shardprop {
+
+struct PlanSolution {
+  PlanStatus status = PlanStatus::kUnknown;
+  // Within the memory limit; empty if none was found.
+  std::optional<PlanAssignment> assignment;
+  // The figures of the assignment. If it is empty, those of the assignment with
+  // the lowest peak bytes.
+  PlanEvaluation evaluation;
+  // No assignment costs less than this.
+  std::int64_t lower_bound = 0;
+  // If infeasible: slots whose memory cannot be kept within the limit together,
+  // and the least bytes that each of them lacks.
+  struct ShortSlot {
+    std::int64_t slot = 0;
+    std::int64_t bytes_short = 0;
+  };
+  std::vector<ShortSlot> conflict;
+  bool conflict_irreducible = false;
+  // The added cost of the best plan found in which the parameters of equal
+  // layers have the same layouts. Empty if they have the same layouts in this
+  // plan, or if no other plan was found.
+  std::optional<std::int64_t> uniform_costs_more;
+  std::uint64_t work = 0;  // of the solver, in table entries
+  // The limit that ended the search. It is kAttempts if the search ended by
+  // itself, and kNothing with a proof.
+  RanOut ran_out = RanOut::kNothing;
+  // The best plans of the known recipes that the search solved. Their status
+  // holds for the recipe's part of the space.
+  std::vector<PlanRecipe> recipes;
+  // Why the search ended before its limits: kProblemTooLarge, kOutOfMemory. The
+  // other fields hold the results so far.
+  std::optional<Error> failure;
+};
+
+// SolveLimits replaces the limits of the options. They are smaller if building
+// the problem has used a part of them.
+struct SolveLimits {
+  double seconds = 60;
+  std::optional<std::uint64_t> work;  // of the solver, in table entries
+  // Whether to search, among plans of equal cost, for one that takes less
+  // memory and gives equal layers the same layouts.
+  bool break_ties = true;
+  // Whether the search begins with plans of small parts of the space
+  // (first_plans.h).
+  bool first_plans = true;
+  // Whether a proof that no plan fits comes with PlanSolution::clash.
+  bool explains = true;
+};
+
+}  // namespace shardprop

@@ -1,0 +1,282 @@
+#include "plan/explain/alternatives.h"
+
+#include "base/saturating.h"
+#include "plan/problem/build/cached_layouts.h"
+
+#include <algorithm>
+
+namespace shardprop {
+namespace {
+
+struct UseOfBuffer {
+  PlanBufferId buffer;
+  std::size_t use = 0;
+};
+
+// Returns the index of a variable's operand among the uses of its buffer.
+UseOfBuffer use_of(const PlanProblem& problem, PlanVariableId user,
+                   std::size_t operand) {
+  const PlanVariable& variable = problem.variable(user);
+  return {problem.value(variable.uses[operand]).buffer,
+          variable.use_places[operand]};
+}
+
+}  // namespace
+
+std::vector<CopyUsers> users_of_copies(const PlanProblem& problem,
+                                       const PlanAssignment& plan) {
+  std::vector<CopyUsers> users(plan.copies.size());
+  for (std::size_t s = 0; s < plan.read.size(); ++s) {
+    for (std::size_t u = 0; u < plan.read[s].size(); ++u) {
+      if (const auto& copy = plan.read[s][u]) {
+        users[*copy].uses.push_back(problem.buffers()[s].uses[u]);
+      }
+    }
+  }
+  for (std::size_t c = 0; c < plan.copies.size(); ++c) {
+    if (const auto& source = plan.copies[c].source) {
+      users[*source].copies.push_back(c);
+    }
+  }
+  return users;
+}
+
+AlternativeCosts::AlternativeCosts(const PlanProblem& problem,
+                                   const PlanAssignment& plan,
+                                   std::int64_t lower_bound)
+    : problem_(problem),
+      plan_(plan),
+      users_(users_of_copies(problem, plan)),
+      once_a_step_(copies_once_a_step(problem, plan)),
+      copies_(problem, plan),
+      lower_bound_(lower_bound) {
+  const PlanEvaluation judged = evaluate(problem, plan);
+  loads_ = judged.windows;
+  objective_ = judged.objective;
+}
+
+void AlternativeCosts::add_load(Part& part, std::int64_t slot,
+                                std::int64_t nanoseconds) const {
+  if (nanoseconds == 0) return;
+  if (part.load.empty()) part.load.resize(loads_.size(), 0);
+  std::int64_t& load = part.load[problem_.window_of(slot)];
+  load = sat_add(load, nanoseconds);
+}
+
+void AlternativeCosts::add(Part& to, const Part& part) {
+  to.nanoseconds = sat_add(to.nanoseconds, part.nanoseconds);
+  if (to.load.empty()) {
+    to.load = part.load;
+  } else {
+    for (std::size_t w = 0; w < part.load.size(); ++w) {
+      to.load[w] = sat_add(to.load[w], part.load[w]);
+    }
+  }
+  to.is_possible = to.is_possible && part.is_possible;
+}
+
+std::int64_t AlternativeCosts::more(const Part& now, const Part& then) const {
+  WideInt sum = WideInt{then.nanoseconds} - now.nanoseconds;
+  for (std::size_t w = 0; w < loads_.size(); ++w) {
+    const WideInt before = WideInt{loads_[w].overlappable} - loads_[w].compute;
+    WideInt after = before;
+    if (!then.load.empty()) after += then.load[w];
+    if (!now.load.empty()) after -= now.load[w];
+    sum += std::max(after, WideInt{0}) - std::max(before, WideInt{0});
+  }
+  return saturated(sum);
+}
+
+std::int64_t AlternativeCosts::weight(const Part& part) const {
+  if (!part.is_possible) return kMostInt;
+  std::int64_t sum = part.nanoseconds;
+  for (std::size_t w = 0; w < part.load.size(); ++w) {
+    if (loads_[w].exposed() > 0) sum = sat_add(sum, part.load[w]);
+  }
+  return sum;
+}
+
+BufferLayout AlternativeCosts::produced(const PlanBuffer& buffer,
+                                        std::uint32_t choice) const {
+  return buffer.kind->produced[problem_.variable(buffer.producer)
+                                   .choices->pick(choice, buffer.operand)];
+}
+
+AlternativeCosts::Part AlternativeCosts::choosing(const PlanVariable& user,
+                                                  std::uint32_t choice) const {
+  const ChoiceSet& set = *user.choices;
+  Part out;
+  out.nanoseconds = set.costs[choice];
+  if (user.kind == PlanVariable::Kind::kOperator) {
+    add_load(out, static_cast<std::int64_t>(user.index), -set.compute[choice]);
+  } else if (!set.overlapped.empty()) {
+    add_load(out, 0, set.overlapped[choice]);
+  }
+  return out;
+}
+
+AlternativeCosts::Part AlternativeCosts::moving(const PlanBuffer& buffer,
+                                                BufferLayout from,
+                                                BufferLayout to,
+                                                std::int64_t slot,
+                                                bool once) const {
+  Part out;
+  if (from == to) return out;
+  const BufferClass::Move& move = buffer.kind->move(from, to);
+  if (!move.is_reachable()) {
+    out.is_possible = false;
+    return out;
+  }
+  const Fetch way = once ? once_a_step(problem_, buffer, from, to)
+                         : Fetch{move.nanoseconds, move.overlapped, from};
+  out.nanoseconds = way.nanoseconds;
+  add_load(out, slot, way.overlapped);
+  return out;
+}
+
+AlternativeCosts::Part AlternativeCosts::copying(std::size_t copy,
+                                                 bool once) const {
+  Part out;
+  const CopyCost cost = copy_cost(problem_, plan_, copy, once);
+  out.nanoseconds = cost.nanoseconds;
+  add_load(out, plan_.copies[copy].produced_at, cost.overlappable);
+  return out;
+}
+
+AlternativeCosts::Chain AlternativeCosts::chain(PlanVariableId user,
+                                                std::size_t operand) const {
+  const UseOfBuffer at = use_of(problem_, user, operand);
+  Chain out;
+  for (auto copy = plan_.read[at.buffer.index()][at.use]; copy;
+       copy = plan_.copies[*copy].source) {
+    const CopyUsers& users = users_[*copy];
+    if (users.uses.size() + users.copies.size() != 1) break;
+    out.push_back(*copy);
+  }
+  return out;
+}
+
+AlternativeCosts::Part AlternativeCosts::reading_now(
+    PlanVariableId user, std::size_t operand) const {
+  Part sum;
+  for (const std::size_t c : chain(user, operand)) {
+    add(sum, copying(c, once_a_step_[c]));
+  }
+  return sum;
+}
+
+AlternativeCosts::Part AlternativeCosts::reading(PlanVariableId user,
+                                                 std::size_t operand,
+                                                 std::uint32_t choice) const {
+  const UseOfBuffer at = use_of(problem_, user, operand);
+  const PlanBuffer& buffer = problem_.buffer(at.buffer);
+  const BufferClass& kind = *buffer.kind;
+  const std::int64_t slot = buffer.uses[at.use].slot;
+  const PlanVariable& reader = problem_.variable(user);
+  const BufferLayout required =
+      kind.required[at.use][reader.choices->pick(choice, operand)];
+  const bool once = problem_.is_reduced_late(reader, choice);
+  Part best;
+  best.is_possible = false;
+  const auto from = [&](BufferLayout cached, const Part& with) {
+    Part part = moving(buffer, cached, required, slot, once);
+    add(part, with);
+    if (weight(part) < weight(best)) best = std::move(part);
+  };
+  if (plan_.freed_at[at.buffer.index()] >= slot) {
+    from(produced(buffer, plan_.choices[buffer.producer.index()]), {});
+  }
+  const Chain own = chain(user, operand);
+  copies_.cached_at(at.buffer, slot, [&](std::size_t c) {
+    if (std::find(own.begin(), own.end(), c) == own.end()) {
+      from(plan_.copies[c].state, {});
+    }
+  });
+  // A copy of the user's own chain is available if the plan still makes it.
+  Part with;
+  for (std::size_t i = own.size(); i-- > 0;) {
+    add(with, copying(own[i], once));
+    from(plan_.copies[own[i]].state, with);
+  }
+  return best;
+}
+
+AlternativeCosts::Part AlternativeCosts::producing(PlanBufferId id,
+                                                   std::uint32_t choice) const {
+  const PlanBuffer& buffer = problem_.buffer(id);
+  const BufferLayout now =
+      produced(buffer, plan_.choices[buffer.producer.index()]);
+  const BufferLayout then = produced(buffer, choice);
+  const auto& read = plan_.read[id.index()];
+  const bool is_read_as_made =
+      std::any_of(read.begin(), read.end(),
+                  [](const auto& copy) { return !copy.has_value(); });
+  Part all;  // all copies made from the new layout
+  for (const std::size_t c : copies_.of(id)) {
+    const AssignedCopy& copy = plan_.copies[c];
+    if (copy.source) continue;
+    add(all, now == then ? copying(c, once_a_step_[c])
+                         : moving(buffer, then, copy.state, copy.produced_at,
+                                  once_a_step_[c]));
+  }
+  if (now == then) return all;
+  // If something reads the buffer as it is produced, its present layout is
+  // restored at once.
+  const Part restored =
+      moving(buffer, then, now, buffer.produced_at, /*once=*/false);
+  if (is_read_as_made) add(all, restored);
+  Part same = restored;  // all copies made from the restored layout
+  for (const std::size_t c : copies_.of(id)) {
+    if (!plan_.copies[c].source) add(same, copying(c, once_a_step_[c]));
+  }
+  return weight(same) < weight(all) ? same : all;
+}
+
+const std::vector<std::optional<std::int64_t>>& AlternativeCosts::prices_of(
+    PlanVariableId id) const {
+  if (priced_ == id) return prices_;
+  const PlanVariable& user = problem_.variable(id);
+  const std::uint32_t now = plan_.choices[id.index()];
+  priced_ = id;
+  prices_.clear();
+  const auto part_of = [&](std::uint32_t choice) {
+    Part sum = choosing(user, choice);
+    for (std::size_t u = 0; u < user.uses.size(); ++u) {
+      add(sum, choice == now ? reading_now(id, u) : reading(id, u, choice));
+    }
+    for (const ValueId value : user.makes) {
+      add(sum, producing(problem_.value(value).buffer, choice));
+    }
+    return sum;
+  };
+  const Part at_present = part_of(now);
+  for (std::uint32_t choice = 0; choice < user.choices->size(); ++choice) {
+    const Part part = part_of(choice);
+    prices_.push_back(part.is_possible ? std::optional(more(at_present, part))
+                                       : std::nullopt);
+  }
+  return prices_;
+}
+
+std::optional<Alternative> AlternativeCosts::without(std::size_t copy) const {
+  const CopyUsers& users = users_[copy];
+  if (users.uses.size() != 1 || !users.copies.empty()) return std::nullopt;
+  const BufferUse& use = users.uses[0];
+  const PlanVariable& user = problem_.variable(use.variable);
+  const std::uint32_t now = plan_.choices[use.variable.index()];
+  const auto& prices = prices_of(use.variable);
+  const LayoutId not_required = user.choices->layout(now, use.operand);
+  std::optional<Alternative> best;
+  for (std::uint32_t c = 0; c < user.choices->size(); ++c) {
+    if (user.choices->layout(c, use.operand) == not_required || !prices[c]) {
+      continue;
+    }
+    const bool is_in_space = problem_.options().memory_limit ||
+                             sat_add(objective_, *prices[c]) >= lower_bound_;
+    if (!is_in_space || (best && *prices[c] >= best->nanoseconds)) continue;
+    best = Alternative{*prices[c], user.choices->layout(c, use.operand)};
+  }
+  return best;
+}
+
+}  // namespace shardprop

@@ -1,0 +1,195 @@
+#include "plan/explain/copy_list.h"
+
+#include "plan/explain/reasons.h"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+namespace shardprop {
+namespace {
+
+constexpr std::size_t kNone = ~std::size_t{0};
+
+}  // namespace
+
+CopyList::CopyList(const PlanProblem& problem, const PlanAssignment& plan,
+                   const BufferViews& views, std::int64_t end,
+                   std::int64_t lower_bound)
+    : problem_(problem), plan_(plan), views_(views), end_(end) {
+  const std::vector<CopyUsers> users = users_of_copies(problem, plan);
+  const AlternativeCosts alternatives(problem, plan, lower_bound);
+  once_a_step_ = copies_once_a_step(problem, plan);
+  for (std::size_t c = 0; c < plan.copies.size(); ++c) {
+    entries_[{value_of(c), c}] = c;
+    copies_.push_back(assigned(c, users, alternatives));
+    copied_.push_back(c);
+  }
+}
+
+const std::string& CopyList::name(ValueId value) const {
+  return problem_.graph().value(value).display_name();
+}
+
+ValueId CopyList::value_of(std::size_t copy) const {
+  const AssignedCopy& of = plan_.copies[copy];
+  return problem_.buffer(of.buffer).values[of.value];
+}
+
+std::int64_t CopyList::freed_at(std::size_t copy) const {
+  const auto nodes = static_cast<std::int64_t>(problem_.graph().nodes().size());
+  const std::int64_t slot = plan_.copies[copy].freed_at;
+  return slot == nodes ? end_ : slot;
+}
+
+// Returns the value that a view of a buffer views. For the produced value it
+// returns the value itself.
+ValueId CopyList::viewed_by(ValueId value) const {
+  if (problem_.value(value).place == 0) return value;
+  const Graph& graph = problem_.graph();
+  return graph.node(graph.value(value).producer).inputs[0];
+}
+
+// Walks up from `from` and from `to` to their first common value. The views
+// above `from` are undone, and those above `to` are applied.
+void CopyList::lead(ValueId from, ValueId to, PlannedCopy& copy) const {
+  const Graph& graph = problem_.graph();
+  const auto node_of = [&](ValueId value) -> const std::string& {
+    return graph.node(graph.value(value).producer).name;
+  };
+  while (from != to) {
+    // A view comes after the value that it views.
+    if (problem_.value(from).place > problem_.value(to).place) {
+      copy.undone.push_back(node_of(from));
+      from = viewed_by(from);
+    } else {
+      copy.views.push_back(node_of(to));
+      to = viewed_by(to);
+    }
+  }
+  std::reverse(copy.views.begin(), copy.views.end());
+}
+
+PlannedCopy CopyList::assigned(std::size_t c,
+                               const std::vector<CopyUsers>& users,
+                               const AlternativeCosts& alternatives) const {
+  const AssignedCopy& assigned = plan_.copies[c];
+  const ValueId value = value_of(c);
+  PlannedCopy copy = moved(value, views_.layout(value, assigned.source),
+                           views_.layout(value, c));
+  const ValueId of = assigned.source
+                         ? value_of(*assigned.source)
+                         : problem_.buffer(assigned.buffer).values[0];
+  if (once_a_step_[c]) share(copy);
+  const PlanBuffer& buffer = problem_.buffer(assigned.buffer);
+  copy.cut_nanoseconds = problem_.cut_nanoseconds(
+      buffer, value, views_.layout(value, assigned.source),
+      views_.layout(value, c));
+  copy.source = assigned.source;
+  copy.of = name(of);
+  lead(of, value, copy);
+  copy.produced_at = assigned.produced_at;
+  copy.freed_at = freed_at(c);
+  CopyReason reason = reason_of(problem_, plan_, c, users, alternatives);
+  copy.reason = std::move(reason.text);
+  copy.alternative_nanoseconds = reason.alternative_nanoseconds;
+  return copy;
+}
+
+PlannedCopy CopyList::moved(ValueId value, LayoutId src, LayoutId dst) const {
+  PlannedCopy copy;
+  copy.from = name(value);
+  copy.src = problem_.layouts()[src];
+  copy.dst = problem_.layouts()[dst];
+  RedistributePlan moves = problem_.redistribution(value, src, dst);
+  copy.steps = std::move(moves.steps);
+  copy.overlapped_nanoseconds =
+      problem_.overlappable_nanoseconds(value, src, dst);
+  return copy;
+}
+
+void CopyList::share(PlannedCopy& copy) const {
+  if (problem_.options().accumulate == 1) return;
+  copy.once_a_step = true;
+  const std::int64_t whole = copy.nanoseconds();
+  const std::int64_t overlapped =
+      problem_.share_of_step(copy.overlapped_nanoseconds);
+  std::int64_t left =
+      overlapped + problem_.share_of_step(whole - copy.overlapped_nanoseconds);
+  copy.overlapped_nanoseconds = overlapped;
+  RedistributeStep* last = nullptr;
+  for (RedistributeStep& step : copy.steps) {
+    if (step.nanoseconds == 0) continue;
+    step.nanoseconds /= problem_.options().accumulate;
+    left -= step.nanoseconds;
+    last = &step;
+  }
+  if (last != nullptr) last->nanoseconds += left;
+}
+
+std::size_t CopyList::add(PlannedCopy copy) {
+  copies_.push_back(std::move(copy));
+  copied_.push_back(kNone);
+  return copies_.size() - 1;
+}
+
+// Returns the entry of the copy for the value as which it is read. This is the
+// copy itself, or an entry that views its data as another value.
+std::size_t CopyList::entry(ValueId value, std::size_t copy) {
+  const auto [known, fresh] =
+      entries_.try_emplace({value, copy}, copies_.size());
+  if (!fresh) return known->second;
+  PlannedCopy seen;
+  seen.from = name(value);
+  seen.src = seen.dst = problem_.layouts()[views_.layout(value, copy)];
+  seen.source = copy;
+  seen.of = name(value_of(copy));
+  lead(value_of(copy), value, seen);
+  seen.produced_at = plan_.copies[copy].produced_at;
+  seen.freed_at = freed_at(copy);
+  seen.reason = "a view of the copy of `" + seen.of + "`";
+  copies_.push_back(std::move(seen));
+  copied_.push_back(copy);
+  return known->second;
+}
+
+PlannedInput CopyList::read(ValueId value,
+                            const std::optional<std::size_t>& copy) {
+  PlannedInput input{
+      name(value), problem_.layouts()[views_.layout(value, copy)], {}};
+  if (copy && copy != views_.copy_behind(value)) {
+    input.copy = entry(value, *copy);
+  }
+  return input;
+}
+
+void CopyList::number(Plan& plan) {
+  std::vector<std::size_t> order(copies_.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  // Views of a copy come directly after it.
+  const auto key = [&](std::size_t c) {
+    return std::tuple(copies_[c].produced_at, copied_[c], c);
+  };
+  std::sort(order.begin(), order.end(),
+            [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
+  std::vector<std::size_t> place(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) place[order[i]] = i;
+  for (const std::size_t c : order) {
+    plan.copies.push_back(std::move(copies_[c]));
+    auto& source = plan.copies.back().source;
+    if (source) source = place[*source];
+  }
+  const auto renumber = [&](PlannedInput& input) {
+    if (input.copy) input.copy = place[*input.copy];
+  };
+  for (PlannedNode& node : plan.nodes) {
+    for (PlannedInput& input : node.inputs) renumber(input);
+  }
+  for (PlannedUpdate& update : plan.updates) {
+    if (update.gradient) renumber(*update.gradient);
+    renumber(update.value);
+  }
+  for (PlannedOutput& output : plan.outputs) renumber(output.value);
+}
+
+}  // namespace shardprop

@@ -1,0 +1,284 @@
+#include "plan/explain/plan_notes.h"
+
+#include "base/index.h"
+#include "base/quantities.h"
+#include "base/saturating.h"
+#include "graph/analysis/dim_roles.h"
+
+#include <shardprop/plan/plan_options.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
+#include <string_view>
+#include <utility>
+
+namespace shardprop {
+namespace {
+
+// Share of the plan's compute. A smaller loss is not reported.
+constexpr double kLeastShare = 0.02;
+
+class Notes {
+ public:
+  Notes(const PlanProblem& problem, const PlanSolution& solution,
+        const Plan& plan)
+      : problem_(problem),
+        graph_(problem.graph()),
+        solution_(solution),
+        plan_(plan) {}
+
+  std::vector<std::string> run() {
+    add_small_batch();
+    add_heads();
+    add_batch_statistics();
+    add_unsupported();
+    add_unlike();
+    add_kept_activations();
+    add_pipeline();
+    return std::move(out_);
+  }
+
+ private:
+  const IndexSpace* space_of(const Node& node) const {
+    const ChoiceSet* set = problem_.choices_of(node.id);
+    const bool planned =
+        set != nullptr && !plan_.nodes[node.id.index()].assignment.empty();
+    return planned ? set->op.space.get() : nullptr;
+  }
+
+  bool idle(const Node& node, int m) const {
+    return plan_.nodes[node.id.index()].assignment[index(m)] == kUnassigned;
+  }
+
+  bool worth_saying(std::int64_t nanoseconds) const {
+    return static_cast<double>(nanoseconds) >
+           kLeastShare * static_cast<double>(plan_.summary.compute_nanoseconds);
+  }
+
+  // Returns the time by which replicated compute on `ranks` ranks exceeds a
+  // sharded one.
+  std::int64_t wasted(const Node& node, std::int64_t ranks) const {
+    const std::int64_t own = plan_.nodes[node.id.index()].compute_nanoseconds;
+    return own - own / ranks;
+  }
+
+  // Notes matmuls that have the batch and cannot shard it over a mesh dim,
+  // since other mesh dims have used it up. Losses by uneven heads are reported
+  // by add_heads() alone.
+  void add_small_batch() {
+    const std::int64_t batch = plan_.work.samples;
+    const std::int64_t ranks = problem_.mesh().size();
+    if (batch == 0 || batch >= ranks) return;
+    for (int m = 0; m < problem_.mesh().ndim(); ++m) {
+      const std::int64_t size = problem_.mesh().size(m);
+      if (size == 1) continue;
+      std::int64_t lost = 0;
+      for (const Node& node : graph_.nodes()) {
+        const IndexSpace* space = space_of(node);
+        const auto& factor = problem_.roles().factor(node.id, DimRole::kBatch);
+        if (space == nullptr || space->flops_per_point <= 0 || !factor ||
+            !idle(node, m) || space->factor(factor->factor).size >= ranks ||
+            uneven_heads(node, m) > 0) {
+          continue;
+        }
+        lost = sat_add(lost, wasted(node, size));
+      }
+      if (!worth_saying(lost)) continue;
+      out_.push_back(fmt::format(
+          "a batch of {} does not fill {} ranks: products that could split it "
+          "run alike on the {} ranks of {}, {} more than shared out",
+          count_text(batch), count_text(ranks), size, problem_.mesh().name(m),
+          time_text(lost)));
+    }
+  }
+
+  // Returns whether the input is a mask: its columns are the rows of another
+  // operand, the keys.
+  static bool is_mask(const IndexSpace& space, const Operand& input) {
+    return !input.dims[3].empty() &&
+           std::any_of(space.inputs.begin(), space.inputs.end(),
+                       [&](const Operand& other) {
+                         return other.dims.size() == 4 &&
+                                other.dims[2] == input.dims[3];
+                       });
+  }
+
+  // Returns the number of heads of attention that mesh dim `m` does not shard
+  // because they are not a multiple of it. Returns 0 for all other nodes.
+  std::int64_t uneven_heads(const Node& node, int m) const {
+    const IndexSpace* space = space_of(node);
+    if (space == nullptr || !idle(node, m) ||
+        plan_.nodes[node.id.index()].kind != OpKind::kAttention ||
+        space->inputs[0].dims.size() != 4) {
+      return 0;
+    }
+    std::int64_t uneven = 0;
+    for (const Operand& input : space->inputs) {
+      if (input.dims.size() != 4 || is_mask(*space, input)) continue;
+      const std::int64_t own = space->size(input.dims[1]);
+      if (own % problem_.mesh().size(m) != 0) uneven = own;
+    }
+    return uneven;
+  }
+
+  void add_heads() {
+    for (int m = 0; m < problem_.mesh().ndim(); ++m) {
+      const std::int64_t size = problem_.mesh().size(m);
+      if (size == 1) continue;
+      std::set<std::int64_t> heads;
+      std::int64_t lost = 0;
+      for (const Node& node : graph_.nodes()) {
+        const std::int64_t uneven = uneven_heads(node, m);
+        if (uneven == 0) continue;
+        heads.insert(uneven);
+        lost = sat_add(lost, wasted(node, size));
+      }
+      if (heads.empty() || !worth_saying(lost)) continue;
+      out_.push_back(fmt::format(
+          "{} not a multiple of {}={}: attention runs alike on its ranks, {} "
+          "more than shared out",
+          heads == std::set<std::int64_t>{1}
+              ? "1 head is"
+              : fmt::format("{} heads are", fmt::join(heads, " and ")),
+          problem_.mesh().name(m), size, time_text(lost)));
+    }
+  }
+
+  // Notes batch norm that sums over all ranks. The backward pass sums again,
+  // over the results of the module's own nodes.
+  void add_batch_statistics() {
+    std::set<std::string> modules;
+    std::set<int> dims;
+    std::int64_t layers = 0;
+    std::int64_t forward = 0;
+    std::int64_t backward = 0;
+    for (const PlannedNode& node : plan_.nodes) {
+      if (node.op.find("batch_norm") == std::string::npos ||
+          node.inside.empty())
+        continue;
+      modules.insert(node.module_path);
+      const bool first = node.phase == Phase::kForward;
+      if (first) ++layers;
+      for (const CollectiveStep& step : node.inside) {
+        dims.insert(step.mesh_dims.begin(), step.mesh_dims.end());
+        std::int64_t& spent = first ? forward : backward;
+        spent = sat_add(spent, step.nanoseconds);
+      }
+    }
+    if (layers == 0) return;
+    modules.erase("");  // an empty path identifies no module
+    std::set<std::string> summed;
+    for (const PlannedNode& node : plan_.nodes) {
+      if (node.phase != Phase::kBackward || !modules.contains(node.module_path))
+        continue;
+      for (const PlannedResult& produced : node.outputs)
+        summed.insert(produced.name);
+    }
+    for (const PlannedCopy& copy : plan_.copies) {
+      const bool reduces = std::any_of(
+          copy.steps.begin(), copy.steps.end(),
+          [](const RedistributeStep& step) { return step.reduce_op; });
+      if (!reduces || !summed.contains(copy.from)) continue;
+      backward = sat_add(backward, copy.nanoseconds());
+    }
+    std::vector<std::string> names;
+    for (const int m : dims) names.emplace_back(problem_.mesh().name(m));
+    out_.push_back(fmt::format(
+        "{} of batch norm {} statistics over {}, as synchronised batch norm "
+        "does and data parallel training in PyTorch does not by default: {} "
+        "forward, {} backward",
+        count_text(layers) + (layers == 1 ? " layer" : " layers"),
+        layers == 1 ? "takes its" : "take their", fmt::join(names, " and "),
+        time_text(forward), time_text(backward)));
+  }
+
+  // Notes the time of operators without a rule, and of the gathers before them.
+  void add_unsupported() {
+    std::map<std::string, std::int64_t> compute;
+    std::set<std::size_t> copies;
+    for (const Node& node : graph_.nodes()) {
+      const ChoiceSet* set = problem_.choices_of(node.id);
+      if (set == nullptr || set->unsupported.empty()) continue;
+      const PlannedNode& planned = plan_.nodes[node.id.index()];
+      compute[node.op_name()] += planned.compute_nanoseconds;
+      for (const PlannedInput& input : planned.inputs) {
+        if (input.copy) copies.insert(*input.copy);
+      }
+    }
+    if (compute.empty()) return;
+    std::int64_t own = 0;
+    std::string names;
+    for (const auto& [name, nanoseconds] : compute) {
+      own = sat_add(own, nanoseconds);
+      names += (names.empty() ? "" : ", ") + name;
+    }
+    std::int64_t gathers = 0;
+    for (const std::size_t copy : copies) {
+      gathers = sat_add(gathers, plan_.copies[copy].nanoseconds());
+    }
+    out_.push_back(
+        fmt::format("replicated for want of a rule: {}; that takes {}, and "
+                    "{} of communication before",
+                    names, time_text(own), time_text(gathers)));
+  }
+
+  void add_unlike() {
+    if (!solution_.uniform_costs_more) return;
+    out_.push_back(fmt::format(
+        "parameters of equal layers do not all have the same layout: the best "
+        "plan found in which they do costs {} more",
+        time_text(*solution_.uniform_costs_more)));
+  }
+
+  // The times are those of fused kernels. The memory is that of eager
+  // execution, which keeps more for the backward pass. This matters if memory
+  // is short.
+  void add_kept_activations() {
+    constexpr double kShort = 0.5;  // of the limit
+    const PlanMemory& memory = plan_.memory;
+    if (problem_.options().fusion != Fusion::kCompiler || !trains(graph_) ||
+        !memory.limit_bytes ||
+        static_cast<double>(memory.peak_bytes) <
+            kShort * static_cast<double>(*memory.limit_bytes)) {
+      return;
+    }
+    out_.emplace_back(
+        "the activations are those that eager execution keeps; a compiled "
+        "program, whose times these are, keeps fewer");
+  }
+
+  void add_pipeline() {
+    static constexpr std::string_view kNames[] = {"pp", "pipe", "pipeline",
+                                                  "stage"};
+    for (const MeshDim& dim : problem_.mesh().dims()) {
+      if (dim.size == 1 || std::find(std::begin(kNames), std::end(kNames),
+                                     dim.name) == std::end(kNames)) {
+        continue;
+      }
+      out_.push_back(
+          fmt::format("pipelines are not planned: {}={} shards tensors as any "
+                      "mesh dim does",
+                      dim.name, dim.size));
+    }
+  }
+
+  const PlanProblem& problem_;
+  const Graph& graph_;
+  const PlanSolution& solution_;
+  const Plan& plan_;
+  std::vector<std::string> out_;
+};
+
+}  // namespace
+
+std::vector<std::string> plan_notes(const PlanProblem& problem,
+                                    const PlanSolution& solution,
+                                    const Plan& plan) {
+  return Notes(problem, solution, plan).run();
+}
+
+}  // namespace shardprop

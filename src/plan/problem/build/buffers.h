@@ -1,0 +1,21 @@
+// build_buffers() groups the values that alias one buffer. For each buffer it
+// lists the layouts that the users read and the layouts between them.
+#pragma once
+
+#include "plan/problem/build/buffer_forest.h"
+#include "plan/problem/problem_data.h"
+
+#include <cstdint>
+
+namespace shardprop {
+
+// Unit: nodes of the schedule. After a pause longer than this, a buffer may be
+// cached in other layouts, or be produced anew.
+inline constexpr std::int64_t kLongPause = 128;
+
+// Fills values[].buffer, values[].place and buffers of a problem whose
+// variables are complete and whose values have their tensors. Errors:
+// kProblemTooLarge, kStopped.
+Result<void> build_buffers(ProblemData& data, const BufferForest& forest);
+
+}  // namespace shardprop

@@ -1,0 +1,15 @@
+// set_moved_tensors() decides the dtype in which values are moved, and which
+// moves may overlap compute.
+#pragma once
+
+#include "plan/problem/problem_data.h"
+
+namespace shardprop {
+
+// Sets PlanValue::tensor and PlanValue::hideable of all values. Moves of
+// parameters, and of gradients on their way to an output, overlap compute and
+// are sent in buckets. Gradients of parameters that are kept in f32 are stored
+// and moved in f32.
+void set_moved_tensors(ProblemData& data);
+
+}  // namespace shardprop

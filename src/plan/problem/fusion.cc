@@ -1,0 +1,160 @@
+#include "plan/problem/fusion.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "base/index.h"
+
+namespace shardprop {
+namespace {
+
+// Joined is a union-find structure over nodes.
+class Joined {
+ public:
+  explicit Joined(std::size_t size) : above_(size) {
+    std::iota(above_.begin(), above_.end(), std::size_t{0});
+  }
+  std::size_t root(std::size_t at) {
+    while (above_[at] != at) at = above_[at] = above_[above_[at]];
+    return at;
+  }
+  void join(std::size_t a, std::size_t b) { above_[root(a)] = root(b); }
+
+ private:
+  std::vector<std::size_t> above_;
+};
+
+// Unit: inputs. Operators with more inputs are not fused. PyTorch's compiler
+// has the same limit (torch/_inductor/config.py, max_pointwise_cat_inputs).
+constexpr std::size_t kMostJoined = 8;
+
+bool has_factor(const IndexSpace& space, FactorKind kind) {
+  return std::any_of(space.factors.begin(), space.factors.end(),
+                     [&](const Factor& factor) { return factor.kind == kind; });
+}
+
+bool stands_alone(Fusing fusing) {
+  return fusing == Fusing::kCuts || fusing == Fusing::kAlone;
+}
+
+}  // namespace
+
+Fusing fusing_of(const Graph& graph, const Node& node, const IndexSpace& space,
+                 bool is_understood) {
+  if (space.is_free) return Fusing::kView;
+  const bool cuts = space.flops_per_point > 0 ||
+                    has_factor(space, FactorKind::kScanned) ||
+                    space.inputs.size() > kMostJoined || !is_understood;
+  if (cuts) return Fusing::kCuts;
+  if (space.writes_into == IndexSpace::kNothing) return Fusing::kCompute;
+  // A write to fixed places selects, by element, the old or the new value, and
+  // can be fused. A write into an input of the program is cheaper in place.
+  const Value& into = graph.value(node.inputs[index(space.writes_into)]);
+  const bool is_buffer =
+      graph.value(graph.buffer(into.buffer).base()).is_input();
+  return is_buffer || has_factor(space, FactorKind::kIndexed)
+             ? Fusing::kAlone
+             : Fusing::kCompute;
+}
+
+FusionGroups::FusionGroups(const Graph& graph,
+                           const std::vector<Fusing>& fusing)
+    : graph_(graph),
+      group_(graph.nodes().size(), kAlone),
+      launches_(graph.nodes().size(), false),
+      reads_(graph.nodes().size()),
+      producer_group_(graph.buffers().size(), kAlone),
+      leaves_(graph.buffers().size(), false) {
+  find_groups(fusing);
+  find_reads(fusing);
+}
+
+void FusionGroups::find_groups(const std::vector<Fusing>& fusing) {
+  const std::size_t nodes = graph_.nodes().size();
+  Joined joined(nodes);
+  std::size_t run = 0;  // start of the present run
+  for (std::size_t n = 0; n < nodes; ++n) {
+    if (fusing[n] == Fusing::kCuts) run = n + 1;
+    if (stands_alone(fusing[n])) continue;
+    for (const ValueId input : graph_.nodes()[n].inputs) {
+      const Value& value = graph_.value(input);
+      if (value.is_input()) continue;
+      const std::size_t producer = value.producer.index();
+      if (producer >= run && !stands_alone(fusing[producer]))
+        joined.join(n, producer);
+    }
+  }
+  std::vector<std::int32_t> computing(nodes, 0);
+  for (std::size_t n = 0; n < nodes; ++n) {
+    if (fusing[n] == Fusing::kCompute) ++computing[joined.root(n)];
+  }
+  std::vector<std::int32_t> number(nodes, kAlone);
+  for (std::size_t n = 0; n < nodes; ++n) {
+    const std::size_t root = joined.root(n);
+    if (stands_alone(fusing[n]) || computing[root] < 2) continue;
+    const bool first = number[root] == kAlone;
+    if (first) number[root] = static_cast<std::int32_t>(size_++);
+    group_[n] = number[root];
+  }
+  std::vector<bool> launched(size_, false);
+  for (std::size_t n = 0; n < nodes; ++n) {
+    if (group_[n] == kAlone || fusing[n] != Fusing::kCompute) continue;
+    const auto group = index(group_[n]);
+    launches_[n] = !launched[group];
+    launched[group] = true;
+  }
+}
+
+void FusionGroups::find_reads(const std::vector<Fusing>& fusing) {
+  for (const Value& value : graph_.values()) {
+    const ValueId base = graph_.buffer(value.buffer).base();
+    if (base != value.id || value.is_input()) continue;
+    producer_group_[value.buffer.index()] = group_[value.producer.index()];
+  }
+  std::set<std::pair<std::int32_t, ValueId>> read;
+  for (const Node& node : graph_.nodes()) {
+    const std::size_t n = node.id.index();
+    const bool computes = fusing[n] != Fusing::kView;
+    std::vector<double>& reads = reads_[n];
+    reads.assign(node.inputs.size(), 0);
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const Value& value = graph_.value(node.inputs[i]);
+      if (is_inside(value.buffer, group_[n])) continue;
+      if (computes) leaves_[value.buffer.index()] = true;
+      if (group_[n] == kAlone || !computes) continue;
+      if (!read.emplace(group_[n], value.id).second) continue;
+      // A kernel reads an expanded value by the elements that its memory has.
+      const Value& base = graph_.value(graph_.buffer(value.buffer).base());
+      reads[i] =
+          value.meta.numel() == 0
+              ? 0
+              : std::min(1.0, static_cast<double>(base.meta.numel()) /
+                                  static_cast<double>(value.meta.numel()));
+    }
+  }
+  for (const GraphOutput& output : graph_.outputs()) {
+    leaves_[graph_.value(output.value).buffer.index()] = true;
+  }
+}
+
+bool FusionGroups::is_inside(BufferId buffer, std::int32_t group) const {
+  return group != kAlone && producer_group_[buffer.index()] == group;
+}
+
+KernelPart FusionGroups::part(const Node& node) const {
+  KernelPart part;
+  part.launches = launches_[node.id.index()];
+  part.reads = reads_[node.id.index()];
+  for (const ValueId output : node.outputs) {
+    part.writes.push_back(!stays_inside(output));
+  }
+  return part;
+}
+
+bool FusionGroups::stays_inside(ValueId value) const {
+  return !leaves_[graph_.value(value).buffer.index()];
+}
+
+}  // namespace shardprop

@@ -1,0 +1,120 @@
+// ProblemData is the data of a plan problem. The analyses that build the problem
+// write it; PlanProblem answers queries from it.
+#pragma once
+
+#include "base/saturating.h"
+#include "graph/analysis/dim_roles.h"
+#include "plan/problem/fusion.h"
+#include "plan/problem/overlap_windows.h"
+#include "plan/problem/pinned_values.h"
+#include "plan/problem/plan_variable.h"
+#include "plan/problem/set_up.h"
+#include "plan/problem/stop.h"
+#include "plan/problem/transfer_costs.h"
+
+#include <shardprop/graph/graph.h>
+#include <shardprop/mesh/topology.h>
+#include <shardprop/plan/plan_options.h>
+#include <shardprop/redistribute/planner.h>
+#include <shardprop/strategy/op_cost.h>
+
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace shardprop {
+
+struct ProblemData {
+  ProblemData(const Graph& the_graph, DeviceMesh the_mesh,
+              Topology the_topology, PlanOptions the_options,
+              const SetUp& the_set_up, RedistributePlanner planner,
+              RedistributePlanner bucketed)
+      : graph(the_graph),
+        mesh(std::move(the_mesh)),
+        topology(std::move(the_topology)),
+        options(std::move(the_options)),
+        set_up(the_set_up),
+        windows(the_graph),
+        prices(std::make_shared<Prices>(std::move(planner), std::move(bucketed),
+                                        topology, !set_up.space.is_named())) {}
+
+  // The copy is the data of a problem with fewer choices
+  // (restricted_problem.h). It shares the tables that do not depend on choices.
+  ProblemData(const ProblemData& other) = default;
+  ProblemData(ProblemData&&) noexcept = default;
+  ProblemData& operator=(const ProblemData&) = delete;
+
+  // Error: kStopped.
+  Result<void> check_stop() const {
+    return shardprop::check_stop(options, set_up.deadline);
+  }
+
+  // Like PlanProblem's, for a value whose tensor and hideable are known.
+  std::int64_t move_nanoseconds(const PlanValue& value, LayoutId src,
+                                LayoutId dst) const {
+    const std::int64_t transfer = moves.nanoseconds(value.tensor, src, dst);
+    if (transfer >= kUnreachable) return kUnreachable;
+    return transfer - overlappable_share(value, transfer);
+  }
+  std::int64_t overlappable_nanoseconds(const PlanValue& value, LayoutId src,
+                                        LayoutId dst) const {
+    const std::int64_t transfer = moves.nanoseconds(value.tensor, src, dst);
+    return transfer >= kUnreachable ? 0 : overlappable_share(value, transfer);
+  }
+  std::int64_t overlappable_share(const PlanValue& value,
+                                  std::int64_t transfer) const {
+    if (!value.overlappable) return 0;
+    return saturated(static_cast<double>(transfer) * options.overlap);
+  }
+
+  // Like PlanProblem's. Rounded down, so that the shares of several moves add
+  // up to at most the share of their sum.
+  std::int64_t share_of_step(std::int64_t nanoseconds) const {
+    return nanoseconds / options.accumulate;
+  }
+  std::int64_t cut_nanoseconds(const PlanBuffer& buffer, const PlanValue& value,
+                               LayoutId src, LayoutId dst) const {
+    if (!buffer.inside_kernel || src == dst) return 0;
+    const auto bytes =
+        static_cast<double>(moves.local_bytes(value.tensor, src)) +
+        static_cast<double>(moves.local_bytes(value.tensor, dst));
+    return sat_add(launch_nanoseconds(topology),
+                   traffic_nanoseconds(topology, bytes));
+  }
+
+  // Prices holds the layouts of a problem and the costs of redistributions
+  // between them.
+  struct Prices {
+    Prices(RedistributePlanner planner, RedistributePlanner bucketed,
+           const Topology& topology, bool merge)
+        : moves(std::move(planner), std::move(bucketed), topology, layouts,
+                merge) {}
+    LayoutTable layouts;
+    TransferCosts moves;
+  };
+
+  const Graph& graph;
+  DeviceMesh mesh;
+  Topology topology;
+  PlanOptions options;
+  SetUp set_up;
+  Windows windows;
+  std::shared_ptr<Prices> prices;
+  LayoutTable& layouts = prices->layouts;
+  TransferCosts& moves = prices->moves;
+  std::vector<PlanVariable> variables;
+  std::vector<PlanVariableId> of_node;
+  std::vector<std::shared_ptr<const ChoiceSet>> choices_of_node;
+  std::vector<PlanValue> values;
+  std::vector<PlanBuffer> buffers;
+  std::shared_ptr<const DimRoles> roles;
+  std::vector<Recipe> known_recipes;
+  std::vector<PinnedValues::Count> pinned;  // by pin
+  std::shared_ptr<const FusionGroups> fusion;
+  // By value, for given choices only: the layouts of its copies.
+  std::vector<std::vector<LayoutId>> copied_to;
+};
+
+}  // namespace shardprop

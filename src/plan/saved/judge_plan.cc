@@ -1,0 +1,325 @@
+#include <shardprop/plan/judge_plan.h>
+
+#include "base/guard.h"
+#include "base/try.h"
+#include "plan/evaluate/produced_layouts.h"
+#include "plan/explain/assemble_plan.h"
+#include "plan/saved/plan_differences.h"
+#include "plan/saved/saved_choices.h"
+
+#include <shardprop/placement/tensor_spec.h>
+#include <shardprop/plan/make_plan.h>
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+#include <utility>
+
+namespace shardprop {
+namespace {
+
+class Judge {
+ public:
+  Judge(const Plan& saved, const Graph& graph, const OpLibrary& library)
+      : saved_(saved), graph_(graph), library_(library) {
+    for (std::size_t i = 0; i < graph.outputs().size(); ++i) {
+      const GraphOutput& output = graph.outputs()[i];
+      tied_.emplace(std::pair(output.target, output.value), i);
+    }
+  }
+
+  Result<JudgedPlan> run() {
+    if (!saved_.has_plan()) {
+      SP_CHECK(check_graph(saved_, graph_));
+      return JudgedPlan{given_proof(saved_), {}};
+    }
+    SP_ASSIGN(choices_, choices_of(saved_, graph_));
+    SP_ASSIGN(const PlanOptions options, options_of(saved_));
+    SetUp set_up;
+    set_up.space = saved_.made_in;
+    set_up.given = &choices_.given;
+    SP_ASSIGN(const PlanProblem problem,
+              PlanProblem::create(graph_, saved_.mesh, saved_.topology,
+                                  library_, options, set_up));
+    PlanSolution solution;
+    SP_ASSIGN(solution.assignment, assignment(problem));
+    solution.evaluation = evaluate(problem, *solution.assignment);
+    if (!solution.evaluation.broken.empty()) {
+      return fail(broken_plan(solution.evaluation.broken, "$.copies"));
+    }
+    solution.lower_bound =
+        std::min(saved_.lower_bound_nanoseconds, solution.evaluation.objective);
+    solution.status = status_of(solution, options);
+    JudgedPlan judged{assemble_plan(problem, solution), {}};
+    SP_CHECK(check_same(judged.plan));
+    judged.differences = differences(saved_, judged.plan);
+    if (solution.status == PlanStatus::kInfeasible) {
+      judged.plan = none_within_limit(problem, std::move(solution));
+    }
+    judged.plan = given_proof(std::move(judged.plan));
+    // Other choices are not priced here, so their costs are copied from the
+    // file, too.
+    if (judged.plan.copies.size() == saved_.copies.size()) {
+      for (std::size_t c = 0; c < saved_.copies.size(); ++c) {
+        PlannedCopy& copy = judged.plan.copies[c];
+        copy.reason = saved_.copies[c].reason;
+        copy.alternative_nanoseconds = saved_.copies[c].alternative_nanoseconds;
+      }
+    }
+    judged.plan.options = saved_.options;
+    judged.plan.space = saved_.space;
+    judged.plan.pins = saved_.pins;
+    judged.plan.recipes = saved_.recipes;
+    judged.plan.notes = saved_.notes;
+    judged.plan.ran_out = saved_.ran_out;
+    judged.plan.solve_seconds = saved_.solve_seconds;
+    return judged;
+  }
+
+ private:
+  static Plan given_proof(Plan plan) {
+    plan.is_proof_given = true;
+    return plan;
+  }
+
+  PlanStatus status_of(const PlanSolution& solution,
+                       const PlanOptions& options) const {
+    const PlanEvaluation& judged = solution.evaluation;
+    if (options.memory_limit && judged.peak_bytes > *options.memory_limit) {
+      return PlanStatus::kInfeasible;
+    }
+    return solution.lower_bound == judged.objective ? saved_.status
+                                                    : PlanStatus::kFeasible;
+  }
+
+  // The saved plan exceeds its memory limit, so the result has no plan. It
+  // reports the slot of the peak instead.
+  static Plan none_within_limit(const PlanProblem& problem,
+                                PlanSolution solution) {
+    const PlanEvaluation& judged = solution.evaluation;
+    solution.conflict = {
+        {judged.peak_at, judged.peak_bytes - *problem.options().memory_limit}};
+    solution.assignment.reset();
+    return assemble_plan(problem, solution);
+  }
+
+  // ---- the assignment
+
+  Result<PlanAssignment> assignment(const PlanProblem& problem) {
+    PlanAssignment out;
+    SP_CHECK(choose(problem, out));
+    SP_CHECK(add_copies(problem, out));
+    SP_CHECK(add_uses(problem, out));
+    out.freed_at = read_as_produced(problem, out);
+    return out;
+  }
+
+  Result<void> choose(const PlanProblem& problem, PlanAssignment& out) const {
+    for (const PlanVariable& variable : problem.variables()) {
+      std::uint32_t choice = 0;
+      if (variable.kind == PlanVariable::Kind::kInput) {
+        const std::vector<Layout>& said = choices_.given.inputs[variable.index];
+        const ChoiceSet& set = *variable.choices;
+        const bool once = saved_.values[variable.index].reduced_once;
+        const auto fits = [&](std::size_t c) {
+          if (problem.is_reduced_late(variable, c) != once) return false;
+          const Layout& own =
+              problem.layouts()[set.layout(c, variable.uses.size())];
+          const Layout& state = set.state_layouts.empty()
+                                    ? own
+                                    : problem.layouts()[set.state_layouts[c]];
+          return own == said.front() && state == said.back();
+        };
+        while (choice < set.size() && !fits(choice)) ++choice;
+        if (choice == set.size()) {
+          return fail(
+              broken_plan("the parameter and the state of its optimizer cannot "
+                          "be laid out so",
+                          "$.values." + saved_.values[variable.index].name));
+        }
+      }
+      out.choices.push_back(choice);
+    }
+    return {};
+  }
+
+  Result<void> add_copies(const PlanProblem& problem, PlanAssignment& out) {
+    const auto nodes = static_cast<std::int64_t>(graph_.nodes().size());
+    for (const std::size_t c : choices_.moved) {
+      const PlannedCopy& said = saved_.copies[c];
+      const ValueId value = choices_.value_named.at(said.from);
+      const PlanValue& planned = problem.value(value);
+      AssignedCopy copy;
+      copy.buffer = planned.buffer;
+      copy.value = planned.place;
+      const std::vector<LayoutId>& layouts =
+          problem.buffer(copy.buffer).kind->layouts[copy.value];
+      const Layout dst =
+          canonical(said.dst, saved_.mesh, graph_.value(value).meta.shape());
+      std::size_t state = 0;
+      while (state < layouts.size() &&
+             !(layouts[state].valid() &&
+               problem.layouts()[layouts[state]] == dst)) {
+        ++state;
+      }
+      if (state == layouts.size()) {
+        return fail(broken_plan("`" + said.from + "` cannot be laid out so",
+                                place_in("copies", c, ".dst")));
+      }
+      copy.state = static_cast<BufferLayout>(state);
+      if (said.source) {
+        const auto of = place_of_.find(*said.source);
+        if (of == place_of_.end()) {
+          return fail(broken_plan("it is made of a copy that comes later",
+                                  place_in("copies", c, ".of")));
+        }
+        copy.source = of->second;
+      }
+      copy.produced_at = std::min(said.produced_at, nodes);
+      copy.freed_at = std::min(said.freed_at, nodes);
+      place_of_[c] = out.copies.size();
+      out.copies.push_back(copy);
+    }
+    return {};
+  }
+
+  // Returns the copy that a value is read from: the named one, or the copy that
+  // a view before it was read from.
+  Result<std::optional<std::size_t>> read(
+      const PlanProblem& problem, ValueId value,
+      std::optional<std::size_t> named) const {
+    while (!named && problem.value(value).place > 0) {
+      const std::size_t view = graph_.value(value).producer.index();
+      value = graph_.nodes()[view].inputs[0];
+      named = saved_.nodes[view].inputs[0].copy;
+    }
+    if (!named) return std::optional<std::size_t>();
+    if (is_view_of_copy(saved_.copies[*named]))
+      named = saved_.copies[*named].source;
+    const auto known = place_of_.find(*named);
+    if (known == place_of_.end()) {
+      return fail(broken_plan("a node takes this copy, which is not made",
+                              place_in("copies", *named)));
+    }
+    return std::optional(known->second);
+  }
+
+  Result<void> add_uses(const PlanProblem& problem, PlanAssignment& out) const {
+    for (const PlanBuffer& buffer : problem.buffers()) {
+      auto& of_buffer = out.read.emplace_back();
+      for (const BufferUse& use : buffer.uses) {
+        const PlanVariable& user = problem.variable(use.variable);
+        const ValueId value = buffer.values[use.value];
+        SP_ASSIGN(auto copy, read(problem, value, named_by(user, use.operand)));
+        of_buffer.push_back(copy);
+      }
+    }
+    return {};
+  }
+
+  std::optional<std::size_t> named_by(const PlanVariable& user,
+                                      std::uint32_t operand) const {
+    switch (user.kind) {
+      case PlanVariable::Kind::kOperator:
+        return saved_.nodes[user.index].inputs[operand].copy;
+      case PlanVariable::Kind::kOutput:
+        return saved_.outputs[user.index].value.copy;
+      case PlanVariable::Kind::kInput:
+        break;
+    }
+    // The use is a gradient or an update, which is an output.
+    const auto found = tied_.find({user.makes[0], user.uses[operand]});
+    if (found == tied_.end()) return std::nullopt;
+    return saved_.outputs[found->second].value.copy;
+  }
+
+  static bool same(const PlannedInput& a, const PlannedInput& b) {
+    return a.from == b.from && a.layout == b.layout;
+  }
+
+  // Checks the choices that decide the program of the ranks. Figures are
+  // compared by differences().
+  Result<void> check_same(const Plan& plan) const {
+    for (std::size_t n = 0; n < plan.nodes.size(); ++n) {
+      const PlannedNode& said = saved_.nodes[n];
+      const PlannedNode& is = plan.nodes[n];
+      if (!std::equal(said.inputs.begin(), said.inputs.end(), is.inputs.begin(),
+                      is.inputs.end(), same)) {
+        return fail(
+            broken_plan("`" + is.name + "` takes its inputs in other layouts",
+                        place_in("nodes", n, ".inputs")));
+      }
+      if (said.outputs != is.outputs) {
+        return fail(
+            broken_plan("`" + is.name + "` makes its outputs in other layouts",
+                        place_in("nodes", n, ".outputs")));
+      }
+      if (said.local != is.local || said.is_random != is.is_random) {
+        return fail(
+            broken_plan("`" + is.name + "` does not run as its strategy says",
+                        place_in("nodes", n)));
+      }
+    }
+    if (saved_.updates.size() != plan.updates.size() ||
+        saved_.outputs.size() != plan.outputs.size()) {
+      return fail(broken_plan("it hands back something else", "$.outputs"));
+    }
+    for (std::size_t u = 0; u < plan.updates.size(); ++u) {
+      const PlannedUpdate& said = saved_.updates[u];
+      const PlannedUpdate& is = plan.updates[u];
+      if (said.parameter != is.parameter || said.op != is.op ||
+          !same(said.value, is.value) || said.result != is.result) {
+        return fail(
+            broken_plan("`" + is.parameter + "` is updated in another way",
+                        place_in("nodes", plan.nodes.size() + u)));
+      }
+    }
+    for (std::size_t o = 0; o < plan.outputs.size(); ++o) {
+      if (!same(saved_.outputs[o].value, plan.outputs[o].value)) {
+        return fail(broken_plan("it is handed back in another layout",
+                                place_in("outputs", o)));
+      }
+    }
+    return {};
+  }
+
+  const Plan& saved_;
+  const Graph& graph_;
+  const OpLibrary& library_;
+  // By target and value of an output: its index.
+  std::map<std::pair<ValueId, ValueId>, std::size_t> tied_;
+  SavedChoices choices_;
+  std::unordered_map<std::size_t, std::size_t> place_of_;
+};
+
+}  // namespace
+
+Result<PlanOptions> options_of(const Plan& saved) {
+  // The limits of the search do not affect a plan. The options for reading a
+  // graph are part of the graph and the library that the caller gives.
+  static constexpr std::string_view kOfOthers[] = {
+      "time_limit", "work_limit", "threads", "seed",
+      "bound",      "size",       "rule",    "program"};
+  PlanOptions options;
+  // A plan without these options was made before they existed.
+  options.fusion = Fusion::kNone;
+  options.optimizer = Optimizer::kNone;
+  options.precision = Precision::kOwn;
+  for (const auto& [name, text] : saved.options) {
+    if (std::find(std::begin(kOfOthers), std::end(kOfOthers), name) !=
+        std::end(kOfOthers)) {
+      continue;
+    }
+    if (auto set = set_option(options, name, text); !set) {
+      return fail(broken_plan(set.error().message, "$.options." + name));
+    }
+  }
+  return options;
+}
+
+Result<JudgedPlan> judge_plan(const Plan& saved, const Graph& graph,
+                              const OpLibrary& library) {
+  return guarded([&] { return Judge(saved, graph, library).run(); });
+}
+
+}  // namespace shardprop

@@ -1,0 +1,177 @@
+#include "plan/search/compare_recipes.h"
+
+#include "base/try.h"
+#include "plan/problem/constraints/recipe_layouts.h"
+#include "plan/problem/stop.h"
+#include "plan/search/restricted_problem.h"
+#include "plan/search/solve_plan.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace shardprop {
+namespace {
+
+constexpr std::string_view kOptimum = "optimum";
+// Unit: operators. On graphs of at most this size, the plan that a recipe lays
+// out itself is made even if no time is left: it takes milliseconds.
+constexpr std::size_t kFewOperators = 2000;
+// Unit: seconds. Limit of the solve for that plan, which searches nothing.
+constexpr double kSecondsOfConstructed = 1;
+
+bool is_open(const PlanRecipe& recipe) {
+  return recipe.status == PlanStatus::kFeasible ||
+         recipe.status == PlanStatus::kUnknown;
+}
+
+PlanRecipe priced(std::string name, const PlanSolution& solution) {
+  PlanRecipe out{std::move(name), solution.status, std::nullopt,
+                 solution.evaluation.peak_bytes};
+  if (solution.assignment) {
+    out.objective_nanoseconds = solution.evaluation.objective;
+  }
+  return out;
+}
+
+class RecipeComparison {
+ public:
+  RecipeComparison(const Graph& graph, const DeviceMesh& mesh,
+                   const Topology& topology, const OpLibrary& library,
+                   const PlanOptions& options, const StagedResult& found)
+      : graph_(graph),
+        mesh_(mesh),
+        topology_(topology),
+        library_(library),
+        options_(options),
+        found_(found) {}
+
+  Result<std::vector<PlanRecipe>> run() {
+    if (options_.recipe) {
+      SP_CHECK(search_freely());
+    } else {
+      recipes_ = found_.recipes;
+    }
+    const auto known = found_.problem.known_recipes();
+    std::vector<PlanRecipe> out;
+    if (options_.recipe) out.push_back(optimum_);
+    std::size_t left = known.size();
+    for (const Recipe& recipe : known) {
+      PlanRecipe row = met(to_string(recipe));
+      if (is_open(row)) look_closer(recipe, left, row);
+      --left;
+      out.push_back(std::move(row));
+    }
+    for (PlanRecipe& row : out) {
+      if (row.status == PlanStatus::kUnknown) construct(row);
+    }
+    return out;
+  }
+
+ private:
+  double seconds_left() const {
+    return options_.time_limit_seconds - seconds_since(*options_.start);
+  }
+
+  // Returns the result that the search found for a recipe.
+  PlanRecipe met(const std::string& name) const {
+    if (options_.recipe) {
+      const auto own = on_mesh(*options_.recipe, mesh_);
+      if (own && to_string(*own) == name) return priced(name, found_.solution);
+    }
+    const auto row =
+        std::find_if(recipes_.begin(), recipes_.end(),
+                     [&](const PlanRecipe& of) { return of.name == name; });
+    if (row != recipes_.end()) return *row;
+    return {name, PlanStatus::kUnknown, std::nullopt, 0};
+  }
+
+  // Searches for the optimum and the recipes next to a plan that follows one of
+  // them.
+  Result<void> search_freely() {
+    optimum_.name = kOptimum;
+    if (seconds_left() <= 0 || options_.stop.stop_requested()) return {};
+    PlanOptions free = options_;
+    free.recipe.reset();
+    free.progress = nullptr;
+    free.time_limit_seconds = seconds_left();
+    free.start = std::chrono::steady_clock::now();
+    SP_ASSIGN(StagedResult found,
+              search_in_stages(graph_, mesh_, topology_, library_, free));
+    optimum_ = priced(optimum_.name, found.solution);
+    recipes_ = std::move(found.recipes);
+    return {};
+  }
+
+  // Searches the recipe's part of the space to its end. The remaining time is
+  // shared equally by `left` recipes.
+  void look_closer(const Recipe& recipe, std::size_t left, PlanRecipe& row) {
+    const double seconds = seconds_left() / static_cast<double>(left);
+    if (found_.solution.status != PlanStatus::kOptimal || options_.recipe ||
+        seconds <= 0 || options_.stop.stop_requested()) {
+      return;
+    }
+    const RestrictedProblem part(found_.problem,
+                                 following(found_.problem, recipe));
+    SolveLimits limits{seconds, options_.work_limit, false};
+    limits.first_plans = false;
+    limits.explains = false;
+    const PlanRecipe closer =
+        priced(row.name, solve_plan(part.problem(), limits));
+    if (!row.objective_nanoseconds ||
+        (closer.objective_nanoseconds &&
+         *closer.objective_nanoseconds <= *row.objective_nanoseconds)) {
+      row = closer;
+    }
+  }
+
+  // Prices the plan that the recipe lays out itself. Planning with the recipe
+  // alone does so, too, if its search finds no plan.
+  void construct(PlanRecipe& row) const {
+    if (options_.stop.stop_requested()) return;
+    PlanOptions own = options_;
+    own.progress = nullptr;
+    own.recipe.reset();
+    if (row.name != kOptimum) {
+      auto recipe = Recipe::parse(row.name);
+      if (!recipe) return;
+      own.recipe = *std::move(recipe);
+    }
+    const auto problem = PlanProblem::create(
+        graph_, mesh_, topology_, library_, own,
+        {PlanSpace{0},
+         graph_.nodes().size() <= kFewOperators
+             ? std::nullopt
+             : deadline(*options_.start, options_.time_limit_seconds)});
+    if (!problem) return;
+    const PlanSolution solution =
+        solve_plan(*problem, {kSecondsOfConstructed, 0, false});
+    if (!solution.assignment) return;
+    row = priced(row.name, solution);
+    row.status = PlanStatus::kFeasible;
+  }
+
+  const Graph& graph_;
+  const DeviceMesh& mesh_;
+  const Topology& topology_;
+  const OpLibrary& library_;
+  const PlanOptions& options_;
+  const StagedResult& found_;
+  PlanRecipe optimum_;
+  std::vector<PlanRecipe> recipes_;  // found by a search
+};
+
+}  // namespace
+
+Result<std::vector<PlanRecipe>> compare_recipes(const Graph& graph,
+                                                const DeviceMesh& mesh,
+                                                const Topology& topology,
+                                                const OpLibrary& library,
+                                                const PlanOptions& options,
+                                                const StagedResult& found) {
+  return RecipeComparison(graph, mesh, topology, library, options, found).run();
+}
+
+}  // namespace shardprop

@@ -1,0 +1,218 @@
+#include "plan/search/overlap_search.h"
+
+#include "plan/search/tie_breaking.h"
+
+#include <shardprop/base/error.h>
+
+#include <algorithm>
+#include <functional>
+#include <queue>
+#include <utility>
+
+namespace shardprop {
+namespace {
+
+// Unit: solves at new multipliers in one round.
+constexpr int kMostPrices = 16;
+// Unit: rounds of raising the bound and solving mixes.
+constexpr int kMostPricingRounds = 4;
+// Share of the remaining time that is kept for layer mixes.
+constexpr double kShareOfPlans = 0.4;
+// Relative gap at which the plan counts as optimal.
+constexpr double kSmallGap = 1e-5;
+// Share of the remaining time that one solve may take.
+constexpr double kPricingShareOfTime = 0.25;
+// Relative gap at which a solve may stop.
+constexpr double kEnoughPricingGap = 2e-4;
+// The same in the first round of a large problem, see takes_long().
+constexpr double kEnoughWhereLong = 2e-3;
+// Unit: branches. Limit of the branch and bound that closes the duality gap.
+constexpr int kMostBranches = 1000;
+// Unit: table entries. Limit of its work.
+constexpr std::uint64_t kBranchWork = 500'000'000;
+
+}  // namespace
+
+std::vector<std::int64_t> OverlapSearch::by_slot(
+    const std::vector<std::int64_t>& by_window) const {
+  const PlanProblem& problem = search_.problem();
+  std::vector<std::int64_t> out;
+  const auto slots = static_cast<std::int64_t>(problem.graph().nodes().size());
+  for (std::int64_t slot = 0; slot <= slots; ++slot) {
+    out.push_back(by_window[problem.window_of(slot)]);
+  }
+  return out;
+}
+
+bool OverlapSearch::is_close() const {
+  const PlanSolution& best = search_.best();
+  return static_cast<double>(best.evaluation.objective - best.lower_bound) <=
+         kSmallGap * static_cast<double>(best.evaluation.objective);
+}
+
+std::vector<std::int64_t> OverlapSearch::run() {
+  if (search_.tried().evaluation.exposed() == 0 &&
+      search_.best().evaluation.exposed() == 0) {
+    return {};
+  }
+  network_.overlap_multipliers =
+      by_slot(std::vector<std::int64_t>(search_.problem().num_windows(), 0));
+  note();
+  price();
+  if (settles_ && !search_.is_done()) branch();
+  return network_.overlap_multipliers;
+}
+
+// Returns whether one solve takes more than a tenth of the work for all
+// branches.
+bool OverlapSearch::takes_long() const {
+  return search_.first_work() > kBranchWork / 10;
+}
+
+// Raises the bound, and solves mixes of the plans found, as exactly as the time
+// allows. Leaves the best multipliers in `network_`.
+void OverlapSearch::price() {
+  OverlapMultipliers prices(search_.problem().num_windows());
+  double enough_gap = takes_long() ? kEnoughWhereLong : kEnoughPricingGap;
+  for (int round = 0; round < kMostPricingRounds; ++round) {
+    // The best plan may be one that the search began with.
+    const std::optional<std::int64_t> objective = search_.found_here();
+    const std::int64_t bound = search_.best().lower_bound;
+    raise_bound(prices, enough_gap);
+    mix_.run(network_);
+    if (!settles_ || is_close()) return;
+    mix_.resolve_layers(network_);
+    if (is_close()) return;
+    enough_gap = kEnoughPricingGap;
+    if (!search_.solve(network_, {.enough_gap = enough_gap})) return;
+    note();
+    prices.go_back();
+    if (search_.found_here() == objective &&
+        search_.best().lower_bound == bound) {
+      return;
+    }
+  }
+}
+
+void OverlapSearch::raise_bound(OverlapMultipliers& prices, double enough_gap) {
+  std::vector<std::int64_t> best = network_.overlap_multipliers;
+  std::int64_t bound = search_.best().lower_bound;
+  const double for_plans = kShareOfPlans * search_.seconds_left();
+  for (int i = 0; i < kMostPrices && !is_close(); ++i) {
+    if (search_.seconds_left() < for_plans) break;
+    const Tried& met = search_.tried();
+    // The last network may have been restricted. Its bound is then not valid
+    // for other networks.
+    const std::int64_t met_bound =
+        std::min(met.bound, search_.best().lower_bound);
+    if (!prices.learn(met.evaluation, met_bound)) break;
+    network_.overlap_multipliers = by_slot(prices.prices());
+    if (!search_.solve(network_, {.share_of_time = kPricingShareOfTime,
+                                  .enough_gap = enough_gap,
+                                  .enough_cost = search_.best().lower_bound})) {
+      break;
+    }
+    note();
+    if (search_.best().lower_bound > bound) {
+      bound = search_.best().lower_bound;
+      best = network_.overlap_multipliers;
+    }
+  }
+  network_.overlap_multipliers = std::move(best);
+}
+
+// Keeps the last solution. The first one may belong to a network with other
+// variables. Only its plan is used then.
+void OverlapSearch::note() {
+  if (search_.tried().assignment.is_of(
+          identity_of(search_.problem(), network_))) {
+    mix_.add(search_.tried());
+  }
+  note_uniform();
+}
+
+void OverlapSearch::note_uniform() {
+  const PlanEvaluation& judged = search_.tried().evaluation;
+  if (!search_.fits(judged)) return;
+  if (uniform_ && *uniform_ <= judged.objective) return;
+  if (is_uniform(search_.problem(), search_.tried().plan)) {
+    uniform_ = judged.objective;
+  }
+}
+
+namespace {
+
+// A branch is a part of the problem that is still open.
+struct Branch {
+  ChoicesLeft left;
+  std::int64_t bound = 0;  // no assignment of the branch costs less
+  friend bool operator>(const Branch& a, const Branch& b) {
+    return a.bound > b.bound;
+  }
+};
+using OpenBranches =
+    std::priority_queue<Branch, std::vector<Branch>, std::greater<>>;
+
+// Splits a branch into one with the assignment's choice of a variable and one
+// without it.
+void split_branch(Branch with, const NetworkAssignment& assignment,
+                  std::size_t variable, OpenBranches& open) {
+  Branch without = with;
+  const bool has_rest = without.left.forbid(assignment, variable);
+  with.left.hold(assignment, variable);
+  open.push(std::move(with));
+  if (has_rest) open.push(std::move(without));
+}
+
+// Returns the first variable whose choice differs; empty if none does.
+std::optional<std::size_t> first_difference(const NetworkAssignment& a,
+                                            const NetworkAssignment& b) {
+  if (!a.is_of_network_of(b)) {
+    throw InternalError("assignments of two networks are compared");
+  }
+  for (std::size_t v = 0; v < a.size(); ++v) {
+    if (a[v] != b[v]) return v;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+// Branches on a variable whose choice differs between the optima at two
+// multiplier vectors. One branch fixes this choice and the other one forbids
+// it. The branches end: once the loads of all windows are fixed, multipliers of
+// 0 and 1 are exact.
+void OverlapSearch::branch() {
+  if (takes_long()) return;
+  const PlanSolution& best = search_.best();
+  const std::uint64_t before = best.work;
+  OpenBranches open;
+  open.push({{}, best.lower_bound});
+  for (int i = 0; i < kMostBranches && !open.empty(); ++i) {
+    // A plan found since may cost less than the bound of the best open branch.
+    search_.raise_bound(std::min(open.top().bound, best.evaluation.objective));
+    if (search_.is_done() || best.work - before > kBranchWork) return;
+    Branch here = open.top();
+    open.pop();
+    NetworkOptions options = network_;
+    options.left = here.left;
+    const NetworkOutcome solved = search_.solve(options, {.bounds = false});
+    if (solved.is_infeasible()) continue;
+    if (!solved) return;
+    here.bound = std::max(here.bound, search_.tried().bound);
+    const NetworkAssignment mine = search_.tried().assignment;
+    options.overlap_multipliers = by_slot(
+        OverlapMultipliers::extreme(search_.tried().evaluation.windows));
+    if (here.bound < best.evaluation.objective) {
+      if (!search_.solve(options, {.bounds = false})) return;
+      here.bound = std::max(here.bound, search_.tried().bound);
+    }
+    if (here.bound >= best.evaluation.objective) continue;
+    const auto variable = first_difference(mine, search_.tried().assignment);
+    if (!variable) return;
+    split_branch(std::move(here), mine, *variable, open);
+  }
+  if (open.empty()) search_.raise_bound(best.evaluation.objective);
+}
+
+}  // namespace shardprop

@@ -1,0 +1,62 @@
+// OverlapSearch searches plans in which a window has more overlappable time than
+// compute (windows.h). These windows couple all operators of a phase to all its
+// transfers.
+//
+// It starts from a plan that was found with overlappable time free, and takes
+// three steps:
+//   1. overlap multipliers raise the bound and lead to plans with more and
+//      with less overlappable time than compute (overlap_multipliers.h);
+//   2. mixes of these plans follow them layer by layer (layer_mix.h);
+//   3. a branch and bound closes the rest of the gap if the problem is small.
+#pragma once
+
+#include "plan/search/layer_mix.h"
+#include "plan/search/network_search.h"
+#include "plan/search/overlap_multipliers.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace shardprop {
+
+class OverlapSearch {
+ public:
+  // `network` describes the network in which the best plan was found. `settles`
+  // states whether to spend time on the last part of the gap. Precondition: the
+  // search has a plan.
+  OverlapSearch(NetworkSearch& search, NetworkOptions network, bool settles)
+      : search_(search),
+        network_(std::move(network)),
+        settles_(settles),
+        mix_(search) {}
+
+  // Returns the overlap multipliers that gave the best bound, by slot. Empty if
+  // no plan has exposed time.
+  std::vector<std::int64_t> run();
+
+  // The cost of the cheapest plan found in which equal layers have the same
+  // layouts; empty if there is none.
+  std::optional<std::int64_t> uniform() const { return uniform_; }
+
+ private:
+  void price();
+  void raise_bound(OverlapMultipliers& prices, double enough_gap);
+  void note();
+  void note_uniform();
+  void branch();
+  std::vector<std::int64_t> by_slot(
+      const std::vector<std::int64_t>& by_window) const;
+  bool is_close() const;
+  bool takes_long() const;
+
+  NetworkSearch& search_;
+  NetworkOptions network_;
+  bool settles_;
+  LayerMix mix_;
+  std::optional<std::int64_t> uniform_;
+};
+
+}  // namespace shardprop

@@ -1,0 +1,353 @@
+#include "plan/search/solve_plan.h"
+
+#include "base/guard.h"
+#include "plan/search/first_plans.h"
+#include "plan/search/network_search.h"
+#include "plan/search/overlap_search.h"
+#include "plan/search/tie_breaking.h"
+
+#include <shardprop/solver/solve.h>
+
+#include <algorithm>
+#include <exception>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+namespace shardprop {
+namespace {
+
+// The network counts a lower bound of the memory. If a solution exceeds the
+// limit, the excess is reserved and the network is solved again, for at most so
+// many rounds.
+constexpr int kMostMemoryRounds = 5;
+// spread() tries the elements of its sequence before this one.
+constexpr std::uint32_t kMostSpread = 256;
+// Unit: rounds for one network of spread().
+constexpr int kRoundsOfShare = 3;
+constexpr double kMostUncounted = 0.5;  // share of the memory limit
+// Share of the limits for the plans of small parts of the space, which divide
+// the rest of that share equally.
+constexpr double kShareOfFirstPlans = 0.4;
+// Share of the remaining limits for plans that reduce all gradients in each
+// micro-batch, if no plan fits that accumulates them unreduced.
+constexpr double kShareOfEachTime = 0.5;
+// Share of the remaining limits for plans that mix the choices of others.
+constexpr double kShareOfMixed = 0.25;
+// Share of the time or work limit until which spread() looks for cheaper plans.
+constexpr double kShareOfSpread = 0.5;
+// Share of the remaining time and work. The first network that counts memory is
+// abandoned after it if its best plan does not fit.
+constexpr double kFirstGivesUpAt = 0.2;
+// Share of the remaining time and work for each further round.
+constexpr double kShareOfRound = 0.15;
+constexpr double kGivesUpAt = 0.5;  // share of a round
+// If the cheapest plan takes at most this multiple of the memory limit, a plan
+// of equal cost is expected to fit.
+constexpr double kNearly = 1.25;
+// Share of the remaining time for the search of that plan.
+constexpr double kShareOfSmall = 0.3;
+// The work of tie-breaking is at most kTieWork table entries plus the work of
+// the search divided by kTieShare. Good preferences are found early. A proof
+// that there are none better would take as long as the search.
+constexpr std::uint64_t kTieWork = 1'000'000'000;
+constexpr std::uint64_t kTieShare = 4;
+
+// Returns element `i` of the van der Corput sequence in `base`, which spreads
+// evenly over 0 to 1. In base 2 it is 1/2, 1/4, 3/4, 1/8, 5/8, ...
+double spread_out(std::uint32_t i, std::uint32_t base) {
+  double out = 0;
+  double digit = 1.0 / base;
+  for (; i != 0; i /= base, digit /= base) out += digit * (i % base);
+  return out;
+}
+
+class PlanSolver {
+ public:
+  PlanSolver(const PlanProblem& problem, const SolveLimits& limits)
+      : problem_(problem),
+        options_(problem.options()),
+        limits_(limits),
+        search_(problem, limits) {}
+
+  PlanSolution run() {
+    try {
+      find_first_plans();
+      search();
+      prefer();
+      price_uniform();
+    } catch (...) {
+      search_.out().failure = refusal(std::current_exception());
+      if (!search_.out().failure) throw;
+    }
+    return std::move(search_).finish();
+  }
+
+ private:
+  // ---- plans of parts of the space
+
+  SolveLimits share_of_rest(double share) const {
+    return within(share * search_.seconds_left(),
+                  share * static_cast<double>(search_.work_left()));
+  }
+  SolveLimits within(double seconds, double work) const {
+    SolveLimits out{.seconds = seconds, .break_ties = false};
+    out.first_plans = false;
+    out.explains = false;
+    if (limits_.work)
+      out.work = static_cast<std::uint64_t>(std::max(work, 0.0));
+    return out;
+  }
+
+  // Solves a part of the space. The search then begins with its best plan.
+  PlanSolution solve_part(const Restriction& restriction,
+                          const SolveLimits& limits) {
+    const RestrictedProblem part(problem_, restriction);
+    PlanSolution found = solve_plan(part.problem(), limits);
+    if (found.assignment) {
+      found.assignment = part.widened(*std::move(found.assignment));
+      parts_.push_back(*found.assignment);
+    }
+    search_.begin_with(found.assignment, found.work);
+    return found;
+  }
+
+  void find_first_plans() {
+    if (!limits_.first_plans || search_.out_of_limits()) return;
+    const std::vector<FirstSpace> spaces = first_spaces(problem_);
+    // The last share is for the mix of the others.
+    auto left = static_cast<double>(spaces.size() + 1);
+    const auto limits_of_next = [&] {
+      const double seconds =
+          kShareOfFirstPlans * limits_.seconds - search_.seconds();
+      const double work =
+          kShareOfFirstPlans * static_cast<double>(limits_.work.value_or(0)) -
+          static_cast<double>(search_.best().work);
+      const SolveLimits limits = within(seconds / left, work / left);
+      left -= 1;
+      return limits;
+    };
+    for (const FirstSpace& space : spaces) {
+      if (search_.out_of_limits()) return;
+      const PlanSolution found =
+          solve_part(restriction_to(problem_, space), limits_of_next());
+      if (!space.recipe) continue;
+      PlanRecipe recipe{to_string(*space.recipe), found.status, std::nullopt,
+                        found.evaluation.peak_bytes};
+      if (found.assignment) {
+        recipe.objective_nanoseconds = found.evaluation.objective;
+      }
+      search_.out().recipes.push_back(std::move(recipe));
+    }
+    mix(limits_of_next());
+  }
+
+  // Solves the part of the space with the choices of the plans found so far.
+  void mix(const SolveLimits& limits) {
+    if (!limits_.first_plans || parts_.size() < 2 || search_.out_of_limits()) {
+      return;
+    }
+    solve_part(choices_of_plans(problem_, parts_), limits);
+  }
+
+  // ---- the whole space
+
+  void search() {
+    // Most plans fit, so the first network does not count memory.
+    const bool limited = options_.memory_limit.has_value();
+    Attempt freely;
+    if (limited) freely.gives_up_at = kGivesUpAt;
+    if (!search_.solve({}, freely)) return;
+    if (limited && !search_.found_here()) {
+      reduce_each_time();
+      make_small();
+      if (!search_.found_here()) fit();
+      network_.memory_limit = options_.memory_limit;
+    }
+    if (search_.found_here() && !search_.is_done()) {
+      OverlapSearch overlapped(search_, network_, limits_.break_ties);
+      network_.overlap_multipliers = overlapped.run();
+      uniform_ = overlapped.uniform();
+    }
+    if (!parts_.empty() && search_.found_here() && !search_.is_done()) {
+      parts_.push_back(*search_.best().assignment);
+      mix(share_of_rest(kShareOfMixed));
+    }
+  }
+
+  void reduce_each_time() {
+    if (search_.out_of_limits()) return;
+    if (const auto restriction = reduced_each_time(problem_)) {
+      solve_part(*restriction, share_of_rest(kShareOfEachTime));
+    }
+  }
+
+  // If the cheapest plan nearly fits, another plan of equal cost may fit.
+  void make_small() {
+    const PlanEvaluation& free = search_.tried().evaluation;
+    if (search_.stopped() || search_.out_of_limits() ||
+        static_cast<double>(free.peak_bytes) >
+            kNearly * static_cast<double>(*options_.memory_limit)) {
+      return;
+    }
+    PlanSolution like;
+    like.assignment = search_.last();
+    like.evaluation = free;
+    solver::SolveOptions how =
+        search_.solver_options(kShareOfSmall * search_.seconds_left());
+    how.work_limit = std::min(how.work_limit.value_or(kTieWork), kTieWork);
+    if (auto small = small_assignment(problem_, how, like)) {
+      search_.offer(*std::move(small));
+    }
+  }
+
+  void fit() {
+    NetworkOptions network;
+    network.memory_limit = options_.memory_limit;
+    if (!search_.solve(network, {.gives_up_at = kFirstGivesUpAt})) return;
+    if (search_.fits(search_.tried().evaluation)) return;
+    const auto fits = [&] {
+      return !nothing_there_ && search_.fits(search_.tried().evaluation);
+    };
+    for (int round = 1; round <= kMostMemoryRounds && !fits(); ++round) {
+      reserve(network);
+      fits_in(network);
+      if (search_.out_of_limits()) return;
+    }
+    if (!search_.found_here()) spread();
+    // The rounds were short. The best network of them is solved again, with the
+    // remaining time.
+    if (search_.found_here() && !search_.is_done()) {
+      search_.solve(best_look_, {.bounds = false});
+    }
+  }
+
+  // Solves a network for a short time, in search of a plan that fits.
+  bool solve_in_round(const NetworkOptions& network) {
+    const NetworkOutcome solved =
+        search_.solve(network, {.bounds = false,
+                                .gives_up_at = kGivesUpAt,
+                                .share_of_time = kShareOfRound,
+                                .share_of_work = kShareOfRound});
+    nothing_there_ = !solved;
+    return !nothing_there_;
+  }
+
+  // Raises the reserve of each slot by 1.25 x the last plan's excess there. If
+  // the last network had no solution, halves all reserves instead.
+  void reserve(NetworkOptions& network) const {
+    if (nothing_there_) {
+      for (std::int64_t& bytes : network.reserved) bytes /= 2;
+      return;
+    }
+    const std::vector<std::int64_t> bytes =
+        bytes_by_slot(problem_, search_.last());
+    network.reserved.resize(bytes.size(), 0);
+    for (std::size_t t = 0; t < bytes.size(); ++t) {
+      const std::int64_t lacking = bytes[t] - *options_.memory_limit;
+      if (lacking > 0) network.reserved[t] += lacking + lacking / 4 + 1;
+    }
+  }
+
+  // Fallback if the reserves by slot do not converge. It bounds the bytes of
+  // each redistribution that the network does not count to a share of the
+  // limit. The shares are a van der Corput sequence. All slots also reserve as
+  // many bytes, none, or a part of them.
+  void spread() {
+    if (search_.last().choices.empty()) return;
+    const std::int64_t limit = *options_.memory_limit;
+    for (std::uint32_t i = 1; i < kMostSpread; ++i) {
+      NetworkOptions network;
+      const auto most = static_cast<std::int64_t>(
+          kMostUncounted * spread_out(i, 2) * static_cast<double>(limit));
+      network.most_uncounted = most;
+      const auto between = static_cast<std::int64_t>(spread_out(i, 3) *
+                                                     static_cast<double>(most));
+      for (const std::int64_t aside : {most, std::int64_t{0}, between}) {
+        network.memory_limit = limit - aside;
+        network.reserved.clear();
+        look_around(network);
+        if (search_.out_of_limits() || has_looked_enough()) return;
+      }
+    }
+  }
+  bool has_looked_enough() const {
+    if (!search_.found_here()) return false;
+    if (limits_.work) {
+      return static_cast<double>(search_.best().work) >
+             kShareOfSpread * static_cast<double>(*limits_.work);
+    }
+    return search_.seconds() > kShareOfSpread * limits_.seconds;
+  }
+
+  // Solves a network in a few rounds, and raises the reserves after each.
+  void look_around(NetworkOptions& network) {
+    for (int round = 0; round < kRoundsOfShare; ++round) {
+      if (fits_in(network) || nothing_there_) return;
+      if (search_.out_of_limits()) return;
+      reserve(network);
+    }
+  }
+
+  // Returns whether a short solve of the network leads to a plan that fits.
+  bool fits_in(const NetworkOptions& network) {
+    const std::optional<std::int64_t> before = search_.found_here();
+    if (!solve_in_round(network) || !search_.fits(search_.tried().evaluation)) {
+      return false;
+    }
+    if (!before || *search_.found_here() < *before) {
+      best_look_ = network;
+    }
+    return true;
+  }
+
+  // Breaks ties among plans of this cost (ties.h).
+  void prefer() {
+    const double left = search_.seconds_left();
+    if (!limits_.break_ties || !search_.found() || left <= 0 ||
+        search_.out_of_work() || options_.stop.stop_requested()) {
+      return;
+    }
+    search_.forget();
+    solver::SolveOptions how = search_.solver_options(left);
+    const std::uint64_t most = kTieWork + search_.best().work / kTieShare;
+    how.work_limit = std::min(how.work_limit.value_or(most), most);
+    break_ties(problem_, network_.overlap_multipliers, how, search_.out());
+  }
+
+  // Prices the best plan found on the way in which equal layers have the same
+  // layouts, unless tie-breaking found a cheaper one.
+  void price_uniform() {
+    PlanSolution& best = search_.out();
+    if (!limits_.break_ties || !search_.found() || !uniform_ ||
+        is_uniform(problem_, *best.assignment)) {
+      return;
+    }
+    const std::int64_t more = *uniform_ - best.evaluation.objective;
+    best.uniform_costs_more =
+        std::min(best.uniform_costs_more.value_or(more), more);
+  }
+
+  const PlanProblem& problem_;
+  const PlanOptions& options_;
+  SolveLimits limits_;
+  NetworkSearch search_;
+  NetworkOptions best_look_;             // of the best plan that fits
+  bool nothing_there_ = false;           // the last round had no solution
+  std::optional<std::int64_t> uniform_;  // found by OverlapSearch
+  NetworkOptions network_;               // of the best plan
+  std::vector<PlanAssignment> parts_;    // plans of parts of the space
+};
+
+}  // namespace
+
+PlanSolution solve_plan(const PlanProblem& problem) {
+  return solve_plan(problem, {problem.options().time_limit_seconds,
+                              problem.options().work_limit});
+}
+
+PlanSolution solve_plan(const PlanProblem& problem, const SolveLimits& limits) {
+  return PlanSolver(problem, limits).run();
+}
+
+}  // namespace shardprop

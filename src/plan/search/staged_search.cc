@@ -1,0 +1,374 @@
+#include "plan/search/staged_search.h"
+
+#include "base/try.h"
+#include "plan/problem/constraints/recipe_layouts.h"
+#include "plan/problem/stop.h"
+#include "plan/search/network_search.h"
+#include "plan/search/solve_plan.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+#include <vector>
+
+namespace shardprop {
+namespace {
+
+// Stage is a space of plans, with the shares of time and work by which it is
+// built and searched. Shares count from the beginning.
+struct Stage {
+  PlanSpace space;
+  double set_up_by = 1;
+  double until = 1;
+  // Skipped if less than this share of the time has been used by then. The
+  // named space can then be built in time.
+  double worthwhile_after = 0;
+  // Skipped if there is a plan.
+  bool without_plan = false;
+};
+
+constexpr PlanSpace kReplicated{0};
+constexpr PlanSpace kOneRun{1};
+constexpr PlanSpace kTwoRuns{2};
+constexpr PlanSpace kNamed{};
+
+// Share of the time limit by which the named space is built after smaller ones.
+// The rest is for the search and the reasons.
+constexpr double kSetUpBy = 0.8;
+
+// Returns the space in which all mesh dims larger than 1 but the last are one.
+// The known recipes are in it, and it is built as fast as on a mesh of two
+// dims.
+PlanSpace last_dim_apart(const DeviceMesh& mesh) {
+  PlanSpace space{2};
+  int last = -1;
+  for (int m = 0; m < mesh.ndim(); ++m) {
+    if (mesh.size(m) == 1) continue;
+    if (last >= 0) space.joined_dims |= 1U << m;
+    last = m;
+  }
+  space.joined_dims &= ~(1U << last);
+  return space;
+}
+
+// Returns the space in which mesh dims that the recipe uses for the same
+// purpose are one.
+PlanSpace space_of(const Recipe& recipe, const DeviceMesh& mesh, int dims) {
+  PlanSpace space;
+  space.joined_dims = joined_dims(recipe, mesh);
+  space.most_runs = dims - std::popcount(space.joined_dims);
+  return space;
+}
+
+Result<std::vector<Stage>> stages_for(const DeviceMesh& mesh,
+                                      const PlanOptions& options) {
+  const auto dims = static_cast<int>(
+      std::count_if(mesh.dims().begin(), mesh.dims().end(),
+                    [](const MeshDim& dim) { return dim.size > 1; }));
+  if (dims < 2) return std::vector<Stage>{{kNamed}};
+  if (options.recipe) {
+    // A recipe leaves few choices, so on two mesh dims the named space is built
+    // at once.
+    if (dims == 2) return std::vector<Stage>{{kNamed}};
+    SP_ASSIGN(const Recipe recipe, on_mesh(*options.recipe, mesh));
+    const PlanSpace space = space_of(recipe, mesh, dims);
+    if (space.joined_dims == 0) return std::vector<Stage>{{kNamed}};
+    return std::vector<Stage>{{space, 0.4, 0.6}, {kNamed, kSetUpBy, 1}};
+  }
+  if (dims == 2)
+    return std::vector<Stage>{{kOneRun, 0.3, 0.35, 0.04}, {kNamed}};
+  std::vector<Stage> stages{{last_dim_apart(mesh), 0.4, 0.55},
+                            {kOneRun, 0.5, 0.6, 0, true}};
+  if (dims == 3) {
+    stages.push_back({kTwoRuns, 0.65, 0.7, 0, true});
+  } else {
+    stages.push_back({kTwoRuns, 0.7, 0.85});
+  }
+  stages.push_back({kNamed, kSetUpBy, 1});
+  return stages;
+}
+
+class StagedSearch {
+ public:
+  StagedSearch(const Graph& graph, const DeviceMesh& mesh,
+               const Topology& topology, const OpLibrary& library,
+               const PlanOptions& options)
+      : graph_(graph),
+        mesh_(mesh),
+        topology_(topology),
+        library_(library),
+        options_(options) {}
+
+  Result<StagedResult> run() {
+    SP_ASSIGN(const std::vector<Stage> stages, stages_for(mesh_, options_));
+    for (const Stage& stage : stages) {
+      if (seconds() < stage.worthwhile_after * options_.time_limit_seconds ||
+          (stage.without_plan && best_ && best_->solution.assignment)) {
+        continue;
+      }
+      SP_CHECK(enter(stage));
+      if (is_settled()) break;
+    }
+    if (!best_ || may_be_replicated()) SP_CHECK(enter_replicated());
+    if (!best_ || (!best_->solution.assignment && is_refused())) {
+      return fail(*std::move(failure_));
+    }
+    best_->ran_out = ran_out();
+    best_->failure = std::move(failure_);
+    best_->recipes = std::move(recipes_);
+    return std::move(*best_);
+  }
+
+ private:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() -
+                                         *options_.start)
+        .count();
+  }
+
+  // Returns whether there is a proof for the named space, or a request to stop.
+  bool is_settled() const {
+    return (best_ && best_->space.is_named() &&
+            best_->solution.status != PlanStatus::kUnknown &&
+            best_->solution.status != PlanStatus::kFeasible) ||
+           options_.stop.stop_requested();
+  }
+
+  // Returns the limit that ended the search before a proof.
+  RanOut ran_out() const {
+    const PlanStatus status = best_->solution.status;
+    if (status == PlanStatus::kOptimal || status == PlanStatus::kInfeasible) {
+      return RanOut::kNothing;
+    }
+    if (failure_ && failure_->code != ErrorCode::kStopped) {
+      return failure_->code == ErrorCode::kOutOfMemory ? RanOut::kMemory
+                                                       : RanOut::kSize;
+    }
+    if (options_.stop.stop_requested()) return RanOut::kInterrupted;
+    // Building a problem stops only at its deadline.
+    if (failure_) return RanOut::kTime;
+    return last_ran_out_;
+  }
+
+  // Returns whether an error other than time or a request to stop kept the
+  // named space from being searched.
+  bool is_refused() const {
+    return failure_ && failure_->code != ErrorCode::kStopped;
+  }
+
+  // Returns whether time or work ran out before the search found a plan, or
+  // found one near the optimum.
+  bool may_be_replicated() const {
+    const PlanSolution& found = best_->solution;
+    if (!found.assignment) return found.status == PlanStatus::kUnknown;
+    // A recipe asks for plans other than all replicated.
+    if (options_.recipe) return false;
+    const auto cost = static_cast<double>(found.evaluation.objective);
+    return static_cast<double>(found.lower_bound) < (1 - kNear) * cost;
+  }
+
+  // Returns the rest of the first `share` of time and work.
+  SolveLimits limits(double share) const {
+    SolveLimits out{options_.time_limit_seconds * share - seconds(), {}};
+    if (options_.work_limit) {
+      const auto most = static_cast<std::uint64_t>(
+          static_cast<double>(*options_.work_limit) * share);
+      out.work = most - std::min(work_, most);
+    }
+    return out;
+  }
+  SetUp set_up(const Stage& stage) const {
+    return {stage.space, deadline(*options_.start, options_.time_limit_seconds *
+                                                       stage.set_up_by)};
+  }
+
+  Result<void> enter(const Stage& stage) {
+    tell(PlanProgress::Phase::kSetUp);
+    Result<PlanProblem> problem = PlanProblem::create(
+        graph_, mesh_, topology_, library_, options_, set_up(stage));
+    if (!problem) return pass_over(stage, std::move(problem).error());
+    tell(PlanProgress::Phase::kSearch);
+    SolveLimits within = limits(stage.until);
+    within.break_ties = stage.space.is_named();
+    PlanSolution solution = solve_plan(*problem, within);
+    work_ += solution.work;
+    last_ran_out_ = solution.ran_out;
+    note_recipes(stage.space, solution.recipes);
+    if (solution.failure && !solution.assignment) {
+      return pass_over(stage, *std::move(solution.failure));
+    }
+    take({*std::move(problem), std::move(solution), stage.space});
+    return {};
+  }
+
+  // Keeps the best plan of each recipe over all stages. A proof holds for the
+  // named space only.
+  void note_recipes(const PlanSpace& space, std::vector<PlanRecipe>& found) {
+    for (PlanRecipe& recipe : found) {
+      if (!space.is_named()) {
+        recipe.status = recipe.objective_nanoseconds ? PlanStatus::kFeasible
+                                                     : PlanStatus::kUnknown;
+      }
+      const auto known = std::find_if(
+          recipes_.begin(), recipes_.end(),
+          [&](const PlanRecipe& other) { return other.name == recipe.name; });
+      if (known == recipes_.end()) {
+        recipes_.push_back(std::move(recipe));
+      } else if (!known->objective_nanoseconds ||
+                 (recipe.objective_nanoseconds &&
+                  *recipe.objective_nanoseconds <=
+                      *known->objective_nanoseconds)) {
+        *known = std::move(recipe);
+      }
+    }
+  }
+
+  // The all-replicated plan takes almost no time, so it may exceed the limit.
+  Result<void> enter_replicated() {
+    if (options_.stop.stop_requested()) return {};
+    auto problem = PlanProblem::create(graph_, mesh_, topology_, library_,
+                                       options_, {kReplicated, {}});
+    if (!problem) {
+      // Some requests, pins for example, exclude replicated tensors.
+      if (problem.error().code == ErrorCode::kOutOfMemory) {
+        note(std::move(problem).error());
+      }
+      return {};
+    }
+    PlanSolution solution =
+        solve_plan(*problem, {kReplicatedSeconds, 0, false});
+    if (solution.failure && !solution.assignment) note(*solution.failure);
+    if (best_ && !solution.assignment) return {};
+    if (!best_ || !best_->solution.assignment) {
+      take({*std::move(problem), std::move(solution), kReplicated});
+      return {};
+    }
+    // The replicated plan is in the space that was searched, whose bound it
+    // keeps.
+    const std::int64_t cost = solution.evaluation.objective;
+    if (cost >= best_->solution.evaluation.objective) return {};
+    solution.lower_bound = best_->solution.lower_bound;
+    check_bound(solution.lower_bound, cost);
+    solution.status = PlanStatus::kFeasible;
+    const PlanSpace space = best_->space;
+    best_.emplace(*std::move(problem), std::move(solution), space);
+    return {};
+  }
+
+  // If one space cannot be built, others may be. An error of the named space
+  // about the request is returned, such as one about a pin or an operator
+  // without a strategy. Running out of time, memory or countable layouts is not
+  // an error while there is another answer.
+  Result<void> pass_over(const Stage& stage, Error error) {
+    const bool is_limit = error.code == ErrorCode::kStopped ||
+                          error.code == ErrorCode::kProblemTooLarge ||
+                          error.code == ErrorCode::kRedistributeMeshTooLarge ||
+                          error.code == ErrorCode::kOutOfMemory;
+    if (stage.space.is_named() && !is_limit) return fail(std::move(error));
+    note(std::move(error));
+    if (options_.stop.stop_requested() && !best_) return fail(*failure_);
+    return {};
+  }
+
+  // Keeps the earlier error: a rejected input explains more than a timeout.
+  void note(Error error) {
+    if (error.code != ErrorCode::kStopped || !is_refused()) {
+      failure_ = std::move(error);
+    }
+  }
+
+  void take(StagedResult next) {
+    // Once the named space is searched, errors of smaller spaces do not matter.
+    if (next.space.is_named()) failure_ = next.solution.failure;
+    // A proof for a part of the space does not hold for the whole.
+    PlanStatus& status = next.solution.status;
+    if (!next.space.is_named() && status == PlanStatus::kOptimal) {
+      status = PlanStatus::kFeasible;
+    }
+    if (!next.space.is_named() && status == PlanStatus::kInfeasible) {
+      status = PlanStatus::kUnknown;
+      next.solution.conflict.clear();
+    }
+    if (!next.space.is_named() && !next.solution.assignment) {
+      next.solution.lower_bound = 0;
+    }
+    if (!best_) {
+      if (next.space.joined_dims != 0 && next.solution.assignment) {
+        joined_bound_ = next.solution.lower_bound;
+      }
+      best_.emplace(std::move(next));
+      return;
+    }
+    const bool better =
+        next.solution.assignment && (!best_->solution.assignment ||
+                                     next.solution.evaluation.objective <=
+                                         best_->solution.evaluation.objective);
+    const bool proof = next.solution.status == PlanStatus::kInfeasible &&
+                       !best_->solution.assignment;
+    if (better || proof ||
+        (!best_->solution.assignment && next.space.is_named())) {
+      joined_bound_.reset();
+      best_.emplace(std::move(next));
+      return;
+    }
+    // The larger space contains the smaller one, so its bound holds for this
+    // plan.
+    if (!best_->solution.assignment || next.solution.lower_bound == 0) return;
+    best_->space = next.space;
+    if (joined_bound_ &&
+        next.solution.lower_bound > best_->solution.evaluation.objective) {
+      // Buffers on joined mesh dims may be cached in two layouts, while the
+      // larger space allows one. So the plan is outside that space, and the
+      // bound of the joined mesh dims is the one that holds for both.
+      best_->solution.lower_bound = *joined_bound_;
+    } else {
+      best_->solution.lower_bound = next.solution.lower_bound;
+    }
+    check_bound(best_->solution.lower_bound,
+                best_->solution.evaluation.objective);
+    const bool proven =
+        next.space.is_named() &&
+        best_->solution.lower_bound == best_->solution.evaluation.objective;
+    best_->solution.status =
+        proven ? PlanStatus::kOptimal : PlanStatus::kFeasible;
+  }
+
+  void tell(PlanProgress::Phase phase) const {
+    if (!options_.progress) return;
+    PlanProgress progress{.phase = phase, .seconds = seconds()};
+    if (best_ && best_->solution.assignment) {
+      progress.objective = best_->solution.evaluation.objective;
+    }
+    options_.progress(progress);
+  }
+
+  // Unit: seconds. Limit of the solve for the all-replicated plan.
+  static constexpr double kReplicatedSeconds = 1;
+  // Relative gap up to which the best plan counts as near the optimum.
+  static constexpr double kNear = 0.05;
+
+  const Graph& graph_;
+  const DeviceMesh& mesh_;
+  const Topology& topology_;
+  const OpLibrary& library_;
+  const PlanOptions& options_;
+  std::optional<StagedResult> best_;
+  std::optional<Error> failure_;
+  std::uint64_t work_ = 0;
+  RanOut last_ran_out_ = RanOut::kNothing;
+  // The bound of the joined mesh dims, while the best plan is one of these.
+  std::optional<std::int64_t> joined_bound_;
+  std::vector<PlanRecipe> recipes_;
+};
+
+}  // namespace
+
+Result<StagedResult> search_in_stages(const Graph& graph,
+                                      const DeviceMesh& mesh,
+                                      const Topology& topology,
+                                      const OpLibrary& library,
+                                      const PlanOptions& options) {
+  return StagedSearch(graph, mesh, topology, library, options).run();
+}
+
+}  // namespace shardprop

@@ -1,0 +1,45 @@
+// Tie-breaking: among plans of equal cost, prefer less memory, then fewer
+// moves, then the same layouts for equal layers.
+#pragma once
+
+#include "plan/evaluate/plan_solution.h"
+#include "plan/problem/plan_problem.h"
+
+#include <shardprop/solver/solve.h>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace shardprop {
+
+// Returns groups of two or more parameters, as variables, that have the same
+// place in repeated layers. Their names differ in components that are numbers
+// (layers.0.w1, layers.1.w1), and their choices are the same.
+std::vector<std::vector<PlanVariableId>> like_parameters(
+    const PlanProblem& problem);
+
+// Returns whether all parameters of each group have the same choice.
+bool is_uniform(const PlanProblem& problem, const PlanAssignment& plan);
+
+// Replaces the assignment by one that costs no more, if the solver finds one.
+// Solves the problem again, with costs first and preferences second, under
+// `how` each time. Overlapped time has the given multipliers
+// (NetworkOptions::overlap_multipliers).
+//
+// If parameters of equal layers still have different layouts, it sets
+// solution.uniform_costs_more. This is the added cost of the best plan in which
+// they have the same layouts, if the solver found one. Precondition: there is
+// an assignment.
+void break_ties(const PlanProblem& problem,
+                const std::vector<std::int64_t>& overlap_multipliers,
+                const solver::SolveOptions& how, PlanSolution& solution);
+
+// Returns an assignment that fits the memory limit and costs no more than the
+// solution `like`, which need not fit. It prefers small inputs and results.
+// Empty if none is found.
+std::optional<PlanAssignment> small_assignment(const PlanProblem& problem,
+                                               const solver::SolveOptions& how,
+                                               const PlanSolution& like);
+
+}  // namespace shardprop

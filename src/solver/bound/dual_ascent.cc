@@ -1,0 +1,116 @@
+#include "solver/bound/dual_ascent.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+
+namespace shardprop::solver {
+namespace {
+
+constexpr int kRoundsWithout = 4;
+
+}  // namespace
+
+bool DualAscent::is_due(int rounds) const {
+  if (!state_.options.passes.enabled(Pass::kDualBound)) return false;
+  if (!state_.dual) return state_.best.known() || rounds == kRoundsWithout;
+  return state_.best.known() && !has_target_;
+}
+
+void DualAscent::start() {
+  has_target_ = state_.best.known();
+  std::vector<double> prices =
+      state_.dual ? state_.dual->best_prices() : std::vector<double>();
+  if (state_.dual) state_.spent_elsewhere += state_.dual->work();
+  state_.dual.reset();
+  // Entries above the best known cost cannot be part of a better assignment. A
+  // low ceiling makes the bound stronger and its sums finer.
+  double ceiling = state_.core->ceiling;
+  if (has_target_) {
+    ceiling = std::min(ceiling, std::max(1.0, state_.core_target()));
+  }
+  state_.dual_core = std::make_unique<Core>(state_.network, ceiling);
+  state_.dual = std::make_unique<DualBound>(*state_.dual_core);
+  if (!prices.empty()) state_.dual->set_prices(prices);
+  if (state_.options.messages != nullptr) {
+    begin_with(*state_.options.messages);
+  }
+}
+
+namespace {
+
+using Ends = std::pair<std::uint32_t, std::uint32_t>;
+
+template <class Look>
+void for_each_arc(const Core& core, const Look& look) {
+  for (int v = 0; v < core.size(); ++v) {
+    const int me = core.network_variable[index(v)];
+    for (auto i = core.arc_begin[index(v)]; i < core.arc_begin[index(v) + 1];
+         ++i) {
+      const int other = core.network_variable[index(core.arc_list[i].other)];
+      look(i, v, me, Ends{other, me});
+    }
+  }
+}
+
+}  // namespace
+
+// A choice that has no message costs as much as the costliest choice with one.
+void DualAscent::begin_with(const Messages& messages) {
+  if (messages.told.empty()) return;
+  const auto left = state_.network.choices_left();
+  for_each_arc(*state_.dual_core, [&](std::size_t arc, int, int me, Ends ends) {
+    const auto known = messages.told.find(ends);
+    if (known == messages.told.end()) return;
+    const std::vector<double>& told = known->second;
+    double most = -kInfinity;
+    for (const double cost : told) {
+      if (std::isfinite(cost)) most = std::max(most, cost);
+    }
+    std::vector<double> costs;
+    for (const int c : left[index(me)]) {
+      const bool is_known =
+          index(c) < told.size() && std::isfinite(told[index(c)]);
+      costs.push_back(is_known ? told[index(c)] : most);
+    }
+    if (std::isfinite(most)) state_.dual->set_message(arc, costs);
+  });
+}
+
+void DualAscent::leave(Messages& messages) const {
+  if (!state_.dual_has_bound()) return;
+  const auto left = state_.network.choices_left();
+  for_each_arc(*state_.dual_core,
+               [&](std::size_t arc, int v, int me, Ends ends) {
+                 const auto costs = state_.dual->best_message(arc, v);
+                 std::vector<double>& told = messages.told[ends];
+                 for (std::size_t c = 0; c < costs.size(); ++c) {
+                   const auto given = index(left[index(me)][c]);
+                   if (told.size() <= given) told.resize(given + 1, kInfinity);
+                   told[given] = costs[c];
+                 }
+               });
+}
+
+void DualAscent::run(std::uint64_t work) {
+  DualBound& dual = *state_.dual;
+  state_.clock.time(Pass::kDualBound, [&] {
+    const std::uint64_t until = dual.work() + work;
+    while (dual.work() < until && !dual.stalled() && !state_.stop.raised()) {
+      dual.advance(state_.core_target());
+    }
+  });
+}
+
+void DualAscent::gather() {
+  if (decoded_.empty()) decoded_ = DualBound(*state_.core).decode();
+  if (!state_.dual_has_bound()) return;
+  state_.best.raise_bound(
+      state_.dual_core->offset +
+      static_cast<Int128>(std::ceil(state_.dual->best_bound())));
+  prices_ = state_.dual->best_prices();
+  decoded_ = state_.dual->decode();
+}
+
+}  // namespace shardprop::solver

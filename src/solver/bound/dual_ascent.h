@@ -1,0 +1,47 @@
+// DualAscent decides when the dual bound starts and when it has the first turns
+// of a search. It gives its results to the search.
+#pragma once
+
+#include "solver/bound/search_state.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace shardprop::solver {
+
+// After this much work of the dual, the search may rely on its bound.
+inline constexpr std::uint64_t kDualFirst = 2'500'000'000;
+
+class DualAscent {
+ public:
+  explicit DualAscent(SearchState& state) : state_(state) {}
+
+  // Returns true once a cost is known, because the bound is sharper with one,
+  // or after some rounds without a cost.
+  bool is_due(int rounds) const;
+  // Starts, or starts again with the best cost and the current prices.
+  void start();
+  // Returns whether the dual has the first worker's turns to itself.
+  bool settling() const {
+    return state_.dual != nullptr && !state_.dual->stalled() &&
+           state_.dual->work() < kDualFirst;
+  }
+  void run(std::uint64_t work);
+  void gather();
+  // Starts from the messages of another dual, or saves the messages of this
+  // one.
+  void begin_with(const Messages& messages);
+  void leave(Messages& messages) const;
+
+  // The choices and prices that guide the search, as of the last gather().
+  const std::vector<int>& decoded() const { return decoded_; }
+  const std::vector<double>& prices() const { return prices_; }
+
+ private:
+  SearchState& state_;
+  bool has_target_ = false;
+  std::vector<int> decoded_;
+  std::vector<double> prices_;
+};
+
+}  // namespace shardprop::solver

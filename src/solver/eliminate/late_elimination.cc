@@ -1,0 +1,96 @@
+#include "solver/eliminate/late_elimination.h"
+
+#include "solver/eliminate/bucket_elimination.h"
+#include "solver/presolve/reduce.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+namespace shardprop::solver {
+namespace {
+
+// Late elimination starts if it touches at most this many times the entries
+// touched so far (its loops are faster by that factor). Its tables must also
+// take at most the bytes below.
+constexpr double kWorkShareOfLateElimination = 4;
+constexpr double kMostTouched = 0x1p38;
+constexpr double kMostTableBytes = 0x1p30;
+// Work that the search must have done before late elimination.
+constexpr double kWorkBefore = 5e7;
+// The estimate assumes that pruning leaves at most this share of the tables.
+constexpr double kHopedFor = 0.25;
+
+// Elimination stores small costs in 32 bits.
+double bytes_of_entry(double ceiling) {
+  return ceiling <= kMostNarrowCost ? 4 : 8;
+}
+
+}  // namespace
+
+bool eliminate_rest(SearchState& state, const PrunedRoot& root,
+                    double most_touched, Int128 target) {
+  if (!state.options.passes.enabled(Pass::kElimination)) return false;
+  for (const NetVariable& v : root.network.variables) {
+    if (!v.segments.empty()) return false;
+  }
+  Network rest = root.network;
+  reduce(rest, state.options.passes, state.clock, state.stop);
+  const Int128 below = state.best.cost_in_units();
+  Int128 least = Incumbent::kNoCost;
+  if (!rest.infeasible && rest.offset < below) {
+    const auto room = static_cast<double>(below - rest.offset);
+    const auto solved = state.clock.time(
+        Pass::kElimination, [&]() -> std::optional<Eliminated> {
+          const auto order = order_elimination(
+              rest, {most_touched, kMostTableBytes / bytes_of_entry(room)},
+              state.stop);
+          if (!order) return std::nullopt;
+          return eliminate_in_order(
+              rest, *order, room < kMostExact ? room : kInfinity,
+              state.options.threads, state.stop, state.spent_elsewhere);
+        });
+    if (!solved.has_value()) return false;
+    if (std::isfinite(solved->cost)) {
+      least = rest.offset + static_cast<Int128>(solved->cost);
+    }
+    if (least < below) state.offer(rest.expand(solved->choices), root.variable);
+  }
+  state.best.close(std::min(least, target));
+  return true;
+}
+
+void LateElimination::estimate() {
+  is_estimated_ = true;
+  const auto order = order_elimination(
+      state_.network, {kMostTouched, kMostTableBytes / 4 / kHopedFor},
+      state_.stop);
+  if (order) touches_ = order->touched;
+}
+
+// Waits until the search has spent as much work, because most problems need
+// less.
+bool LateElimination::is_due() {
+  const auto worked = static_cast<double>(state_.work);
+  if (!state_.best.known() || worked < kWorkBefore) return false;
+  if (may_run_ && !is_estimated_) estimate();
+  if (touches_ > kMostTouched) return false;
+  const auto limit = state_.options.work_limit;
+  const bool affordable =
+      !limit || touches_ + worked <= static_cast<double>(*limit);
+  return affordable && touches_ <= kWorkShareOfLateElimination * worked;
+}
+
+void LateElimination::run() {
+  const PrunedRoot root(state_, state_.core_target());
+  const Int128 below = state_.best.cost_in_units();
+  if (root.network.infeasible) {
+    state_.best.close(below);
+  } else if (!eliminate_rest(state_, root, touches_, below)) {
+    // The pruned network may have a worse order. A later attempt may spend more
+    // work.
+    touches_ *= 2;
+  }
+}
+
+}  // namespace shardprop::solver

@@ -1,0 +1,14 @@
+// reduce() runs all reductions in turn until none of them changes the network,
+// or it is stopped. A stop leaves a valid network.
+#pragma once
+
+#include "solver/model/network.h"
+#include "solver/presolve/pass_clock.h"
+#include "solver/model/stop_signal.h"
+
+namespace shardprop::solver {
+
+void reduce(Network& network, const PassSet& passes, PassClock& clock,
+            const StopSignal& stop);
+
+}  // namespace shardprop::solver

@@ -1,0 +1,81 @@
+#include "solver/search/probing.h"
+
+#include "solver/eliminate/late_elimination.h"
+#include "solver/bound/pruned_root.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+namespace shardprop::solver {
+namespace {
+
+// The share of the choices that the first probe keeps. The factors change that
+// number after a probe that was eliminated (kMore) or was not (kLess).
+constexpr double kFirstShare = 0.25;
+constexpr double kFewest = 2;  // choices of a variable
+constexpr double kMore = 1.5;
+constexpr double kLess = 0.75;
+// The next probe runs when the gap has shrunk to this share.
+constexpr double kProbeAtGapShare = 0.8;
+// The next probe below the best known cost runs when the gap has shrunk to one
+// of these shares: the first after a probe that found a better assignment, the
+// second after a probe that did not.
+constexpr double kProbeAfterGain = 0.25;
+constexpr double kProbeAfterNoGain = 0.0625;
+
+}  // namespace
+
+bool Probing::is_due() const {
+  return state_.options.passes.enabled(Pass::kElimination) &&
+         state_.dual_has_bound() && state_.best.known() &&
+         state_.dual_gap() <= kProbeAtGapShare * seen_gap_;
+}
+
+void Probing::run() {
+  DualBound& dual = *state_.dual;
+  const double best = state_.core_target();
+  seen_gap_ = state_.dual_gap();
+  dual.restore_best();
+  std::vector<double> extra = dual.choice_bounds();
+  if (wanted_ == 0) {
+    wanted_ = std::max(kFirstShare * static_cast<double>(extra.size()),
+                       kFewest * state_.dual_core->size());
+  }
+  // The target is the least bound of the choices that the probe leaves out.
+  double target = best;
+  if (wanted_ < static_cast<double>(extra.size())) {
+    const auto at = extra.begin() + static_cast<std::ptrdiff_t>(wanted_);
+    std::nth_element(extra.begin(), at, extra.end());
+    target = std::min(best, std::ceil(dual.best_bound() + *at));
+  }
+  if (target == best || seen_gap_ <= next_gap_) {
+    probe(target);
+    next_gap_ = seen_gap_ * (state_.core_target() < best ? kProbeAfterGain
+                                                         : kProbeAfterNoGain);
+  }
+}
+
+// Returns the work done so far, limited to the remaining work.
+double Probing::most_touched() const {
+  std::uint64_t most = state_.work;
+  if (const auto limit = state_.options.work_limit) {
+    most = std::min(most, *limit - std::min(*limit, state_.work));
+  }
+  return static_cast<double>(most);
+}
+
+void Probing::probe(double target) {
+  const Int128 below = state_.network.offset + static_cast<Int128>(target);
+  const PrunedRoot root(state_, target);
+  bool settled = true;
+  if (root.network.infeasible) {
+    state_.best.raise_bound(below);
+  } else {
+    settled = eliminate_rest(state_, root, most_touched(), below);
+  }
+  wanted_ *= settled ? kMore : kLess;
+}
+
+}  // namespace shardprop::solver

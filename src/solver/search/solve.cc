@@ -1,0 +1,473 @@
+#include <shardprop/solver/solve.h>
+
+#include "base/guard.h"
+#include "base/parallel.h"
+#include "solver/bound/dual_ascent.h"
+#include "solver/bound/search_state.h"
+#include "solver/conflict/conflict.h"
+#include "solver/eliminate/bucket_elimination.h"
+#include "solver/eliminate/front_elimination.h"
+#include "solver/eliminate/late_elimination.h"
+#include "solver/presolve/reduce.h"
+#include "solver/search/branching.h"
+#include "solver/search/forest_search.h"
+#include "solver/search/probing.h"
+#include "solver/search/search_worker.h"
+
+#include <shardprop/base/error.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <utility>
+
+namespace shardprop::solver {
+namespace {
+
+constexpr std::uint64_t kFirstRound = 2'000'000;  // work of a worker
+constexpr std::uint64_t kLongestRound = 40'000'000;
+// The number of workers under a work limit, independent of the number of
+// threads, so that the result is the same on every machine. The number is
+// small, because a worker profits more from its own results than from those of
+// others.
+constexpr int kWorkersUnderWorkLimit = 2;
+// Once the dual has settled, it gets one round in kDualTurn.
+constexpr int kDualTurn = 4;
+// After this many rounds without an assignment, costs are counted in coarser
+// units if sums exceed the exact doubles.
+constexpr int kRoundsInFineUnits = 4;
+// If the gap is within this share of the cost, the bound gains more than the
+// search.
+constexpr double kClose = 0.05;
+
+// Returns a cost above any assignment's, or the largest exact double.
+double safe_ceiling(Network& network) {
+  double most = 1;
+  const auto add = [&](const std::vector<double>& costs) {
+    double here = 0;
+    for (const double cost : costs) {
+      if (std::isfinite(cost)) here = std::max(here, cost);
+    }
+    most += here;
+  };
+  for (const NetVariable& v : network.variables) {
+    if (v.alive) add(v.costs);
+  }
+  for (const NetEdge& e : network.edges) {
+    if (e.alive) add(network.tables().costs(e.table));
+  }
+  return std::min(most, kMostExact);
+}
+
+bool bytes_matter(const Network& network) {
+  return std::any_of(
+      network.variables.begin(), network.variables.end(),
+      [](const NetVariable& v) { return v.alive && !v.segments.empty(); });
+}
+
+class Solver {
+ public:
+  Solver(const Problem& problem, const SolveOptions& options,
+         bool sums_fit = false)
+      : options_(options), state_(problem, options, sums_fit) {}
+
+  Solution run();
+  // Returns true if the possible costs exceed the exact doubles, and no result
+  // covers the costs beyond.
+  bool too_fine() const { return too_fine_; }
+
+ private:
+  enum class Task : std::uint8_t { kSearch, kDual, kBranch };
+
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() -
+                                         options_.start)
+        .count();
+  }
+  // Returns whether the result is as good as the caller wants.
+  bool is_enough() const {
+    const Incumbent& best = state_.best;
+    if (best.proven()) return true;
+    if (options_.enough_cost && best.known() &&
+        best.cost() <= *options_.enough_cost) {
+      return true;
+    }
+    if (options_.enough_gap <= 0 || !best.known() || !best.bound()) {
+      return false;
+    }
+    const auto gap = static_cast<double>(best.cost() - *best.bound());
+    return gap <=
+           options_.enough_gap * std::abs(static_cast<double>(best.cost()));
+  }
+  bool out_of_work() const {
+    return options_.work_limit && state_.work >= *options_.work_limit;
+  }
+  // Returns whether a limit ends the search, and records the limit.
+  bool is_stopped() {
+    stopped_by_ = state_.stop.cause();
+    if (!stopped_by_ && out_of_work()) stopped_by_ = StoppedBy::kWork;
+    return stopped_by_.has_value();
+  }
+  std::size_t threads() const {
+    return static_cast<std::size_t>(std::max(1, options_.threads));
+  }
+  bool enabled(Pass pass) const { return options_.passes.enabled(pass); }
+  // Returns whether a better bound lets elimination prove the rest.
+  bool is_close() const {
+    return !bytes_matter(state_.network) && state_.best.known() &&
+           state_.dual_gap() <= kClose * state_.core_target() &&
+           !state_.dual->stalled();
+  }
+  bool is_small() const { return state_.core->unary.size() <= kSmallChoices; }
+
+  // Runs until the result is proven, or it is stopped or out of time or work.
+  void solve();
+  // Returns whether this solved the problem.
+  bool solve_at_once();
+  void search();
+  void make_workers();
+  void guide_workers();
+  void round(std::uint64_t work);
+  // Returns the task of the first worker in this round.
+  Task first_task() const;
+  void gather();
+  void count_work();
+  void tell_progress() const;
+  // Returns false once the caller has seen enough.
+  bool may_go_on();
+  // Returns whether all results hold only for costs that are exact in doubles.
+  bool is_blind() const;
+  // Returns whether no enabled pass has anything left to do.
+  bool is_idle() const;
+  void offer_leanest();
+  void offer_known();
+  Solution finish();
+
+  const SolveOptions& options_;
+  SearchState state_;
+  LateElimination elimination_{state_};
+  FrontElimination front_{state_};
+  DualAscent dual_{state_};
+  Probing probing_{state_};
+  Branching branching_{state_};
+  std::vector<int> core_best_;  // the best, if it came from the core
+  double core_best_cost_ = kInfinity;
+  bool exact_ = true;  // all costs of interest are exact in doubles
+  bool too_fine_ = false;
+  std::vector<std::unique_ptr<SearchWorker>> workers_;
+  int rounds_ = 0;
+  std::optional<StoppedBy> stopped_by_;
+};
+
+Solution Solver::run() {
+  std::optional<Error> failure;
+  try {
+    solve();
+  } catch (...) {
+    failure = refusal(std::current_exception());
+    if (!failure) throw;
+  }
+  Solution solution = finish();
+  solution.failure = std::move(failure);
+  return solution;
+}
+
+// Offers the assignment with the fewest bytes, at any cost, as the first one.
+void Solver::offer_leanest() {
+  if (!bytes_matter(state_.network)) return;
+  std::vector<int> choices = leanest(*state_.core);
+  ForestSearch look(*state_.core, options_.seed);
+  look.assign(choices);
+  if (!look.feasible()) return;
+  state_.offer(choices, state_.core->network_variable);
+  core_best_cost_ = look.cost();
+  core_best_ = std::move(choices);
+}
+
+void Solver::offer_known() {
+  for (const Assignment& known : options_.known) state_.best.offer_known(known);
+}
+
+void Solver::solve() {
+  reduce(state_.network, options_.passes, state_.clock, state_.stop);
+  if (state_.network.infeasible) {
+    state_.best.close(state_.network.offset);
+    return;
+  }
+  state_.best.raise_bound(state_.network.offset);
+  const double ceiling = safe_ceiling(state_.network);
+  exact_ = ceiling < kMostExact;
+  if (solve_at_once()) return;
+  stopped_by_ = state_.stop.cause();
+  if (stopped_by_ && !bytes_matter(state_.network)) {
+    // The time is already over, so a search would only copy the network.
+    offer_known();
+    return;
+  }
+  state_.core = std::make_unique<Core>(state_.network, ceiling);
+  offer_leanest();
+  offer_known();
+  dual_.gather();
+  search();
+}
+
+bool Solver::solve_at_once() {
+  Incumbent& best = state_.best;
+  const bool eliminates =
+      enabled(Pass::kElimination) && !bytes_matter(state_.network);
+  if (eliminates) {
+    const auto solved = state_.clock.time(Pass::kElimination, [&] {
+      return eliminate_all(state_.network, kEliminationCap,
+                           state_.spent_elsewhere);
+    });
+    if (solved.has_value() && !std::isfinite(solved->cost)) {
+      best.close(Incumbent::kNoCost);
+      return true;
+    }
+    if (solved.has_value()) {
+      best.offer(solved->choices);
+      best.close(state_.network.offset + static_cast<Int128>(solved->cost));
+      return true;
+    }
+  }
+  if (state_.network.num_alive() == 0) {
+    best.offer(std::vector<int>(state_.network.variables.size(), 0));
+    best.close(state_.network.offset);
+    return true;
+  }
+  if (eliminates) elimination_.allow();
+  return false;
+}
+
+void Solver::search() {
+  make_workers();
+  const Incumbent& best = state_.best;
+  std::uint64_t work = kFirstRound;
+  while (!is_enough() && !is_stopped()) {
+    if (dual_.is_due(rounds_)) dual_.start();
+    if (elimination_.is_due()) elimination_.run();
+    if (front_.is_due()) front_.run();
+    if (best.proven()) break;
+    if (!bytes_matter(state_.network) && !front_.is_closing() &&
+        probing_.is_due()) {
+      probing_.run();
+    }
+    if (best.proven()) break;
+    if (branching_.is_due(rounds_)) branching_.start();
+    if (best.proven()) break;
+    guide_workers();
+    round(work);
+    work = std::min(work + work / 4, kLongestRound);
+    gather();
+    if (is_blind() || !may_go_on() || is_idle()) break;
+  }
+  too_fine_ = is_blind();
+}
+
+bool Solver::is_blind() const {
+  return !exact_ && !state_.best.known() &&
+         (state_.best.infeasible() || rounds_ >= kRoundsInFineUnits);
+}
+
+void Solver::make_workers() {
+  Rng seeds(options_.seed);
+  const std::size_t workers =
+      options_.work_limit ? kWorkersUnderWorkLimit : threads();
+  for (std::size_t i = 0; i < workers; ++i) {
+    workers_.push_back(
+        std::make_unique<SearchWorker>(*state_.core, seeds.next()));
+  }
+}
+
+void Solver::guide_workers() {
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    workers_[i]->guide(
+        {core_best_.empty() ? nullptr : &core_best_, core_best_cost_,
+         state_.dual ? state_.dual->best_bound() : -kInfinity, &dual_.decoded(),
+         dual_.prices().empty() ? nullptr : &dual_.prices(), dual_.settling(),
+         i > 0 || workers_.size() == 1});
+  }
+}
+
+Solver::Task Solver::first_task() const {
+  const bool search_on = enabled(Pass::kLocalSearch);
+  const bool dual_on = enabled(Pass::kDualBound) && state_.dual != nullptr;
+  const bool branch_on = enabled(Pass::kBranchAndBound) && branching_.is_open();
+  const int turn = rounds_ % kDualTurn;
+  // With one worker, the search keeps every other round.
+  if (dual_on && (dual_.settling() || is_close()) &&
+      (workers_.size() > 1 || rounds_ % 2 == 1)) {
+    return Task::kDual;
+  }
+  if (branch_on && (turn == 1 || (is_small() && turn == 2) || !search_on)) {
+    return Task::kBranch;
+  }
+  return dual_on && (turn == 3 || !search_on) && !state_.dual->stalled()
+             ? Task::kDual
+             : Task::kSearch;
+}
+
+void Solver::round(std::uint64_t work) {
+  const bool search_on = enabled(Pass::kLocalSearch);
+  const Task first = first_task();
+  std::vector<double> took(workers_.size(), 0);
+  const auto timed_search = [&](std::size_t i) {
+    const auto start = std::chrono::steady_clock::now();
+    workers_[i]->run(work, state_.stop);
+    took[i] =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+            .count();
+  };
+  const auto in_first_place = [&] {
+    if (first == Task::kDual) {
+      dual_.run(work);
+    } else if (first == Task::kBranch) {
+      branching_.run(work);
+    } else if (search_on) {
+      timed_search(0);
+    }
+  };
+  run_tasks(search_on ? workers_.size() : 1, threads(), [&](std::size_t i) {
+    i == 0 ? in_first_place() : timed_search(i);
+  });
+  for (const double seconds : took) {
+    if (seconds > 0) state_.clock.add(Pass::kLocalSearch, 1, seconds);
+  }
+  ++rounds_;
+}
+
+// All workers have ended; their results are combined in a fixed order.
+void Solver::gather() {
+  for (const auto& worker : workers_) {
+    if (worker->best().empty() || worker->best_cost() >= core_best_cost_) {
+      continue;
+    }
+    core_best_cost_ = worker->best_cost();
+    core_best_ = worker->best();
+    state_.offer(core_best_, state_.core->network_variable);
+  }
+  if (std::vector<int> found = branching_.gather(); !found.empty()) {
+    core_best_ = std::move(found);
+    core_best_cost_ = state_.core_target();
+  }
+  dual_.gather();
+  count_work();
+  tell_progress();
+}
+
+void Solver::count_work() {
+  state_.work = state_.spent_elsewhere + branching_.work() +
+                (state_.dual ? state_.dual->work() : 0);
+  for (const auto& worker : workers_) state_.work += worker->work();
+  state_.counted_elsewhere = state_.spent_elsewhere;
+}
+
+void Solver::tell_progress() const {
+  if (!options_.progress) return;
+  Progress progress;
+  progress.seconds = seconds();
+  if (state_.best.known()) progress.cost = state_.best.cost();
+  progress.lower_bound = state_.best.bound();
+  options_.progress(progress);
+}
+
+bool Solver::may_go_on() {
+  const Incumbent& best = state_.best;
+  if (!options_.go_on || !best.known() || best.proven()) return true;
+  const double of_time = seconds() / options_.time_limit_seconds;
+  if (!options_.work_limit) return options_.go_on(best.assignment(), of_time);
+  // A work limit decides alone, unless time runs out.
+  constexpr double kOutOfTime = 0.9;
+  const double of_work = *options_.work_limit == 0
+                             ? 1.0
+                             : static_cast<double>(state_.work) /
+                                   static_cast<double>(*options_.work_limit);
+  return options_.go_on(best.assignment(), of_time >= kOutOfTime
+                                               ? std::max(of_time, of_work)
+                                               : of_work);
+}
+
+bool Solver::is_idle() const {
+  return !enabled(Pass::kLocalSearch) &&
+         (!state_.dual || state_.dual->stalled()) && !branching_.is_open() &&
+         rounds_ > 8;
+}
+
+Solution Solver::finish() {
+  count_work();
+  Solution solution;
+  const Incumbent& best = state_.best;
+  if (best.infeasible()) {
+    solution.status = Status::kInfeasible;
+  } else {
+    solution.lower_bound = best.bound();
+    // Beyond exact doubles, a bound is valid only up to rounding.
+    if (solution.lower_bound && !exact_ && best.known() &&
+        state_.core_target() >= kMostExact) {
+      Int128& bound = *solution.lower_bound;
+      bound -= (bound < 0 ? -bound : bound) >> 40;
+    }
+    if (best.known()) {
+      solution.cost = best.cost();
+      solution.assignment = best.assignment();
+      solution.status = solution.lower_bound.has_value() &&
+                                *solution.lower_bound >= *solution.cost
+                            ? Status::kOptimal
+                            : Status::kFeasible;
+    }
+  }
+  if (solution.status != Status::kOptimal &&
+      solution.status != Status::kInfeasible) {
+    solution.stopped_by = stopped_by_;
+  }
+  if (options_.messages != nullptr) dual_.leave(*options_.messages);
+  solution.passes = state_.clock.stats();
+  solution.seconds = seconds();
+  solution.work = state_.work;
+  return solution;
+}
+
+}  // namespace
+
+Solution solve_plainly(const Problem& problem, const SolveOptions& options) {
+  auto solution = guarded([&]() -> Result<Solution> {
+    Solution fine;
+    {
+      Solver solver(problem, options);
+      fine = solver.run();
+      if (!solver.too_fine() || fine.failure) return fine;
+    }
+    SolveOptions left = options;
+    if (left.work_limit) {
+      *left.work_limit -= std::min(*left.work_limit, fine.work);
+    }
+    Solution coarse = Solver(problem, left, /*sums_fit=*/true).run();
+    coarse.work += fine.work;
+    return coarse;
+  });
+  if (solution) return *std::move(solution);
+  return {.failure = std::move(solution).error()};
+}
+
+Solution solve(const Problem& problem, const SolveOptions& options) {
+  if (auto valid = validate(options); !valid) {
+    return {.failure = std::move(valid).error()};
+  }
+  Solution solution = solve_plainly(problem, options);
+  if (solution.status == Status::kInfeasible && options.explains) {
+    auto conflict = guarded(
+        [&]() -> Result<Conflict> { return find_conflict(problem, options); });
+    if (conflict) {
+      solution.conflict = *std::move(conflict);
+    } else {
+      solution.failure = std::move(conflict).error();
+    }
+    solution.seconds = std::chrono::duration<double>(
+                           std::chrono::steady_clock::now() - options.start)
+                           .count();
+  }
+  return solution;
+}
+
+}  // namespace shardprop::solver
