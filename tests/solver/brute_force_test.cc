@@ -2,9 +2,9 @@
 #include "support/property.h"
 
 #include <shardprop/solver/solve.h>
-#include <solver/core.h>
-#include <solver/dual_bound.h>
-#include <solver/reduce.h>
+#include "solver/bound/dual_bound.h"
+#include "solver/presolve/core.h"
+#include "solver/presolve/reduce.h"
 
 #include <doctest/doctest.h>
 

@@ -1,9 +1,9 @@
 // How soon the bound of messages settles.
 #include "solver/random_problem.h"
 
-#include <solver/core.h>
-#include <solver/dual_bound.h>
-#include <solver/network.h>
+#include "solver/bound/dual_bound.h"
+#include "solver/model/network.h"
+#include "solver/presolve/core.h"
 
 #include <doctest/doctest.h>
 

@@ -2,12 +2,12 @@
 // where its table had to be cut.
 #include "solver/random_problem.h"
 
-#include <solver/dual_ascent.h>
-#include <solver/front.h>
-#include <solver/front_elimination.h>
-#include <solver/front_order.h>
-#include <solver/reduce.h>
-#include <solver/search_state.h>
+#include "solver/bound/dual_ascent.h"
+#include "solver/bound/search_state.h"
+#include "solver/eliminate/front.h"
+#include "solver/eliminate/front_elimination.h"
+#include "solver/eliminate/front_order.h"
+#include "solver/presolve/reduce.h"
 
 #include <doctest/doctest.h>
 

@@ -4,9 +4,9 @@
 #include "support/property.h"
 
 #include <shardprop/solver/solve.h>
-#include <solver/core.h>
-#include <solver/dual_bound.h>
-#include <solver/reduce.h>
+#include "solver/bound/dual_bound.h"
+#include "solver/presolve/core.h"
+#include "solver/presolve/reduce.h"
 
 #include <doctest/doctest.h>
 
@@ -29,7 +29,8 @@ testing::RandomShape large_shape(int i) {
   return shape;
 }
 
-TEST_CASE("large costs: the optimum, or a bound below it, as brute force has it") {
+TEST_CASE(
+    "large costs: the optimum, or a bound below it, as brute force has it") {
   Rng rng(shardprop::testing::property_seed() + 45);
   const int cases = shardprop::testing::scaled(800);
   int proven = 0;

@@ -1,11 +1,11 @@
 #include "solver/random_problem.h"
 
-#include <solver/bucket_elimination.h>
-#include <solver/core.h>
-#include <solver/forest_search.h>
-#include <solver/passes.h>
-#include <solver/recombination.h>
-#include <solver/reduce.h>
+#include "solver/eliminate/bucket_elimination.h"
+#include "solver/presolve/core.h"
+#include "solver/presolve/passes.h"
+#include "solver/presolve/reduce.h"
+#include "solver/search/forest_search.h"
+#include "solver/search/recombination.h"
 
 #include <doctest/doctest.h>
 

@@ -2,9 +2,9 @@
 // all before.
 #include "solver/random_problem.h"
 
-#include <solver/dual_ascent.h>
-#include <solver/probing.h>
-#include <solver/search_state.h>
+#include "solver/bound/dual_ascent.h"
+#include "solver/bound/search_state.h"
+#include "solver/search/probing.h"
 
 #include <doctest/doctest.h>
 

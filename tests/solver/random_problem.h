@@ -5,7 +5,7 @@
 
 #include <shardprop/solver/checker.h>
 #include <shardprop/solver/problem.h>
-#include <solver/rng.h>
+#include "solver/model/rng.h"
 
 #include <cstdint>
 #include <optional>

@@ -1,5 +1,5 @@
-#include <solver/rng.h>
-#include <solver/row_load.h>
+#include "solver/model/row_load.h"
+#include "solver/model/rng.h"
 
 #include <doctest/doctest.h>
 

@@ -21,11 +21,11 @@ constexpr double kLastFront = 0.5;
 constexpr int kLooksFrom = 16;
 constexpr std::size_t kFarthest = 4;
 
-enum class Status : std::uint8_t { kUnmet, kInFront, kGone };
+enum class Visit : std::uint8_t { kUnmet, kInFront, kGone };
 
 // Beginning is a prefix of an order.
 struct Beginning {
-  std::vector<Status> status;
+  std::vector<Visit> status;
   std::vector<int> front;
   double weight = 0;         // weight of the front
   double total = 0;          // over the steps so far
@@ -63,7 +63,7 @@ class Beam {
     const std::size_t n = weight_.size();
     for (const int v : far_ends()) {
       Beginning start;
-      start.status.assign(n, Status::kUnmet);
+      start.status.assign(n, Visit::kUnmet);
       meet(start, v);
       beginnings_.push_back(std::move(start));
     }
@@ -80,7 +80,7 @@ class Beam {
 
  private:
   void meet(Beginning& b, int v) const {
-    b.status[index(v)] = Status::kInFront;
+    b.status[index(v)] = Visit::kInFront;
     b.front.push_back(v);
     b.weight += weight_[index(v)];
     b.digest ^= met_[index(v)];
@@ -112,7 +112,7 @@ class Beam {
     const Beginning& b = beginnings_[from];
     Step out{0, b.weight, b.total, b.digest, from, v};
     for (const int u : neighbours_[index(v)]) {
-      if (b.status[index(u)] != Status::kUnmet) continue;
+      if (b.status[index(u)] != Visit::kUnmet) continue;
       out.weight += weight_[index(u)];
       out.digest ^= met_[index(u)];
     }
@@ -126,9 +126,9 @@ class Beam {
   Beginning after(const Step& step) const {
     Beginning b = beginnings_[step.from];
     std::erase(b.front, step.variable);
-    b.status[index(step.variable)] = Status::kGone;
+    b.status[index(step.variable)] = Visit::kGone;
     for (const int u : neighbours_[index(step.variable)]) {
-      if (b.status[index(u)] == Status::kUnmet) meet(b, u);
+      if (b.status[index(u)] == Visit::kUnmet) meet(b, u);
     }
     b.weight = step.weight;
     b.total = step.total;
@@ -144,7 +144,7 @@ class Beam {
       if (b.front.empty()) {
         // Starts with another component of the graph.
         const auto unmet =
-            std::find(b.status.begin(), b.status.end(), Status::kUnmet);
+            std::find(b.status.begin(), b.status.end(), Visit::kUnmet);
         meet(b, static_cast<int>(unmet - b.status.begin()));
       }
       for (const int v : b.front) steps.push_back(step_of(i, v));
