@@ -117,4 +117,30 @@ std::string starred_name(std::string_view name) {
   return out;
 }
 
+std::string layer_path(std::string_view module_path) {
+  for (std::size_t begin = 0; begin < module_path.size();) {
+    const std::size_t end =
+        std::min(module_path.find('.', begin), module_path.size());
+    if (is_number(module_path.substr(begin, end - begin))) {
+      return std::string(module_path.substr(0, end));
+    }
+    begin = end + 1;
+  }
+  return "";
+}
+
+std::string path_in_layer(std::string_view module_path) {
+  std::size_t inside = 0;
+  for (std::size_t begin = 0; begin < module_path.size();) {
+    const std::size_t end =
+        std::min(module_path.find('.', begin), module_path.size());
+    if (is_number(module_path.substr(begin, end - begin))) {
+      inside = std::min(end + 1, module_path.size());
+    }
+    begin = end + 1;
+  }
+  return std::string(inside < module_path.size() ? module_path.substr(inside)
+                                                 : module_path);
+}
+
 }  // namespace shardprop

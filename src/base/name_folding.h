@@ -41,6 +41,15 @@ std::vector<FoldedName> fold_names(const std::vector<std::string>& names,
 // layers.3.q_proj -> layers.*.q_proj
 std::string starred_name(std::string_view name);
 
+// Returns the path of the first numbered layer that contains a module:
+// "model.layers.3" for "model.layers.3.mlp.up_proj". Empty without a number.
+std::string layer_path(std::string_view module_path);
+
+// Returns the path of a module inside of its last numbered layer:
+// "mlp.up_proj" for "model.layers.3.mlp.up_proj". The path itself if it has no
+// number or ends with one.
+std::string path_in_layer(std::string_view module_path);
+
 // Returns whether the full text is a decimal number without a sign.
 bool is_number(std::string_view text);
 

@@ -215,6 +215,11 @@ const std::string& DeviceMesh::name(int dim) const {
   return body_->dims[index(dim)].name;
 }
 const std::vector<MeshDim>& DeviceMesh::dims() const { return body_->dims; }
+int DeviceMesh::num_active_dims() const {
+  return static_cast<int>(
+      std::count_if(body_->dims.begin(), body_->dims.end(),
+                    [](const MeshDim& dim) { return dim.size > 1; }));
+}
 bool DeviceMesh::is_strided() const { return body_->table == nullptr; }
 
 std::optional<int> DeviceMesh::find_dim(std::string_view name) const {

@@ -59,11 +59,7 @@ OperandMoves::OperandMoves(CachingPlanner& planner,
         return adds_nothing(partial, given);
       });
   if (!lists) return;
-  int searched = 0;
-  for (const MeshDim& dim : planner.planner().mesh().dims()) {
-    searched += dim.size > 1 ? 1 : 0;
-  }
-  goes_around_ = searched > kMostSearchedDims;
+  goes_around_ = planner.planner().mesh().num_active_dims() > kMostSearchedDims;
   Layout start = given;
   if (goes_around_ && given.has_strided()) {
     start = without_strided(given);

@@ -33,8 +33,7 @@ class AssignmentWalk {
   AssignmentWalk(const Composer& composer, const DeviceMesh& mesh,
                  const StrategyOptions& options)
       : composer_(composer), mesh_(mesh), joined_dims_(options.joined_dims) {
-    int dims = 0;
-    for (const MeshDim& dim : mesh.dims()) dims += dim.size > 1 ? 1 : 0;
+    const int dims = mesh.num_active_dims();
     most_runs_ = std::min(dims, options.most_runs.value_or(dims));
     if (dims <= kMostFullDims || !options.most_assignments) return;
     const auto choices =

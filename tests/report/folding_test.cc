@@ -122,5 +122,15 @@ TEST_CASE("modules deeper than any stack") {
   CHECK(root.times.compute[0] == 7000);
 }
 
+TEST_CASE("a module path is split at its numbered layers") {
+  CHECK(layer_path("model.layers.3.mlp.up_proj") == "model.layers.3");
+  CHECK(layer_path("blocks.2.experts.7.w1") == "blocks.2");
+  CHECK(layer_path("model.norm").empty());
+  CHECK(path_in_layer("model.layers.3.mlp.up_proj") == "mlp.up_proj");
+  CHECK(path_in_layer("blocks.2.experts.7.w1") == "w1");
+  CHECK(path_in_layer("model.norm") == "model.norm");
+  CHECK(path_in_layer("model.layers.3") == "model.layers.3");
+}
+
 }  // namespace
 }  // namespace shardprop

@@ -71,6 +71,8 @@ class DeviceMesh {
   std::int64_t size(int dim) const;
   const std::string& name(int dim) const;
   const std::vector<MeshDim>& dims() const;
+  // Returns the number of dims larger than 1. Only these can shard a tensor.
+  int num_active_dims() const;
   std::optional<int> find_dim(std::string_view name) const;
   // Error: kMeshDimUnknown, which lists the mesh's dims and the nearest name.
   Result<int> dim_index(std::string_view name) const;

@@ -1,6 +1,7 @@
 #include "graph/analysis/dim_roles.h"
 
 #include "base/index.h"
+#include "base/union_find.h"
 #include "graph/analysis/pass_through.h"
 
 #include <algorithm>
@@ -160,8 +161,9 @@ void DimRoles::seed_batch() {
   for (const auto& [lead, members] : candidates) {
     by_votes.emplace_back(members.size(), lead);
   }
-  std::stable_sort(by_votes.begin(), by_votes.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::stable_sort(
+      by_votes.begin(), by_votes.end(),
+      [](const auto& a, const auto& b) { return a.first > b.first; });
   if (by_votes.size() > kMostCandidates) by_votes.resize(kMostCandidates);
   std::optional<std::pair<int, std::int64_t>> best;
   double most = -1;
@@ -381,11 +383,10 @@ class Beginnings {
   explicit Beginnings(const Graph& graph) : of_value_(graph.values().size()) {}
 
   std::size_t begin(NodeId node) {
-    parents_.push_back(parents_.size());
     nodes_.push_back(node);
     paired_.push_back(false);
     normed_.push_back(false);
-    return parents_.back();
+    return groups_.add();
   }
   void set(ValueId value, std::optional<std::size_t> group) {
     of_value_[value.index()] = group;
@@ -394,35 +395,30 @@ class Beginnings {
     return of_value_[value.index()];
   }
   std::size_t joined(std::size_t a, std::size_t b) {
-    a = root(a);
-    b = root(b);
-    parents_[b] = a;
+    a = groups_.root(a);
+    b = groups_.root(b);
+    groups_.join(b, a);
     if (paired_[b]) paired_[a] = true;
     if (normed_[b]) normed_[a] = true;
     return a;
   }
-  void pair(std::size_t group) { paired_[root(group)] = true; }
+  void pair(std::size_t group) { paired_[groups_.root(group)] = true; }
   // Notes that a norm or a softmax on the way needs unsharded columns: these
   // belong to the stream between pairs, or to the last result.
-  void norm(std::size_t group) { normed_[root(group)] = true; }
-  bool is_normed(std::size_t group) { return normed_[root(group)]; }
+  void norm(std::size_t group) { normed_[groups_.root(group)] = true; }
+  bool is_normed(std::size_t group) { return normed_[groups_.root(group)]; }
 
   std::vector<NodeId> unpaired() {
     std::vector<NodeId> out;
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
-      if (!paired_[root(i)]) out.push_back(nodes_[i]);
+      if (!paired_[groups_.root(i)]) out.push_back(nodes_[i]);
     }
     return out;
   }
 
  private:
-  std::size_t root(std::size_t group) {
-    while (parents_[group] != group) group = parents_[group];
-    return group;
-  }
-
   std::vector<std::optional<std::size_t>> of_value_;
-  std::vector<std::size_t> parents_;
+  UnionFind groups_;
   std::vector<NodeId> nodes_;
   std::vector<bool> paired_;
   std::vector<bool> normed_;
@@ -486,7 +482,8 @@ bool needs_whole(const IndexSpace& space, FactorId factor) {
 // role is followed back from the gradient.
 void DimRoles::follow_gradients() {
   for (const GraphOutput& output : graph_.outputs()) {
-    if (output.kind != OutputKind::kGradient || !output.target.valid()) continue;
+    if (output.kind != OutputKind::kGradient || !output.target.valid())
+      continue;
     if (const auto& at = dim(output.target, DimRole::kTensor)) {
       follow_back(output.value, *at);
     }
@@ -511,8 +508,8 @@ void DimRoles::follow_back(ValueId value, const DimTrace& at) {
     if (!factor || !may_cut(*space, factor->factor)) continue;
     traced.values[next.index()] = trace;
     traced.nodes[maker.id.index()] = factor;
-    for (std::size_t i = 0;
-         i < maker.inputs.size() && i < space->inputs.size(); ++i) {
+    for (std::size_t i = 0; i < maker.inputs.size() && i < space->inputs.size();
+         ++i) {
       const auto of_input = dim_at(*space, space->inputs[i], *factor);
       if (of_input && !is_stream(maker.inputs[i])) {
         open.emplace_back(maker.inputs[i], *of_input);

@@ -1,10 +1,10 @@
 #include "plan/explain/count_kernels.h"
 
 #include "base/saturating.h"
+#include "base/union_find.h"
 #include "plan/problem/problem_data.h"
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 #include <set>
 #include <tuple>
@@ -20,9 +20,7 @@ class KernelCount {
         groups_(*problem.data().fusion),
         graph_(problem.graph()),
         plan_(plan),
-        above_(graph_.nodes().size()) {
-    std::iota(above_.begin(), above_.end(), std::size_t{0});
-  }
+        kernels_(graph_.nodes().size()) {}
 
   PlannedKernels run() {
     for (const Node& node : graph_.nodes()) join(node);
@@ -30,7 +28,7 @@ class KernelCount {
     std::set<std::size_t> kernels;
     for (const Node& node : graph_.nodes()) {
       if (!computes(node)) continue;
-      kernels.insert(root(node.id.index()));
+      kernels.insert(kernels_.root(node.id.index()));
       bytes += read_by(node) + written_by(node);
       const PlanVariableId variable = problem_.variable_of(node.id);
       out_.priced_nanoseconds =
@@ -73,11 +71,6 @@ class KernelCount {
            !needs_program(context(node));
   }
 
-  std::size_t root(std::size_t at) {
-    while (above_[at] != at) at = above_[at] = above_[above_[at]];
-    return at;
-  }
-
   // Returns the copy that a node reads; empty if it reads the value as it was
   // produced.
   std::optional<std::size_t> copy_of(const Node& node, std::size_t use) const {
@@ -102,7 +95,7 @@ class KernelCount {
       const Node& producer = graph_.node(value.producer);
       const bool both = (computes(node) || is_view(node)) &&
                         (computes(producer) || is_view(producer));
-      if (both) above_[root(node.id.index())] = root(producer.id.index());
+      if (both) kernels_.join(node.id.index(), producer.id.index());
     }
   }
 
@@ -126,8 +119,8 @@ class KernelCount {
       const Value& value = graph_.value(node.inputs[u]);
       const auto copy = copy_of(node, u);
       const auto producer = producer_of(value);
-      const std::size_t kernel = root(node.id.index());
-      if (!copy && producer && root(*producer) == kernel) continue;
+      const std::size_t kernel = kernels_.root(node.id.index());
+      if (!copy && producer && kernels_.root(*producer) == kernel) continue;
       if (!read_.emplace(kernel, value.id, copy.value_or(~std::size_t{0}))
                .second) {
         continue;
@@ -165,7 +158,7 @@ class KernelCount {
       for (const Use& use : graph_.value(viewed).consumers) {
         const Node& user = graph_.node(use.node);
         if (is_view(user)) continue;
-        if (root(user.id.index()) != root(node.id.index())) return true;
+        if (!kernels_.are_joined(user.id.index(), node.id.index())) return true;
       }
     }
     return false;
@@ -193,7 +186,7 @@ class KernelCount {
   const FusionGroups& groups_;
   const Graph& graph_;
   const PlanAssignment& plan_;
-  std::vector<std::size_t> above_;  // union-find parents, by node
+  UnionFind kernels_;  // of nodes
   // The kernel, value and copy of each read that was counted.
   std::set<std::tuple<std::size_t, ValueId, std::size_t>> read_;
   PlannedKernels out_;

@@ -30,22 +30,6 @@ enum class Cut : std::uint8_t {
 constexpr std::array<std::string_view, 5> kCutNames = {
     "replicated", "batch", "tokens", "tensor", "experts"};
 
-// Returns "self_attn.q_proj" for "model.layers.3.self_attn.q_proj".
-std::string place_in_layer(const std::string& module) {
-  std::size_t begin = 0;
-  for (std::size_t at = 0; at < module.size();) {
-    const std::size_t end = std::min(module.find('.', at), module.size());
-    const bool number =
-        end > at &&
-        std::all_of(module.begin() + static_cast<std::ptrdiff_t>(at),
-                    module.begin() + static_cast<std::ptrdiff_t>(end),
-                    [](char c) { return '0' <= c && c <= '9'; });
-    if (number) begin = std::min(end + 1, module.size());
-    at = end + 1;
-  }
-  return begin < module.size() ? module.substr(begin) : module;
-}
-
 using Cuts = std::set<Cut>;
 
 // Shares adds up amounts by Cut and reports them as shares of their sum.
@@ -68,7 +52,7 @@ class Shares {
   std::vector<std::string> modules(Cut cut) const {
     std::map<std::string, std::set<Cuts>> ways;
     for (const auto& [module, amounts] : modules_) {
-      ways[place_in_layer(module)].insert(cuts_of(amounts));
+      ways[path_in_layer(module)].insert(cuts_of(amounts));
     }
     std::vector<std::string> names;
     std::vector<std::string> groups;
@@ -76,7 +60,7 @@ class Shares {
     for (const auto& [module, amounts] : modules_) {
       const auto found = amounts.find(cut);
       if (found == amounts.end()) continue;
-      const std::string place = place_in_layer(module);
+      const std::string place = path_in_layer(module);
       names.push_back(ways.at(place).size() == 1 ? place : module);
       groups.emplace_back(amounts.size() == 1 ? "" : "part of ");
       sizes.push_back(found->second);

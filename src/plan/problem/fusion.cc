@@ -1,30 +1,14 @@
 #include "plan/problem/fusion.h"
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 #include <utility>
 
 #include "base/index.h"
+#include "base/union_find.h"
 
 namespace shardprop {
 namespace {
-
-// Joined is a union-find structure over nodes.
-class Joined {
- public:
-  explicit Joined(std::size_t size) : above_(size) {
-    std::iota(above_.begin(), above_.end(), std::size_t{0});
-  }
-  std::size_t root(std::size_t at) {
-    while (above_[at] != at) at = above_[at] = above_[above_[at]];
-    return at;
-  }
-  void join(std::size_t a, std::size_t b) { above_[root(a)] = root(b); }
-
- private:
-  std::vector<std::size_t> above_;
-};
 
 // Unit: inputs. Operators with more inputs are not fused. PyTorch's compiler
 // has the same limit (torch/_inductor/config.py, max_pointwise_cat_inputs).
@@ -73,7 +57,7 @@ FusionGroups::FusionGroups(const Graph& graph,
 
 void FusionGroups::find_groups(const std::vector<Fusing>& fusing) {
   const std::size_t nodes = graph_.nodes().size();
-  Joined joined(nodes);
+  UnionFind joined(nodes);
   std::size_t run = 0;  // start of the present run
   for (std::size_t n = 0; n < nodes; ++n) {
     if (fusing[n] == Fusing::kCuts) run = n + 1;

@@ -114,11 +114,9 @@ std::int32_t TransferCosts::place(Rows& rows, std::uint32_t tensor,
 
 bool TransferCosts::is_refused(const Rows& rows, std::uint32_t tensor) const {
   if (!rows.refused) return false;
-  int cutting = 0;
-  for (const MeshDim& dim : planner(tensor, rows.ties).mesh().dims()) {
-    cutting += dim.size > 1 ? 1 : 0;
-  }
-  return count_sharded(cutting, tensors_[tensor].meta.rank()) > kMostSearched ||
+  const DeviceMesh& mesh = planner(tensor, rows.ties).mesh();
+  return count_sharded(mesh.num_active_dims(), tensors_[tensor].meta.rank()) >
+             kMostSearched ||
          ++lone_pairs_ > kMostLonePairs;
 }
 

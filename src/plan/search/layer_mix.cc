@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/index.h"
+#include "base/name_folding.h"
 
 namespace shardprop {
 namespace {
@@ -32,23 +33,6 @@ constexpr double kBoundary = 5e-4;
 // Relative. A mix must be predicted to be cheaper by this share.
 constexpr double kWorthIt = 1e-5;
 
-// Returns "model.layers.3" for "model.layers.3.mlp.up_proj", and "" for a path
-// without a number.
-std::string layer_of(const std::string& module_path) {
-  std::size_t begin = 0;
-  while (begin < module_path.size()) {
-    const std::size_t end =
-        std::min(module_path.find('.', begin), module_path.size());
-    const std::string_view part(module_path.data() + begin, end - begin);
-    if (!part.empty() &&
-        part.find_first_not_of("0123456789") == std::string_view::npos) {
-      return module_path.substr(0, end);
-    }
-    begin = end + 1;
-  }
-  return "";
-}
-
 // Returns, by slot, the repeated layer that it belongs to. Layers are numbered
 // in the order in which they first run. Nodes between two layers belong to the
 // layer before them.
@@ -57,7 +41,7 @@ std::vector<std::size_t> layers_of(const Graph& graph, std::int64_t& count) {
   std::vector<std::size_t> out;
   std::size_t now = 0;
   for (const Node& node : graph.nodes()) {
-    const std::string layer = layer_of(node.module_path);
+    const std::string layer = layer_path(node.module_path);
     if (!layer.empty()) {
       now = numbers.try_emplace(layer, numbers.size()).first->second;
     }

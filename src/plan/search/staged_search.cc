@@ -62,9 +62,7 @@ PlanSpace space_of(const Recipe& recipe, const DeviceMesh& mesh, int dims) {
 
 Result<std::vector<Stage>> stages_for(const DeviceMesh& mesh,
                                       const PlanOptions& options) {
-  const auto dims = static_cast<int>(
-      std::count_if(mesh.dims().begin(), mesh.dims().end(),
-                    [](const MeshDim& dim) { return dim.size > 1; }));
+  const int dims = mesh.num_active_dims();
   if (dims < 2) return std::vector<Stage>{{kNamed}};
   if (options.recipe) {
     // A recipe leaves few choices, so on two mesh dims the named space is built

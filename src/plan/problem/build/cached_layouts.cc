@@ -16,11 +16,8 @@ constexpr int kMostPairedDims = 2;
 
 // Counts joined mesh dims as one.
 bool few_dims(const PlanProblem& problem) {
-  const auto& dims = problem.mesh().dims();
-  const auto larger =
-      std::count_if(dims.begin(), dims.end(),
-                    [](const MeshDim& dim) { return dim.size > 1; });
-  return larger - std::popcount(problem.data().set_up.space.joined_dims) <=
+  const std::uint32_t joined = problem.data().set_up.space.joined_dims;
+  return problem.mesh().num_active_dims() - std::popcount(joined) <=
          kMostPairedDims;
 }
 

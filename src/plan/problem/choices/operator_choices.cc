@@ -70,12 +70,6 @@ constexpr int kMostStridedDims = 2;
 // three dims larger than 1. Smaller meshes have as many.
 constexpr std::int64_t kMostAssignments = 256;
 
-int dims_larger_than_one(const DeviceMesh& mesh) {
-  return static_cast<int>(
-      std::count_if(mesh.dims().begin(), mesh.dims().end(),
-                    [](const MeshDim& dim) { return dim.size > 1; }));
-}
-
 // Fills in the distinct layouts of every operand, and each strategy as indices
 // into them.
 void fill_layouts(ChoiceSet& set) {
@@ -155,7 +149,7 @@ OperatorChoices OperatorChoiceCache::work_out(
   }
   StrategyOptions options;
   options.allow_empty_shards = false;
-  options.allow_strided = dims_larger_than_one(mesh_) <= kMostStridedDims;
+  options.allow_strided = mesh_.num_active_dims() <= kMostStridedDims;
   options.most_assignments = kMostAssignments;
   options.most_runs = space_.most_runs;
   options.joined_dims = space_.joined_dims;

@@ -277,11 +277,9 @@ std::uint32_t joined_dims(const Recipe& recipe, const DeviceMesh& mesh) {
 bool is_in_space(const Recipe& recipe, const DeviceMesh& mesh,
                  const PlanSpace& space) {
   const std::uint32_t joined = joined_dims(recipe, mesh);
-  int larger_dims = 0;
-  for (const MeshDim& dim : mesh.dims()) larger_dims += dim.size > 1 ? 1 : 0;
-  const int runs = larger_dims - std::popcount(joined);
+  const int runs = mesh.num_active_dims() - std::popcount(joined);
   return (space.joined_dims & ~joined) == 0 &&
-         runs <= space.most_runs.value_or(larger_dims);
+         runs <= space.most_runs.value_or(mesh.num_active_dims());
 }
 
 }  // namespace shardprop
