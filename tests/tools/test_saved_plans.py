@@ -32,6 +32,8 @@ GENUINE = [
     ("gpt2_train", "3,2", LITTLE_WORK),
     ("gpt2_train_cuda", "8,2", LITTLE_WORK),
     ("gpt2_train_cuda", "3,2", LITTLE_WORK),
+    # A copy is made of a copy through another view of the same buffer.
+    ("llama3_train", "2,2,2,2", ("--topology", DEAR, "--work-limit", "1000")),
 ]
 
 # Found in a part of the named space, whose copies move over merged mesh dims.

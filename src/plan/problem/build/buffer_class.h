@@ -20,7 +20,7 @@ class BufferClasses {
   BufferClasses(const ProblemData& data, const BufferForest& forest)
       : data_(data),
         forest_(forest),
-        required_(forest.required_layouts(data.variables)) {}
+        required_(forest.required_layouts(data.variables, data.copied_to)) {}
 
   // Error: kProblemTooLarge, if the buffer has too many layouts.
   Result<std::shared_ptr<const BufferClass>> of(const PlanBuffer& buffer);

@@ -26,8 +26,12 @@ ValueId BufferForest::root(ValueId value) const {
 }
 
 std::vector<LayoutSet> BufferForest::required_layouts(
-    const std::vector<PlanVariable>& variables) const {
+    const std::vector<PlanVariable>& variables,
+    const std::vector<std::vector<LayoutId>>& copied_to) const {
   std::vector<LayoutSet> required(links_.size());
+  for (std::size_t v = 0; v < copied_to.size(); ++v) {
+    for (const LayoutId id : copied_to[v]) required[v].add(id);
+  }
   for (const PlanVariable& variable : variables) {
     if (!variable.choices) continue;
     for (std::size_t u = 0; u < variable.uses.size(); ++u) {

@@ -53,9 +53,11 @@ class BufferForest {
 
   // Returns, by value, the layouts in which users read it. They include the
   // layouts that users read its views in, if views can produce these. Variables
-  // without choices demand none.
+  // without choices demand none. `copied_to`, by value or empty, are layouts of
+  // copies that are read as well.
   std::vector<LayoutSet> required_layouts(
-      const std::vector<PlanVariable>& variables) const;
+      const std::vector<PlanVariable>& variables,
+      const std::vector<std::vector<LayoutId>>& copied_to) const;
   // Computes the layouts of views from those of their roots. On entry,
   // layouts[v] holds the layouts that each root v may have. On return, it also
   // holds the layouts that each view v may have.

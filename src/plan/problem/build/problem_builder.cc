@@ -328,7 +328,7 @@ class PlanProblemBuilder {
     const LayoutId replicated =
         data_.layouts.intern(Layout::replicated(data_.mesh.ndim()));
     const std::vector<LayoutSet> required =
-        forest_.required_layouts(data_.variables);
+        forest_.required_layouts(data_.variables, data_.copied_to);
     for (PlanVariable& variable : data_.variables) {
       if (variable.kind != PlanVariable::Kind::kInput) continue;
       const Value& value = graph_.value(variable.makes[0]);
