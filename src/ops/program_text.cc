@@ -10,7 +10,8 @@
 namespace shardprop {
 namespace {
 
-// Our programs nest less deeply.
+// Maximum nesting of an expression, far above that of any definition here. The
+// limit bounds the recursion of the parser.
 constexpr int kMostNested = 64;
 
 class ProgramParser {
