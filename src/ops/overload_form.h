@@ -11,7 +11,7 @@
 
 namespace shardprop {
 
-// Returns nullopt if there is no functional overload.
+// Returns nullopt if `mutating` has no functional overload.
 std::optional<OverloadForm> overload_form(const FunctionSchema& mutating,
                                           const OpLibrary& library);
 

@@ -305,14 +305,15 @@ OpDefinition as_stated(OpDefinition rule) {
       });
 }
 
-// Where `dim` of a tensor is; nullopt where it has none.
+// Returns `dim` counted from the front; nullopt if the tensor lacks it.
 std::optional<int> dim_of(const TensorMeta& meta, int dim) {
   if (dim >= meta.rank() || dim < -meta.rank()) return std::nullopt;
   return wrap_dim(dim, meta.rank());
 }
 
-// The size of the batch: of the first tensor that has the dim and shares its size
-// with a result. A predicate, a counter or a weight may come before it.
+// Returns the size of the batch dim. It is taken from the first tensor that has
+// the dim and shares its size with a result. A predicate, a counter or a weight
+// may come before that tensor.
 std::int64_t batch_size(const OpSchema& op, int dim) {
   std::optional<std::int64_t> first;
   for (const TensorMeta& input : op.inputs) {

@@ -1,4 +1,4 @@
-// The reduction of a loss, as PyTorch numbers it.
+// The reduction of a loss, in PyTorch's numbering.
 #pragma once
 
 #include "ops/op_call.h"
