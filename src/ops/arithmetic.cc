@@ -1,4 +1,4 @@
-// Linearity and monotonicity: the reductions that an operator commutes with.
+// Linearity and monotonicity decide which reductions an operator commutes with.
 //
 // A partial passes through any operator only if the casts between the dtypes of
 // its operands preserve it (cast_keeps).

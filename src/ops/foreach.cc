@@ -173,8 +173,8 @@ Result<std::shared_ptr<const Decomposition>> one_step(
   return trace_program(text, op, library, /*per_rank=*/false);
 }
 
-// Appends `one` to `all`, both programs on full tensors. `operands` maps the
-// inputs of `one` to those of `all`.
+// Appends `one` to `all`; both are programs on full tensors. `operands` maps
+// the inputs of `one` to those of `all`.
 void append(Decomposition& all, const Decomposition& one,
             const std::vector<std::size_t>& operands) {
   const auto before = static_cast<std::int32_t>(all.steps.size());

@@ -16,8 +16,8 @@ namespace shardprop {
 
 struct ForeachForm {
   std::shared_ptr<const FunctionSchema> each;
-  // For each argument of the foreach overload, the index of the argument of
-  // `each`.
+  // `arguments` holds, for each argument of the foreach overload, the index of
+  // the argument of `each`.
   std::vector<std::size_t> arguments;
 };
 

@@ -101,7 +101,7 @@ struct OpLibrary::Body {
   // Declarations that are not in the generated table.
   std::map<std::string, std::shared_ptr<const FunctionSchema>> declared;
 
-  // Caches of earlier lookups.
+  // These members cache earlier lookups.
   mutable std::mutex mutex;
   mutable std::unordered_map<std::string, std::shared_ptr<const FunctionSchema>>
       parsed;

@@ -56,8 +56,8 @@ std::vector<std::string> candidates(const FunctionSchema& mutating,
     return names;
   }
   // "dim_IntList_out", "out" and "grad_input" are out= overloads of
-  // "dim_IntList" and "default". If the out= name does not end in "_out", every
-  // functional overload is tried.
+  // "dim_IntList" and "default". The overload without the suffix "_out" is
+  // tried first, then every functional overload.
   std::vector<std::string> names;
   constexpr std::string_view kSuffix = "_out";
   if (overload.size() > kSuffix.size() && overload.ends_with(kSuffix)) {

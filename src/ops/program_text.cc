@@ -10,8 +10,8 @@
 namespace shardprop {
 namespace {
 
-// Maximum nesting of an expression, far above that of any definition here. The
-// limit bounds the recursion of the parser.
+// An expression nests at most this deeply, which is far above any definition
+// here. The limit bounds the recursion of the parser.
 constexpr int kMostNested = 64;
 
 class ProgramParser {

@@ -1,4 +1,5 @@
-// Windows that slide over a dim: convolution and pooling.
+// This header computes sizes and strides of convolution and pooling, whose
+// windows slide over dims.
 #pragma once
 
 #include "ops/op_call.h"

@@ -129,9 +129,11 @@ bool has_mask(const OpCall& call) {
   return false;
 }
 
-// `CausalRows` says how a program handles a rank's rows of a causal mask: 1.
-// kNone: no program does. 2. kTwoCalls: two calls, which need as many keys as
-// queries and two rows per rank. 3. kMask: one call with a mask of its own.
+// `CausalRows` names how a program handles a rank's rows of a causal mask:
+// 1. kNone: no program handles them.
+// 2. kTwoCalls: two calls, which need as many keys as queries and two rows per
+//    rank.
+// 3. kMask: one call with a mask of its own.
 enum class CausalRows : std::uint8_t { kNone, kTwoCalls, kMask };
 
 // A causal mask depends on the position of a query. A program slices the keys

@@ -1,5 +1,5 @@
-// Operators that PyTorch composes from others, and that an export without
-// decomposition keeps.
+// This file defines operators that PyTorch composes from others, and that an
+// export without decomposition keeps.
 
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"

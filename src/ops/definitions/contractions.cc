@@ -1,5 +1,5 @@
-// Products under numpy's names. The equation follows from the ranks and from
-// the dims that the call names.
+// This file defines products under numpy's names. The equation follows from the
+// ranks and from the dims that the call names.
 
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"

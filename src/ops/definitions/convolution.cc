@@ -1,4 +1,4 @@
-// Definitions of convolutions.
+// This file defines convolutions.
 
 #include "ops/definitions/families.h"
 #include "ops/forms/mapped.h"

@@ -1,4 +1,5 @@
-// Operators that copy a tensor, or choose among tensors element by element.
+// This file defines operators that copy a tensor, or choose among tensors
+// element by element.
 
 #include "ops/argument_reads.h"
 #include "ops/arithmetic.h"

@@ -1,4 +1,4 @@
-// Dropout and random truth values.
+// This file defines dropout and random truth values.
 
 #include "ops/argument_reads.h"
 #include "ops/arithmetic.h"

@@ -1,5 +1,6 @@
-// Embeddings: rows of a table. If the table is sharded, each rank looks up its
-// own rows and returns zeros for others, so the result is a plain sum.
+// This file defines embeddings, which look up rows of a table. If the table is
+// sharded, each rank looks up its own rows and returns zeros for others, so the
+// result is a plain sum.
 
 #include "base/index.h"
 #include "ops/definitions/families.h"

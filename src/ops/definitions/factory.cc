@@ -1,4 +1,5 @@
-// Tensors that are created from scalars, or from the shape of another tensor.
+// This file defines operators that create tensors from scalars, or from the
+// shape of another tensor.
 
 #include "ops/argument_reads.h"
 #include "ops/definitions/families.h"

@@ -1,5 +1,5 @@
-// The families of operator definitions, one file each. Only this header lists
-// them.
+// This header lists the families of operator definitions, one file each. No
+// other file lists them.
 #pragma once
 
 #include "ops/forms/forms.h"

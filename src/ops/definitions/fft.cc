@@ -1,4 +1,4 @@
-// Definitions of Fourier transforms.
+// This file defines Fourier transforms.
 
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"

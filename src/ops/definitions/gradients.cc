@@ -1,6 +1,6 @@
-// Gradients that PyTorch composes from other operators. An export keeps them if
-// the program computes gradients in its forward (torch.func.grad: forces of an
-// energy).
+// This file defines gradients that PyTorch composes from other operators. An
+// export keeps them if the program computes gradients in its forward
+// (torch.func.grad: forces of an energy).
 
 #include "ops/definitions/families.h"
 #include "ops/forms/indices.h"

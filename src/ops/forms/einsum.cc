@@ -1,5 +1,5 @@
-// Sharding rules in factor notation: one term per tensor operand, a letter per
-// factor.
+// This file parses sharding rules in factor notation and applies them to calls.
+// A rule has one term per tensor operand and a letter per factor.
 
 #include "ops/forms/forms.h"
 

@@ -1,4 +1,5 @@
-// Lists of tensors that broadcast together or form a Cartesian product.
+// This file has the forms of lists of tensors that broadcast together or form a
+// Cartesian product.
 
 #include "ops/forms/forms.h"
 #include "ops/forms/shared_form.h"

@@ -1,4 +1,5 @@
-// Norms over the last dims, and the gradients of norms.
+// This file has the forms of norms over the last dims, and of the gradients of
+// norms.
 
 #include "ops/forms/norms.h"
 #include "ops/forms/forms.h"

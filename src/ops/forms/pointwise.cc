@@ -1,4 +1,5 @@
-// Pointwise operators, and the factories and reductions that resemble them.
+// This file has the forms of pointwise operators, and of the factories and
+// reductions that resemble them.
 
 #include "ops/forms/forms.h"
 #include "ops/forms/shared_form.h"

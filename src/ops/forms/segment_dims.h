@@ -1,6 +1,6 @@
 // `SegmentDims` creates the dims along which tensors are concatenated or split.
-// Such a dim is never sharded, so all dims of one size share a factor. Without
-// this, a thousand tensors would need a thousand factors.
+// They are never sharded, so all dims of one size share a factor. Without this,
+// a thousand tensors would need a thousand factors.
 //
 //   SegmentDims segments(b, "it is joined");
 //   operand.dims[0] = segments.of(16);

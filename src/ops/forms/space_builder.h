@@ -49,8 +49,8 @@ class SpaceBuilder {
   // added afterwards.
   void without(int output, const DimFactors& factors, Without what);
 
-  // Declares that an output without elements is the same on all ranks, whatever
-  // factor is sharded. No outputs may be added afterwards.
+  // Declares that an output without elements is the same on all ranks under
+  // every sharding. No outputs may be added afterwards.
   void has_nothing(std::size_t output);
 
   BoundForm bound();

@@ -45,8 +45,9 @@ std::optional<std::int64_t> length_given(const OpCall& call, std::size_t i,
   return std::nullopt;
 }
 
-// Returns the strides of the result of one MKL pass over some dims. Those dims
-// are innermost, in their order; the others keep the order of the input.
+// Returns the strides of the result of one MKL pass over some dims. The
+// transformed dims are innermost, in their order; the others keep the order of
+// the input.
 Dims pass_strides(const Dims& strides, const Dims& sizes,
                   const std::vector<int>& dims) {
   std::vector<int> order;

@@ -35,8 +35,8 @@ class ShapeFactorizer {
     while (i < from_.size() && o < to_.size()) {
       const std::int64_t common = std::gcd(in_left, out_left);
       if (common == 1) {
-        // Neither size divides the other. The rest of these dims has no common
-        // factor, so it is blocked.
+        // Neither size is a divisor of the other. The rest of these dims has no
+        // common factor, so it is blocked.
         skip_stretch(i, o, in_left, out_left);
         in_left = next(from_, i);
         out_left = next(to_, o);

@@ -18,7 +18,7 @@ struct Choice {
 
 // Encodes the choice as a step that no rank runs.
 DecompositionStep step_of(const Choice& choice);
-// Decodes such a step; nullopt for other steps.
+// Returns the choice that a step encodes; nullopt for other steps.
 std::optional<Choice> choice_of(const DecompositionStep& step);
 
 }  // namespace shardprop

@@ -36,8 +36,8 @@ TraceValue Tracer::called(const CallExpression& call) {
 }
 
 // itself(reduction=2) calls the operator of the program. Arguments that are not
-// given have their current values; those that differ between ranks have their
-// local values.
+// given have their current values. Arguments that differ between ranks have
+// their local values.
 TraceValue Tracer::itself(Named given) {
   for (const ArgumentSchema& declared : op_.function->arguments()) {
     const bool is_given = std::any_of(
@@ -394,8 +394,8 @@ TraceValue Tracer::cut_dim(const TensorValue& x) const {
   call_error("a program cuts no dim of an input");
 }
 
-// result(made, 2) is another result of the step that produced `made`; None if
-// the call does not produce it.
+// result(made, 2) is another result of the step that produced `made`, or None
+// if the call does not produce it.
 TraceValue Tracer::result(const TraceValue& made, std::int64_t slot) const {
   const LocalRef ref = tensor_of(made).ref;
   require(ref.step >= 0, "an argument has one value");
