@@ -149,9 +149,9 @@ std::optional<Argument> fit_argument(const ArgumentSchema& declared,
       holds<NoneArg>(value) ||
       (tensor != nullptr && tensor->operand == TensorArg::kNone);
   if (absent) {
-    // Undefined tensors stand even where the declaration asks for one (the
-    // attn_bias of attention's backward), and a generator is None wherever the
-    // default stream is meant.
+    // An undefined tensor is accepted even if the declaration requires one (the
+    // attn_bias of attention's backward). A generator is None if the default
+    // generator is meant.
     if (declared.is_optional || declared.is_tensor() ||
         declared.type == ArgumentType::kGenerator ||
         declared.type == ArgumentType::kOther ||

@@ -1,4 +1,5 @@
-// Whether an argument is of its declared type, and its form there.
+// Checks whether an argument has its declared type, and converts it to that
+// type.
 #pragma once
 
 #include <shardprop/ops/function_schema.h>
@@ -7,14 +8,15 @@
 
 namespace shardprop {
 
-// The argument as the declaration stores it (a lone int fills a sized list, an
-// int given for a float becomes one); nullopt when its type does not fit.
+// Returns the argument as the declaration stores it: a lone int fills a sized
+// list, and an int for a float becomes a float. Returns nullopt if its type
+// does not fit.
 std::optional<Argument> fit_argument(const ArgumentSchema& declared,
                                      Argument value);
 
-// "int[]", "Tensor?": the declared type for messages.
+// Returns the declared type for messages: "int[]", "Tensor?".
 std::string describe_type(const ArgumentSchema& declared);
-// "a list of ints": what a value is, for messages.
+// Describes a value for messages: "a list of ints".
 std::string_view describe_value(const Argument& value);
 
 }  // namespace shardprop

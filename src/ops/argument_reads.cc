@@ -6,8 +6,8 @@
 namespace shardprop {
 namespace {
 
-// Rows are functions of a call alone, many layers deep: what they look at is
-// gathered beside them rather than passed through all of them.
+// An operator definition is a function of the call alone, many layers deep. A
+// thread-local pointer records its reads, so no layer has to pass them on.
 thread_local ArgumentReads* current_reads = nullptr;
 
 }  // namespace

@@ -1,13 +1,13 @@
-// ArgumentReads: which arguments of a call the row that serves it looks at, and
-// how closely, while one is in scope on this thread. Whoever remembers what
-// follows from a call (CachingPropagator) keeps those arguments and no others:
-// a row that is given the same answers to the same questions says the same.
+// `ArgumentReads` records which arguments of a call its operator definition
+// reads, and how closely, while an `ArgumentReads` is in scope on this thread.
+// A cache of results (CachingPropagator) keys on these arguments only: if every
+// recorded read gives the same answer, the definition gives the same result.
 //
 //   ArgumentReads reads(*op.function);
 //   library.index_space(op);
-//   reads.look("alpha");   // add.Tensor: kSign; dropout's p: kNothing
+//   reads.looks()[2];   // alpha of add.Tensor: kSign
 //
-// Tensors are not counted: their metas always matter.
+// Tensors are not recorded, because their metas always matter.
 #pragma once
 
 #include <shardprop/ops/op_schema.h>
@@ -32,11 +32,11 @@ class ArgumentReads {
   ArgumentReads(const ArgumentReads&) = delete;
   ArgumentReads& operator=(const ArgumentReads&) = delete;
 
-  // One entry per declared argument.
+  // Returns one entry per declared argument.
   const std::vector<Look>& looks() const { return looks_; }
 
-  // Notes a look at an argument, by its name in the call of the scope or in one
-  // derived from it. Outside of any scope it does nothing.
+  // Records a read of an argument, by its name in the call of the scope or in a
+  // call derived from it. It does nothing outside of any scope.
   static void note(std::string_view argument, Look look);
 
  private:
@@ -45,13 +45,13 @@ class ArgumentReads {
   ArgumentReads* outer_;
 };
 
-// The argument of that name, for a reader that wants to know no more of it than
-// `look`. Precondition: the function declares it.
+// Returns the argument of that name and records a read of kind `look`.
+// Precondition: the function declares the argument.
 const Argument& look_at(const OpSchema& op, std::string_view argument,
                         Look look);
 
-// An argument's sign: -1, 0 or 1; nullopt if it is not a number or is NaN.
-// Noted as kSign.
+// Returns an argument's sign: -1, 0 or 1; nullopt if it is not a number or is
+// NaN. The read is recorded as kSign.
 std::optional<int> sign_of(const OpSchema& op, std::string_view argument);
 
 }  // namespace shardprop

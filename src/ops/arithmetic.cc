@@ -1,7 +1,7 @@
-// Linearity and monotony: with which reductions an operator commutes.
+// Linearity and monotonicity decide which reductions an operator commutes with.
 //
-// Whatever the operator, a partial passes only where the casts between the
-// dtypes of its operands keep it (cast_keeps).
+// A partial passes through any operator only if the casts between the dtypes of
+// its operands preserve it (cast_keeps).
 
 #include "ops/arithmetic.h"
 
@@ -24,7 +24,7 @@ bool is_signed_integer(DType dtype) {
          dtype != DType::kU32 && dtype != DType::kU64;
 }
 
-// Whether every integer of `from` is one of `to`.
+// Returns whether `to` can represent every integer of `from`.
 bool integers_fit(DType from, DType to) {
   if (is_signed_integer(from) && !is_signed_integer(to)) return false;
   if (is_signed_integer(from) == is_signed_integer(to)) {
@@ -33,8 +33,8 @@ bool integers_fit(DType from, DType to) {
   return item_size(to) > item_size(from);
 }
 
-// Sums, averages and products of reals: nothing may be cut off on the way, and
-// integers that wrap round do so in their own width.
+// Returns whether the cast preserves sums, averages and products of reals. The
+// cast must not truncate, and integers wrap round in their own width.
 bool keeps_values(DType from, DType to) {
   if (is_floating(from)) {
     return is_complex(to) ||
@@ -44,15 +44,16 @@ bool keeps_values(DType from, DType to) {
   return is_complex(from) && is_complex(to) && item_size(to) >= item_size(from);
 }
 
-// Sums and averages of complex numbers: the real part of a sum is the sum of
-// the real parts.
+// Returns whether the cast preserves sums and averages of complex numbers: the
+// real part of a sum is the sum of the real parts.
 bool keeps_real_parts(DType from, DType to) {
   if (!is_complex(from) || !is_floating(to)) return false;
   const DType part = real_dtype(from);
   return part == to || keeps_values(part, to);
 }
 
-// Extrema: whatever is larger stays at least as large.
+// Returns whether the cast preserves maximum and minimum, because it is
+// nondecreasing.
 bool keeps_order(DType from, DType to) {
   if (is_complex(from) || is_complex(to) || to == DType::kBool) return false;
   if (from == DType::kBool || is_floating(to)) return true;
@@ -90,8 +91,8 @@ void add_linearity(const OpCall& call, IndexSpace& space,
     if (!inputs[i]) continue;
     const DType from = op.inputs[i].dtype();
     if (!is_defined(*inputs[i], from)) return;
-    // Floats of 8 bits are scaled for the values they hold: parts of a sum lie
-    // out of their range.
+    // Floats of 8 bits are scaled to the values that they hold. The terms of a
+    // sum may exceed their range.
     const bool is_extremum =
         inputs[i] == ReduceOp::kMax || inputs[i] == ReduceOp::kMin;
     if (is_floating(from) && item_size(from) == 1 && !is_extremum) return;
@@ -136,8 +137,8 @@ Partials all(std::size_t count, ReduceOp op) {
   return Partials(count, std::optional<ReduceOp>(op));
 }
 
-// What self and other add up to: signed tensors by operand, plus a constant
-// where one of them is a number.
+// `SignedSum` is the sum that `self` and `other` form: signed tensors by
+// operand, plus a constant if one of the two is a number.
 struct SignedSum {
   std::vector<int> factors;  // their signs
   bool has_constant = false;
@@ -149,7 +150,8 @@ SignedSum signed_sum(const OpSchema& op, const std::vector<int>& signs) {
   sum.factors.assign(op.inputs.size(), 1);
   const int alpha = op.has_arg("alpha") ? sign_of(op, "alpha").value_or(0) : 1;
   const std::string_view terms[] = {"self", "other"};
-  // alpha scales the second term, or the first where that is subtracted (rsub).
+  // alpha scales the second term, or the first if the first is subtracted
+  // (rsub).
   const std::size_t scaled = !signs.empty() && signs[0] < 0 ? 0 : 1;
   for (std::size_t i = 0; i < std::size(terms); ++i) {
     if (!op.has_arg(terms[i])) continue;
@@ -165,15 +167,15 @@ SignedSum signed_sum(const OpSchema& op, const std::vector<int>& signs) {
   return sum;
 }
 
-// Whether arithmetic wraps round, which no order survives: it is done in the
-// dtype of the result.
+// Returns whether the arithmetic wraps round, which breaks the order. It is
+// done in the dtype of the result.
 bool wraps(const OpSchema& op) {
   return std::any_of(
       op.outputs.begin(), op.outputs.end(),
       [](const TensorMeta& meta) { return !is_floating(meta.dtype()); });
 }
 
-// x + 0, which does not wrap where x does not.
+// Returns whether the call computes x + 0, which does not wrap if x does not.
 bool copies(const OpSchema& op, const SignedSum& sum) {
   return op.inputs.size() == 1 && sum.factors[0] > 0 && !sum.scales &&
          !sum.has_constant && op.inputs[0].dtype() == op.outputs[0].dtype();
@@ -214,7 +216,7 @@ std::string sign_text(const std::vector<int>& signs) {
   return text;
 }
 
-// Extrema of `self` under a number that it is multiplied with or divided by.
+// Adds the extrema of `self`, which is multiplied with or divided by a number.
 void add_scaled_extrema(const OpCall& call, IndexSpace& space) {
   const OpSchema& op = call.op();
   if (space.inputs.size() != 1 || !op.has_arg("other") || wraps(op)) return;
@@ -227,8 +229,8 @@ void add_scaled_extrema(const OpCall& call, IndexSpace& space) {
   }
 }
 
-// Which operands the named arguments are; nullopt where one of them is a
-// number, of which every rank would add its copy.
+// Returns which operands the named arguments are. Returns nullopt if one of
+// them is a number, because every rank would add its own copy of it.
 std::optional<std::vector<bool>> operands_named(
     const OpSchema& op, const std::vector<std::string>& arguments) {
   std::vector<bool> takes(op.inputs.size(), arguments.empty());

@@ -1,4 +1,4 @@
-// Linearities of an index space, added where the dtypes allow them.
+// Functions that add linearities to an index space if the dtypes allow them.
 #pragma once
 
 #include <shardprop/ops/index_space.h>
@@ -11,9 +11,9 @@ namespace shardprop {
 
 class OpCall;
 
-// Whether partials of `op` may be cast one by one, so that what they combine to
-// is the cast of what they combined to before. Rounding of floats is ignored
-// where the type gets no narrower.
+// Returns whether partials of `op` may be cast one by one: the reduction of the
+// casts equals the cast of the reduction. Rounding of floats is ignored if the
+// dtype does not become narrower.
 //   cast_keeps(kSum, bf16, f32)   cast_keeps(kMax, i32, f32)
 //   not: (kSum, f32, i32), (kSum, i32, i64), (kSum, bool, i64), (kMax, i32, u8)
 bool cast_keeps(ReduceOp op, DType from, DType to);
@@ -23,13 +23,14 @@ bool cast_keeps(ReduceOp op, DType from, DType to);
 void add_linearity(const OpCall& call, IndexSpace& space,
                    std::vector<std::optional<ReduceOp>> inputs,
                    std::vector<std::optional<ReduceOp>> outputs);
-// One operand partial, the others whole.
+// Adds a linearity in one operand; the others are replicated.
 void add_single_linearity(const OpCall& call, IndexSpace& space,
                           std::size_t input, ReduceOp in, ReduceOp out);
-// Extrema of each operand, the others whole.
+// Adds P(max) and P(min) of each operand alone; the others are replicated.
 void nondecreasing_in_each(const OpCall& call, IndexSpace& space);
 
-// kMin of kMax and the other way round. Precondition: one of the two.
+// Returns kMin for kMax and kMax for kMin. Precondition: `extremum` is one of
+// the two.
 inline ReduceOp opposite(ReduceOp extremum) {
   return extremum == ReduceOp::kMax ? ReduceOp::kMin : ReduceOp::kMax;
 }

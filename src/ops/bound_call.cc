@@ -1,4 +1,4 @@
-// What a call returns and its index space, from the row that serves it.
+// The results and the index space of a call, from its operator definition.
 
 #include "ops/bound_call.h"
 
@@ -17,7 +17,8 @@
 namespace shardprop {
 namespace {
 
-// The argument that a result of a mutating overload is, by its alias set.
+// Returns the argument that the result of a mutating overload aliases, by its
+// alias set.
 std::optional<std::size_t> written_argument(const FunctionSchema& function,
                                             const ArgumentSchema& result) {
   if (!result.alias || !result.alias->writes) return std::nullopt;
@@ -28,8 +29,9 @@ std::optional<std::size_t> written_argument(const FunctionSchema& function,
   return std::nullopt;
 }
 
-// In-place and out= overloads that return nothing but what they write. What
-// views in place (unsqueeze_) changes the shape of what it writes.
+// Returns whether an in-place or out= overload returns only arguments that it
+// writes. An in-place view (unsqueeze_) is excluded, because it changes the
+// shape of its argument.
 bool returns_what_it_writes(const OpLibrary& library,
                             const FunctionSchema& function) {
   const bool views =
@@ -61,7 +63,7 @@ Results written_results(const OpSchema& op) {
 
 Error mismatch(const OpSchema& op, CallError refused) {
   const bool is_taken = refused.code != ErrorCode::kShapeMismatch;
-  // The rule, and not the operator: PyTorch may take more than its row says.
+  // The message blames the rule, because PyTorch may accept more than the rule.
   Error error{
       refused.code,
       is_taken
@@ -80,7 +82,8 @@ Error mismatch(const OpSchema& op, CallError refused) {
   return error;
 }
 
-// The results of a form, completed by its row. May throw CallError.
+// Returns the results of a form, completed by the operator definition. May
+// throw CallError.
 Results complete(const OpDefinition& row, const OpCall& call,
                  const BoundForm& bound) {
   Results results;
@@ -125,8 +128,8 @@ Results complete(const OpDefinition& row, const OpCall& call,
   return results;
 }
 
-// A mutating overload may return fewer tensors than its functional form, whose
-// row serves it.
+// Drops the results that a mutating overload does not return. Its functional
+// form, which has the operator definition, may return more.
 Results declared(Results results, const FunctionSchema& function) {
   const auto& returns = function.returns();
   const bool lists =
@@ -163,8 +166,8 @@ bool infers(const OpLibrary& library, const FunctionSchema& function) {
 
 namespace {
 
-// Refuses a call that the functional form of a mutating overload refuses. Calls
-// with sizes that depend on data pass.
+// Rejects a call that the functional form of a mutating overload rejects. Calls
+// with sizes that depend on data are accepted.
 Result<void> check_functional(const OpLibrary& library, const OpSchema& op) {
   const auto form = library.form(*op.function);
   if (form == nullptr) return {};
@@ -188,7 +191,8 @@ Result<Results> infer(const OpLibrary& library, const OpSchema& op) {
     return written_results(op);
   }
   const OpRow* row = library.row(*op.function);
-  // What is known by its tag alone is not known by its dtype.
+  // An operator that is known by its pointwise tag alone has no known result
+  // dtype.
   if (row == nullptr || row->name.empty()) {
     return fail(ErrorCode::kNoShapeInference,
                 "the result shape of `" + op.name() + "` is not known",
@@ -221,8 +225,8 @@ Result<void> check_stated(const OpLibrary& library, const OpSchema& op) {
   bool fits = op.output_slots.size() == expected.size();
   for (std::size_t i = 0; fits && i < expected.size(); ++i) {
     const std::int32_t output = op.output_slots[i];
-    // Kernels may leave out what the declaration promises, and the other way
-    // round.
+    // A kernel may omit a result that the declaration promises, and produce one
+    // that it does not promise.
     if (output == OpSchema::kNotProduced || !expected[i]) continue;
     const TensorMeta& stated = op.outputs[index(output)];
     fits = stated.shape() == expected[i]->shape() &&
@@ -246,7 +250,8 @@ Result<void> check_stated(const OpLibrary& library, const OpSchema& op) {
   return fail(std::move(error));
 }
 
-// A form may leave to a program what the row has none for.
+// Blocks the factors that a form leaves to a program if the definition has no
+// program.
 void hold_whole_what_needs_a_program(IndexSpace& space) {
   for (Factor& factor : space.factors) {
     if (factor.program != ProgramUse::kWhenSharded) continue;
@@ -266,7 +271,7 @@ Result<IndexSpace> bound_space(const OpLibrary& library, const OpRow& row,
     const std::vector<TensorMeta> expected =
         produced(complete(row.definition, call, bound));
     space = std::move(bound.space);
-    // Kernels may leave out what the declaration promises.
+    // A kernel may omit a result that the declaration promises.
     require(op.outputs.size() <= expected.size(),
             "the rule has " + counted(expected.size(), "result") +
                 ", the call " + std::to_string(op.outputs.size()));

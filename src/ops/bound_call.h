@@ -1,4 +1,4 @@
-// A call bound to the row that serves it.
+// Binds a call to its operator definition.
 #pragma once
 
 #include <shardprop/ops/op_library.h>
@@ -10,15 +10,16 @@ namespace shardprop {
 
 using Results = std::vector<std::optional<TensorMeta>>;
 
-// The work of OpLibrary's members of like name.
+// These functions implement the members of OpLibrary with similar names.
 bool infers(const OpLibrary& library, const FunctionSchema& function);
 Result<Results> infer(const OpLibrary& library, const OpSchema& op);
 Result<void> check_stated(const OpLibrary& library, const OpSchema& op);
 
-// The index space that a row gives a call of its own overload.
+// Returns the index space that an operator definition gives a call of its own
+// overload.
 Result<IndexSpace> bound_space(const OpLibrary& library, const OpRow& row,
                                const OpSchema& op);
-// The index space of an in-place or out= call, derived from that of the
+// Returns the index space of an in-place or out= call, derived from that of the
 // functional overload.
 Result<IndexSpace> derived_space(const OpLibrary& library,
                                  const OverloadForm& form, const OpRow& row,

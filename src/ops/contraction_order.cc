@@ -27,7 +27,8 @@ class Contraction {
     for (const Operand& output : space.outputs) kept_ |= held_by(output);
   }
 
-  // Over subsets of the inputs: each is the product of two smaller ones.
+  // Dynamic programming over subsets of the inputs: each subset is the product
+  // of two smaller subsets.
   double in_best_order() const {
     const std::size_t all = (std::size_t{1} << held_.size()) - 1;
     std::vector<double> least(all + 1, 0);
@@ -66,8 +67,8 @@ class Contraction {
     return product;
   }
 
-  // What the product of some inputs has dims of: what the result or the other
-  // inputs need.
+  // Returns the dims of the product of some inputs: the factors of these inputs
+  // that the result or the other inputs need.
   Factors left_of(std::size_t set) const {
     Factors own = 0;
     Factors needed = kept_;

@@ -1,4 +1,5 @@
-// Products of several tensors are made two at a time.
+// The cost of a product of several tensors, which is computed two tensors at a
+// time.
 #pragma once
 
 #include <shardprop/ops/index_space.h>
@@ -8,14 +9,15 @@
 
 namespace shardprop {
 
-// The inputs that hold a factor which the output lacks: what is multiplied. A
-// bias, or what stands beside a gradient, holds none.
+// Returns the inputs that hold a factor which the output lacks: the operands of
+// the product. A bias, or an operand that only scales a gradient, holds no such
+// factor.
 std::vector<std::size_t> summed_inputs(const IndexSpace& space,
                                        const Operand& output);
 
-// How many pairs of elements are multiplied where the inputs are multiplied two
-// at a time, in the best order; every factor has the size given. Of more than
-// ten inputs, in the order in which they stand.
+// Returns how many pairs of elements are multiplied if the inputs are
+// multiplied two at a time in the best order. Every factor has the given size.
+// More than ten inputs are multiplied in their given order.
 //
 //   ij,jk,kl->il {i=2,j=100,k=100,l=2}   2*100*100 + 2*100*2 = 20400
 double least_products(const IndexSpace& space,

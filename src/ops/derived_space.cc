@@ -1,5 +1,5 @@
-// In-place and out= overloads: the index space of the functional overload,
-// with what is written laid out like the result that it becomes.
+// The index space of an in-place or out= overload is that of its functional
+// overload. Each written tensor has the layout of the result that it becomes.
 
 #include "base/index.h"
 #include "base/try.h"
@@ -14,7 +14,8 @@
 namespace shardprop {
 namespace {
 
-// Whether PyTorch lets a result of one dtype be written to a tensor of another.
+// Returns whether PyTorch lets a result of dtype `from` be written to a tensor
+// of dtype `to`.
 bool can_write(DType from, DType to) {
   if (from == to) return true;
   if (is_complex(from)) return is_complex(to);
@@ -57,7 +58,8 @@ void check_writes(const OpSchema& op, const OpSchema& functional,
   }
 }
 
-// The functional space, its operands put where the mutating call has them.
+// Returns the functional space with its operands at their positions in the
+// mutating call.
 IndexSpace placed(const OpSchema& op, IndexSpace from,
                   const std::vector<std::size_t>& kept,
                   const std::vector<WrittenOperand>& writes) {
@@ -110,7 +112,8 @@ IndexSpace placed(const OpSchema& op, IndexSpace from,
   return space;
 }
 
-// What is written in place stays where it is: in and out are laid out alike.
+// Keeps a tensor that is written in place where it is: the operand and the
+// result have the same layout.
 void keep_in_place(IndexSpace& space, const WrittenOperand& write) {
   const std::size_t i = write.operand;
   const std::size_t o = write.result;
@@ -131,8 +134,8 @@ void keep_in_place(IndexSpace& space, const WrittenOperand& write) {
   }
 }
 
-// Whether the program of the functional overload, which writes nothing, stands
-// for the mutating one: it returns all that it writes, in its dtype.
+// Returns whether the program of the functional overload, which writes nothing,
+// serves the mutating overload: it produces every written tensor in its dtype.
 bool program_serves(const OpSchema& op,
                     const std::vector<WrittenOperand>& writes,
                     const std::vector<TensorMeta>& made) {
@@ -154,7 +157,8 @@ Result<IndexSpace> derived_space(const OpLibrary& library,
   SP_ASSIGN(OpSchema functional, rebind(op, form.functional, kept));
   std::vector<WrittenOperand> writes = written_operands(form, op);
   if (row.name.empty()) {
-    // Known by its tag alone: the results are what is written.
+    // The operator is known by its pointwise tag alone: its results are the
+    // written tensors.
     functional.outputs = op.outputs;
   } else {
     SP_ASSIGN(auto results, library.infer_results(functional));
@@ -199,7 +203,7 @@ Result<IndexSpace> derived_space(const OpLibrary& library,
       factor.reason = "its program does not write";
     }
   }
-  // The cast to what is written must keep a partial as well.
+  // The cast to the dtype of the written tensor must preserve a partial too.
   std::erase_if(space.linearities, [&](const Linearity& linearity) {
     for (const WrittenOperand& write : writes) {
       if (write.result >= made.size() || !linearity.outputs[write.result]) {

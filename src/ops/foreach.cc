@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::string_view kPrefix = "_foreach_";
 
-// What an element is made of where no operator has the list's name, or none
-// takes its arguments.
+// `kOtherwise` lists the operators of one element to use if no operator has the
+// list operator's name, or none accepts its arguments.
 struct Named {
   std::string_view list;
   std::string_view element;
@@ -42,15 +42,17 @@ std::vector<std::string> packets_of(std::string_view ns,
   return packets;
 }
 
-// `scalars` in a tensor, one for each element: known when it runs, and so not
-// said of an element.
+// Returns whether `listed` is `scalars` in one tensor, one for each element.
+// Their values are known only at run time, so the call of an element omits
+// them.
 bool is_numbers(const ArgumentSchema& listed, const ArgumentSchema& plain) {
   return listed.name == "scalars" && listed.type == ArgumentType::kTensor &&
          !listed.is_list && plain.type == ArgumentType::kScalar &&
          !plain.is_list && plain.has_default;
 }
 
-// Whether an element of the one argument can be the other.
+// Returns whether an element of argument `listed` can be given as argument
+// `plain`.
 bool fits(const ArgumentSchema& listed, const ArgumentSchema& plain) {
   if (is_numbers(listed, plain)) return true;
   if (plain.is_list || (listed.is_optional && !plain.is_optional)) return false;
@@ -59,8 +61,9 @@ bool fits(const ArgumentSchema& listed, const ArgumentSchema& plain) {
           listed.type == ArgumentType::kScalar);
 }
 
-// The argument of `each` that an element of `listed` can be: by name, else the
-// first that is not taken; as many as `each` has where there is none.
+// Returns the argument of `each` that an element of `listed` can be: the one of
+// the same name, else the first free one. Returns the number of arguments if
+// none fits.
 std::size_t place_of(const ArgumentSchema& listed, const FunctionSchema& each,
                      const std::vector<bool>& taken) {
   const auto& arguments = each.arguments();
@@ -118,7 +121,7 @@ Result<ElementCall> element_call(const ForeachForm& form, const OpSchema& op,
                    form.each->arguments()[form.arguments[a]])) {
       continue;
     }
-    // Under another name in the element's call.
+    // The call of the element has the argument under another name.
     ArgumentReads::note(op.function->arguments()[a].name, Look::kValue);
     Argument value = element_of(op.args[a], i);
     if (auto* tensor = std::get_if<TensorArg>(&value);
@@ -138,7 +141,7 @@ Result<ElementCall> element_call(const ForeachForm& form, const OpSchema& op,
     given.push_back(
         {form.each->arguments()[form.arguments[a]].name, std::move(value)});
   }
-  // Operands of `each` stand in its own order.
+  // The operands of `each` have its own order.
   std::vector<TensorMeta> metas = inputs;
   SP_ASSIGN(out.op, make_op_schema(form.each, given, std::move(metas)));
   std::vector<std::size_t> ordered;
@@ -155,7 +158,7 @@ Result<ElementCall> element_call(const ForeachForm& form, const OpSchema& op,
   return out;
 }
 
-// The call as a program of one step.
+// Returns the call as a program of one step.
 Result<std::shared_ptr<const Decomposition>> one_step(
     const OpSchema& op, const OpLibrary& library) {
   CallExpression call{op.name(), {}, {}};
@@ -170,8 +173,8 @@ Result<std::shared_ptr<const Decomposition>> one_step(
   return trace_program(text, op, library, /*per_rank=*/false);
 }
 
-// Programs of whole tensors one after the other; `operands` are what the inputs
-// of one are in all.
+// Appends `one` to `all`; both are programs on full tensors. `operands` maps
+// the inputs of `one` to those of `all`.
 void append(Decomposition& all, const Decomposition& one,
             const std::vector<std::size_t>& operands) {
   const auto before = static_cast<std::int32_t>(all.steps.size());
@@ -194,7 +197,7 @@ void append(Decomposition& all, const Decomposition& one,
   for (const LocalRef ref : one.outputs) all.outputs.push_back(renamed(ref));
 }
 
-// Index spaces laid side by side.
+// `SideBySide` combines the index spaces of the elements' calls into one.
 class SideBySide {
  public:
   explicit SideBySide(const OpSchema& op)
@@ -229,8 +232,8 @@ class SideBySide {
     added_.push_back({&call, std::move(own), &ids, has_output});
   }
 
-  // What the elements make of their own operands; a factor leaves those of
-  // other elements as they are.
+  // Returns the combined index space. A factor of one element leaves the
+  // operands of the other elements unchanged.
   Result<IndexSpace> done(const OpLibrary& library) {
     space_.seal();
     for (auto& row : space_.outputs_without) {
@@ -269,7 +272,8 @@ class SideBySide {
     return own.program != nullptr && !own.program->per_rank && !mutates_;
   }
 
-  // What each rank runs of one element alone is not what it runs of all.
+  // Blocks a factor that only a program of all elements could shard, if this
+  // element has no program of its own.
   Factor alone(const IndexSpace& own, Factor factor) const {
     if (factor.program != ProgramUse::kNever && !has_program(own)) {
       factor.program = ProgramUse::kNever;
@@ -286,7 +290,7 @@ class SideBySide {
     return operand;
   }
 
-  // Those that every element has.
+  // Adds the linearities that every element has.
   void add_linearities() {
     if (added_.empty()) return;
     for (const Linearity& first : added_.front().own.linearities) {
@@ -306,7 +310,7 @@ class SideBySide {
     }
   }
 
-  // Where an element takes a program, all run as one.
+  // If one element needs a program, the programs of all elements run as one.
   Result<void> add_programs(const OpLibrary& library) {
     if (std::none_of(added_.begin(), added_.end(),
                      [&](const Added& one) { return has_program(one.own); })) {
@@ -330,7 +334,7 @@ class SideBySide {
   std::vector<Added> added_;
 };
 
-// "pow_.Tensor" of "pow.Tensor_Tensor", "add_.Scalar" of "add.Scalar".
+// Finds "pow_.Tensor" for "pow.Tensor_Tensor", "add_.Scalar" for "add.Scalar".
 std::shared_ptr<const FunctionSchema> in_place_of(const std::string& packet,
                                                   std::string_view overload,
                                                   const OpLibrary& library) {

@@ -1,4 +1,4 @@
-// Operators beside aten and prims: those that take graphs
+// Operators other than those of aten and prims: operators that take graphs
 // ("higher_order.cond.default") and custom ones ("mylib.swiglu.default").
 #pragma once
 
@@ -12,7 +12,7 @@ inline bool is_higher_order(std::string_view op) {
   return op.starts_with("higher_order.");
 }
 
-// Runs its graphs or not, or several times.
+// Returns whether the operator runs its graphs conditionally or several times.
 inline bool is_control_flow(std::string_view op) {
   constexpr std::string_view kNames[] = {
       "cond",       "switch", "while_loop", "while_loop_stack_output",
@@ -25,12 +25,14 @@ inline bool is_control_flow(std::string_view op) {
          std::end(kNames);
 }
 
-// Wraps a call that writes through views of its operands.
+// Returns whether the operator wraps a call that writes through views of its
+// operands.
 inline bool is_functionalized_write(std::string_view op) {
   return op.starts_with("higher_order.auto_functionalized");
 }
 
-// Whether the operator is the user's own, or of a library next to PyTorch.
+// Returns whether the operator is the user's own, or belongs to another library
+// than PyTorch.
 inline bool is_foreign(std::string_view op) {
   return !op.starts_with("aten.") && !op.starts_with("prims.");
 }

@@ -1,4 +1,4 @@
-// Index spaces as text and back.
+// Prints and parses index spaces.
 
 #include <shardprop/ops/index_space.h>
 
@@ -18,7 +18,8 @@ constexpr FactorKind kKinds[] = {FactorKind::kParallel,  FactorKind::kBlocked,
                                  FactorKind::kWindowed,  FactorKind::kIndexed,
                                  FactorKind::kSegmented, FactorKind::kScanned};
 
-// A letter for each factor; where letters run out, one with a number.
+// Returns a letter for each factor, or a letter with a number if the letter is
+// already taken.
 std::vector<std::string> factor_names(const IndexSpace& space) {
   std::vector<std::string> names;
   std::map<std::string, int> taken;
@@ -72,7 +73,7 @@ std::string without_row(const std::vector<Operand>& operands,
   });
 }
 
-// Whether sharding the factor says anything but the default.
+// Returns whether sharding the factor has any effect other than the default.
 bool says_something(const IndexSpace& space, std::size_t f) {
   const auto id = static_cast<int>(f);
   for (std::size_t i = 0; i < space.inputs.size(); ++i) {

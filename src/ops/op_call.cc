@@ -189,8 +189,8 @@ TensorMeta with_dtype(const TensorMeta& meta, DType dtype) {
 
 namespace {
 
-// Dense strides for dims that lie in memory from `order`'s first (innermost)
-// to its last.
+// Returns dense strides for dims in memory order; the first dim of `order` is
+// the innermost.
 Dims strides_in_order(const Dims& shape, std::span<const int> order) {
   Dims strides(shape.size());
   std::int64_t step = 1;
@@ -257,8 +257,9 @@ Dims broadcast(std::span<const TensorMeta> operands) {
 
 namespace {
 
-// Compares two dims by the strides of the operands, as TensorIterator does:
-// the first operand that tells them apart decides. Negative: `a` lies inside.
+// Compares two dims by the strides of the operands, as TensorIterator does. The
+// first operand whose strides differ decides. A negative result means that `a`
+// is inside `b`.
 int compare_dims(std::span<const Dims> strides, const Dims& shape,
                  std::size_t a, std::size_t b) {
   for (const Dims& operand : strides) {
@@ -269,9 +270,10 @@ int compare_dims(std::span<const Dims> strides, const Dims& shape,
   return 0;
 }
 
-// The dims from the innermost outwards, as TensorIterator sorts them. Insertion
-// sort: the relation is not transitive where dims are broadcast or operands
-// disagree, and PyTorch's answer is that of this very algorithm.
+// Returns the dims from the innermost outwards, as TensorIterator sorts them.
+// The relation is not transitive if dims are broadcast or operands disagree.
+// PyTorch's answer is the result of its insertion sort, so this is the same
+// insertion sort.
 std::vector<int> memory_order(std::span<const Dims> strides,
                               const Dims& shape) {
   std::vector<int> order(shape.size());
@@ -297,7 +299,7 @@ std::vector<int> memory_order(std::span<const Dims> strides,
 TensorMeta dense_like(const TensorMeta& like, Dims shape, DType dtype) {
   require(shape.size() == like.shape().size(), "the ranks differ");
   const std::vector<int> order = memory_order({&like.strides(), 1}, shape);
-  // Sizes are checked before their strides are multiplied up.
+  // The sizes are checked before their strides are multiplied.
   const TensorMeta checked = make_meta(shape, dtype);
   Dims strides = strides_in_order(checked.shape(), order);
   return make_meta(std::move(shape), std::move(strides), dtype);

@@ -1,9 +1,9 @@
-// OpCall: one call of an operator as the forms of src/ops see it: typed
+// `OpCall` is one call of an operator as the forms of src/ops see it: typed
 // arguments, or a CallError.
 //
-// Nearly every line of a form can find operands that do not fit. So that forms
-// read as shapes and not as error handling, they throw CallError, which
-// OpLibrary turns into an Error; nothing else sees it.
+// Nearly every line of a form can find operands that do not fit. Forms throw
+// CallError, so that they contain shapes and no error handling. OpLibrary turns
+// the exception into an Error; it never leaves this module.
 #pragma once
 
 #include <shardprop/base/error_code.h>
@@ -29,10 +29,12 @@ struct CallError {
   std::optional<std::size_t> operand;  // the one that does not fit, if known
 };
 [[noreturn]] void call_error(std::string message);
-// A call that PyTorch takes and the row cannot state: sizes that depend on data.
+// Throws for a call that PyTorch accepts and the rule cannot express: sizes
+// that depend on data.
 [[noreturn]] void call_not_stated(std::string message);
 void require(bool holds, std::string_view message);
-// What `look` returns; its CallError is of that operand.
+// Returns the result of `look`. A CallError that `look` throws names the
+// operand, unless it names one already.
 template <class Look>
 auto at_operand(std::size_t operand, const Look& look) {
   try {
@@ -43,25 +45,27 @@ auto at_operand(std::size_t operand, const Look& look) {
   }
 }
 
-// 64-bit arithmetic on sizes that a file may choose at will.
+// Arithmetic with 64 bits, checked for overflow, on sizes that a file may
+// choose freely.
 std::int64_t add_sizes(std::int64_t a, std::int64_t b);
 std::int64_t subtract_sizes(std::int64_t a, std::int64_t b);
 std::int64_t multiply_sizes(std::int64_t a, std::int64_t b);
 std::int64_t product(std::span<const std::int64_t> sizes);
 
-// The most results of one call, which is far above those of any program. A file
-// may ask for more, and each costs memory before it is looked at.
+// Maximum number of results of one call, far above any real program. A file may
+// ask for more, and each result costs memory before it is checked.
 inline constexpr std::int64_t kMostResults = 65'536;
 
-// Of a matrix of that many rows and columns, `offset` columns to the right of
-// the main one.
+// Returns the length of the diagonal of a rows x columns matrix, `offset`
+// columns to the right of the main one.
 std::int64_t diagonal_length(std::int64_t rows, std::int64_t columns,
                              std::int64_t offset);
 
-// Dim counted from the end when negative; `rank` 0 counts as 1.
+// Wraps a negative dim, which counts from the end; `rank` 0 counts as 1.
 int wrap_dim(std::int64_t dim, int rank);
 
-// One call: typed arguments, or a CallError.
+// `OpCall` gives typed access to the arguments of one call. An argument that
+// does not fit causes a CallError.
 class OpCall {
  public:
   explicit OpCall(const OpSchema& op) : op_(op) {}
@@ -72,7 +76,7 @@ class OpCall {
 
   bool has(std::string_view arg) const { return op_.has_arg(arg); }
   const TensorMeta& tensor(std::string_view arg) const;
-  // The first operand.
+  // Returns the first operand.
   const TensorMeta& first() const;
   const TensorMeta* optional_tensor(std::string_view arg) const;
   std::vector<TensorMeta> tensors(std::string_view arg) const;
@@ -81,53 +85,58 @@ class OpCall {
   bool boolean(std::string_view arg) const;
   bool boolean_or(std::string_view arg, bool fallback) const;
   std::vector<std::int64_t> integers(std::string_view arg) const;
-  // nullopt when None.
+  // Returns nullopt if the argument is None.
   std::optional<std::vector<std::int64_t>> optional_integers(
       std::string_view arg) const;
   DType dtype_or(std::string_view arg, DType fallback) const;
-  // "channels_last"; empty when None or not declared.
+  // Returns, for example, "channels_last"; empty if None or not declared.
   std::string_view memory_format() const;
-  // The dim that an integer argument names, counted from the front.
+  // Returns the dim that an integer argument names, counted from the front.
   int dim(std::string_view arg, int rank) const;
-  // The dims that a list (or lone integer) argument names, each once; all when
-  // it is absent, None or empty.
+  // Returns the dims that a list (or lone integer) argument names, each once.
+  // Returns all dims if the argument is absent, None or empty.
   std::vector<int> dims(std::string_view arg, int rank) const;
-  // A list of bools of that length.
+  // Returns a list of bools, which must have that length.
   std::vector<bool> mask(std::string_view arg, std::size_t length) const;
-  // Operand index of a tensor argument that is there.
+  // Returns the operand index of a tensor argument, which must be present.
   std::size_t operand(std::string_view arg) const;
 
  private:
   const OpSchema& op_;
 };
 
-// TensorMeta's factories, or a CallError.
+// Call TensorMeta's factories; their errors become a CallError.
 TensorMeta make_meta(Dims shape, DType dtype);
 TensorMeta make_meta(Dims shape, Dims strides, DType dtype);
 TensorMeta with_dtype(const TensorMeta& meta, DType dtype);
-// The shape in the order of dims that `strides` has, without gaps.
+// Returns a dense meta of this shape whose dims have the memory order of
+// `like`.
 TensorMeta dense_like(const TensorMeta& like, Dims shape, DType dtype);
-// The strides of a copy of `self` of which a part is then written: its own with
-// their gaps; without gaps where elements share a place, as in expanded dims.
+// Returns the strides of a copy of `self` that is then partly written: the
+// strides of `self`, including gaps. The copy is dense if elements of `self`
+// share memory, as in expanded dims.
 Dims strides_to_write(const TensorMeta& self);
 Dims channels_last_strides(const Dims& shape);
-// Dense and without overlap, in whatever order of dims.
+// Returns whether the tensor is dense and without overlap, in any order of
+// dims.
 bool is_dense(const TensorMeta& meta);
 
-// Shapes broadcast together, or a CallError.
+// Broadcasts shapes together; a mismatch causes a CallError.
 Dims broadcast(const Dims& a, const Dims& b);
 Dims broadcast(std::span<const TensorMeta> operands);  // all of the call's
 
-// dtype of an operation on these arguments (tensors or numbers), by PyTorch's
-// three tiers: tensors with dims, tensors without, numbers.
+// Returns the dtype of an operation on these arguments (tensors or numbers).
+// PyTorch ranks them in three tiers: tensors with dims, tensors without dims,
+// numbers.
 DType result_dtype(const OpCall& op, std::span<const std::string_view> args);
-// The same over every operand and number among the arguments.
+// Returns the promoted dtype of every operand and number among the arguments.
 DType promoted_dtype(const OpCall& op);
-// The dtype in which functions such as exp compute: integers become f32.
+// Returns the dtype in which functions such as exp compute: integers become
+// f32.
 DType to_floating(DType dtype);
 
-// Elementwise result of the tensor operands: broadcast shape, and strides as
-// TensorIterator lays them out.
+// Returns the elementwise result of the tensor operands: broadcast shape, and
+// strides in the order of TensorIterator.
 TensorMeta elementwise(std::span<const TensorMeta> operands, DType dtype);
 
 }  // namespace shardprop

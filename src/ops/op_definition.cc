@@ -74,7 +74,8 @@ OpDefinition OpDefinition::elementwise(std::vector<std::string> arguments) && {
           }
         }
         const TensorMeta laid_out = shardprop::elementwise(operands, dtype);
-        // Reduced, or wider by an operand that is not among them.
+        // The result is reduced, or an operand that is not named makes it
+        // larger.
         return laid_out.shape() == shape ? laid_out.strides()
                                          : make_meta(shape, dtype).strides();
       });
@@ -137,7 +138,7 @@ OpDefinition OpDefinition::filling() && {
     return bound;
   };
   strides_ = nullptr;
-  // The function is that of the view, which is counted once.
+  // The form is that of the view, which is counted as custom once.
   custom_ = false;
   return std::move(*this).refine(
       "", [](const OpCall&, IndexSpace& space) { space.is_free = false; });
@@ -235,15 +236,15 @@ OpDefinition OpDefinition::per_rank(std::string_view text,
   return std::move(*this).say("per_rank()");
 }
 
-// Factors of these kinds are sharded by the program, whose results are whole
-// where they lack them.
+// Lets the program shard factors of these kinds. Its results are replicated if
+// they lack such a factor.
 OpDefinition OpDefinition::opened(std::vector<FactorKind> kinds) && {
   return std::move(*this).refine("", [kinds = std::move(kinds)](
                                          const OpCall&, IndexSpace& space) {
     const auto is_meant = [&](const Factor& factor) {
       return std::find(kinds.begin(), kinds.end(), factor.kind) != kinds.end();
     };
-    // Of nothing there is nothing to share out.
+    // A factor of size 0 has no elements to shard.
     for (const Factor& factor : space.factors) {
       if (is_meant(factor) && factor.size == 0) return;
     }

@@ -16,7 +16,7 @@
 
 namespace shardprop {
 
-// The generated table: one declaration a line, sorted by qualified name.
+// The generated table has one declaration a line, sorted by qualified name.
 extern const std::string_view kAtenSchemas;
 
 namespace {
@@ -47,7 +47,8 @@ const std::vector<TableLine>& table() {
   return kLines;
 }
 
-// "aten.mm.default" of "torch.ops.aten.mm.default", "aten::mm" or "aten.mm".
+// Returns "aten.mm.default" for "torch.ops.aten.mm.default", "aten::mm" or
+// "aten.mm".
 std::string canonical(std::string_view name) {
   constexpr std::string_view kPrefix = "torch.ops.";
   if (name.substr(0, kPrefix.size()) == kPrefix) {
@@ -61,7 +62,8 @@ std::string canonical(std::string_view name) {
   return out;
 }
 
-// "aten::add.Tensor" of "aten.add.Tensor", "aten::mm" of "aten.mm.default".
+// Returns "aten::add.Tensor" for "aten.add.Tensor", "aten::mm" for
+// "aten.mm.default".
 std::string qualified(std::string_view name) {
   const std::size_t dot = name.find('.');
   if (dot == std::string_view::npos) return std::string(name);
@@ -93,12 +95,13 @@ const TableLine* find_line(std::string_view name) {
 struct OpLibrary::Body {
   std::vector<std::shared_ptr<const OpRow>> rows;
   std::unordered_map<std::string_view, const OpRow*> rows_by_name;
-  // The row of what is tagged pointwise and has no row of its own.
+  // The definition of operators that are tagged pointwise and have no
+  // definition of their own.
   std::shared_ptr<const OpRow> tagged_pointwise;
-  // Declarations beside those of the table.
+  // Declarations that are not in the generated table.
   std::map<std::string, std::shared_ptr<const FunctionSchema>> declared;
 
-  // What was looked up so far.
+  // These members cache earlier lookups.
   mutable std::mutex mutex;
   mutable std::unordered_map<std::string, std::shared_ptr<const FunctionSchema>>
       parsed;
@@ -119,7 +122,7 @@ struct OpLibrary::Body {
     const auto found = rows_by_name.find(name);
     return found == rows_by_name.end() ? nullptr : found->second;
   }
-  // The row of an overload or else of its operator.
+  // Returns the definition of an overload, or else that of its operator.
   const OpRow* own_row(const FunctionSchema& function) const {
     if (const OpRow* exact = find(function.name())) return exact;
     const std::string_view name = function.name();
@@ -161,7 +164,7 @@ Result<std::shared_ptr<const OpLibrary>> OpLibrary::with(
   }
   if (addition.definition) {
     const std::string name = addition.name;
-    // Operators beside PyTorch's may be known by their calls alone.
+    // An operator of another library may be known by its calls alone.
     const bool of_torch = name.starts_with("aten.") ||
                           name.starts_with("prims.") ||
                           name.find('.') == std::string::npos;
@@ -280,7 +283,7 @@ const OpRow* OpLibrary::row(const FunctionSchema& function) const {
   }
   if (function.is_out()) return body_->find(function.name());
   if (const OpRow* own = body_->own_row(function)) return own;
-  // aten.equal is tagged, too, and returns no tensor.
+  // aten.equal has the tag too, but returns no tensor.
   const bool makes_tensors =
       !function.returns().empty() &&
       function.returns().front().type == ArgumentType::kTensor;
@@ -347,8 +350,8 @@ Result<IndexSpace> OpLibrary::index_space(const OpSchema& op) const {
   }
   const auto derived = form(*op.function);
   const auto foreach = foreach_form(*op.function, *this);
-  // A row of its own describes the overload, unless the functional form has the
-  // same name: then the row describes that one.
+  // A definition of its own describes the overload, unless the functional form
+  // has the same name. Then the definition describes the functional form.
   const bool has_own_row =
       derived != nullptr && body_->find(op.function->name()) != nullptr &&
       derived->functional->name() != op.function->name();

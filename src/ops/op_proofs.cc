@@ -15,7 +15,7 @@ struct Proof {
 };
 using Proofs = std::map<std::string_view, Proof>;
 
-// Lines of "name proof", or "name none reason".
+// Reads lines of the form "name proof" or "name none reason".
 Proofs read_proofs() {
   Proofs proofs;
   std::string_view rest = kOpProofs;

@@ -88,7 +88,7 @@ std::vector<std::size_t> OpSchema::tensor_list_arg(
 
 namespace {
 
-// Gives every argument its place among the declared ones.
+// Assigns each argument to its declared position.
 Result<std::vector<std::optional<Argument>>> place_arguments(
     const FunctionSchema& function, std::vector<GivenArgument> given) {
   const std::vector<ArgumentSchema>& declared = function.arguments();

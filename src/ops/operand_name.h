@@ -1,4 +1,4 @@
-// The name of an operand: the declared argument that it is given to.
+// Names an operand by the declared argument that holds it.
 //   operand_name(mm, 1) == "mat2"   operand_name(cat, 1) == "tensors[1]"
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace shardprop {
 
-// Empty if no argument holds the operand.
+// Returns an empty string if no argument holds the operand.
 std::string operand_name(const OpSchema& op, std::size_t operand);
 
 }  // namespace shardprop

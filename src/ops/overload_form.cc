@@ -16,7 +16,7 @@ bool is_written(const ArgumentSchema& argument) {
   return argument.alias && argument.alias->writes;
 }
 
-// Names that do not follow from the mutating overload's.
+// Functional names that do not follow from the name of the mutating overload.
 struct Irregular {
   std::string_view mutating;
   std::string_view functional;
@@ -32,7 +32,7 @@ constexpr Irregular kIrregular[] = {
     {"prims.copy_to.default", "aten.copy.default"},
 };
 
-// Overloads that may be the functional one, the likeliest first.
+// Returns overloads that may be the functional one, the likeliest first.
 std::vector<std::string> candidates(const FunctionSchema& mutating,
                                     const OpLibrary& library) {
   for (const Irregular& known : kIrregular) {
@@ -56,8 +56,8 @@ std::vector<std::string> candidates(const FunctionSchema& mutating,
     return names;
   }
   // "dim_IntList_out", "out" and "grad_input" are out= overloads of
-  // "dim_IntList" and "default"; where the one is not named after the other,
-  // every functional overload is tried.
+  // "dim_IntList" and "default". The overload without the suffix "_out" is
+  // tried first, then every functional overload.
   std::vector<std::string> names;
   constexpr std::string_view kSuffix = "_out";
   if (overload.size() > kSuffix.size() && overload.ends_with(kSuffix)) {
@@ -70,8 +70,8 @@ std::vector<std::string> candidates(const FunctionSchema& mutating,
   return names;
 }
 
-// dropout_(self, ...) is dropout(input, ...) in place, and prims.copy_to(a, b)
-// copy(self, src).
+// Argument names differ in two cases: dropout_(self, ...) is dropout(input,
+// ...) in place, and prims.copy_to(a, b) is copy(self, src).
 bool same_name(std::string_view mutating, std::string_view functional) {
   return functional == mutating ||
          (mutating == "self" && functional == "input") ||
@@ -89,8 +89,8 @@ std::optional<std::size_t> place_of(std::string_view functional,
   return std::nullopt;
 }
 
-// The functional overload declares the same arguments, out= ones left out; what
-// it declares beyond them keeps its defaults.
+// Returns whether the functional overload declares the same arguments, except
+// out= arguments. Additional arguments keep their defaults.
 bool same_arguments(const FunctionSchema& mutating,
                     const FunctionSchema& functional) {
   const auto& others = functional.arguments();
@@ -129,7 +129,7 @@ std::optional<OverloadForm> match(
     std::shared_ptr<const FunctionSchema> functional) {
   if (!same_arguments(mutating, *functional)) return std::nullopt;
   for (const ArgumentSchema& argument : mutating.arguments()) {
-    // What a list has to be long no declaration says.
+    // The declaration does not state the length of an out= list.
     const bool is_out = is_written(argument) && argument.keyword_only;
     if (is_out && argument.is_list) return std::nullopt;
   }
@@ -148,7 +148,7 @@ std::optional<OverloadForm> match(
     }
     ++next;
   }
-  // What is written but not returned follows, in declared order.
+  // Arguments that are written but not returned follow, in declared order.
   for (std::size_t i = 0; i < mutating.arguments().size(); ++i) {
     if (!is_written(mutating.arguments()[i]) || has_result[i]) continue;
     if (next >= returned) return std::nullopt;
@@ -177,8 +177,9 @@ std::string without_aliases(std::vector<ArgumentSchema>::const_iterator begin,
   return text;
 }
 
-// The functional form of an operator that only the user declares: the same
-// arguments, and of each that is written the new value as a result of its name.
+// Returns the functional form of an operator that only the user declares. It
+// has the same arguments, and returns the new value of each written argument
+// under the argument's name.
 //
 //   acme::accum(Tensor x, Tensor(a!) y) -> ()
 //   acme::accum(Tensor x, Tensor y) -> Tensor y
@@ -224,14 +225,15 @@ std::shared_ptr<const FunctionSchema> functional_of(
 
 std::optional<OverloadForm> overload_form(const FunctionSchema& mutating,
                                           const OpLibrary& library) {
-  // Those on lists of one operator in place are known by that operator.
+  // In-place foreach overloads derive from the plain overload.
   if (foreach_form(mutating, library)) return std::nullopt;
   for (const std::string& name : candidates(mutating, library)) {
     if (auto functional = library.find(name)) {
       if (auto form = match(mutating, std::move(functional))) return form;
     }
   }
-  // PyTorch's own that have none are not functional at all.
+  // Only a user's own operator gets a generated functional form. An operator of
+  // PyTorch without a functional overload is not functional at all.
   const bool is_foreign = mutating.ns() != "aten" && mutating.ns() != "prims";
   if (!is_foreign || mutating.is_out()) return std::nullopt;
   auto functional = functional_of(mutating);
@@ -256,7 +258,7 @@ std::vector<TensorWrite> tensor_writes(const OverloadForm& form,
     }
     return found;
   };
-  // A list of results is as long as what it is written to.
+  // A list of results is as long as the list of tensors that it is written to.
   const auto& returns = form.functional->returns();
   std::vector<std::size_t> lengths(returns.size(), 1);
   for (const OverloadForm::Write& write : form.writes) {

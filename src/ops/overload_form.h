@@ -1,5 +1,5 @@
-// Finding the functional overload that an in-place or out= one derives from, and
-// what a call of it writes.
+// Finds the functional overload that an in-place or out= overload derives from,
+// and the tensors that a call of it writes.
 #pragma once
 
 #include <shardprop/ops/op_library.h>
@@ -11,19 +11,19 @@
 
 namespace shardprop {
 
-// nullopt when there is none.
+// Returns nullopt if `mutating` has no functional overload.
 std::optional<OverloadForm> overload_form(const FunctionSchema& mutating,
                                           const OpLibrary& library);
 
-// One tensor that a call writes, and which of the tensors that the functional
-// overload returns (list elements included) it becomes.
+// `TensorWrite` is one tensor that a call writes. `result` is the index of the
+// tensor (list elements included) of the functional overload that it becomes.
 struct TensorWrite {
   std::size_t argument;
   std::size_t operand;
   std::size_t result;
 };
 
-// The writes of one call, lists taken apart.
+// Returns the writes of one call, with one entry per list element.
 std::vector<TensorWrite> tensor_writes(const OverloadForm& form,
                                        const OpSchema& op);
 

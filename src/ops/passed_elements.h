@@ -1,4 +1,4 @@
-// PassedElements: the refinement that OpDefinition::passes() is.
+// `PassedElements` is the refinement that OpDefinition::passes() adds.
 #pragma once
 
 #include <shardprop/ops/index_space.h>

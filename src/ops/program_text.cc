@@ -10,7 +10,8 @@
 namespace shardprop {
 namespace {
 
-// Our programs nest less deeply.
+// An expression nests at most this deeply, which is far above any definition
+// here. The limit bounds the recursion of the parser.
 constexpr int kMostNested = 64;
 
 class ProgramParser {

@@ -1,21 +1,24 @@
-// ProgramText: a program in the language of rows, parsed.
+// `ProgramText` is a parsed program in the language of operator definitions.
 //
 //   x = cast(self, dtype(out))
 //   e = exp(x - amax(x, [dim], True))
 //   y = e * weight if weight
 //   return e / sum(e, [dim], True)
 //
-// A program is a list of lines and a return; `v, i = topk(self, k)` names the
-// results of an operator. Names are the arguments of
-// the operator or earlier results; `out` stands for the results. Calls are aten
-// operators by base name, whose overload follows from the arguments, or one of
-// the functions of trace/trace_functions.cc (size, offset, dtype, cast,
-// all_reduce_sum, ...; what each rank runs may choose by the layout:
-// `if_cut(weight, 0, a, b)` is `a` where ranks hold parts of that dim). A list
-// holds integers or tensors.
-// Operators are + - * / < >= == |, of tensors and of numbers; inf is a number.
-// An assignment with `if NAME` is made only where that argument or earlier
-// result is given and not False; with `if not NAME`, elsewhere.
+// A program is a list of assignments and a return. `v, i = topk(self, k)` names
+// the results of an operator. A name is an argument of the operator or an
+// earlier result; `out` means the results of the operator.
+//
+// A call names an aten operator by its base name; the arguments select the
+// overload. It may also name a function of trace/trace_functions.cc: size,
+// offset, dtype, cast, all_reduce_sum, ... The program of a rank may depend on
+// the layout: `if_cut(weight, 0, a, b)` is `a` if that dim of `weight` is
+// sharded.
+//
+// A list holds integers or tensors. The operators + - * / < >= == | accept
+// tensors and numbers; inf is a number. An assignment with `if NAME` runs only
+// if that argument or earlier result is given and not False. An assignment with
+// `if not NAME` runs otherwise.
 #pragma once
 
 #include <shardprop/base/result.h>

@@ -1,6 +1,6 @@
-// What a row says beside its index space: how it draws, what its arguments may
-// hold, and where their elements go. A trait is a refinement that leaves the
-// index space alone:
+// Properties of an operator definition other than its index space: how it
+// samples random numbers, which values its arguments may hold, and where their
+// elements go. A trait is a refinement that leaves the index space unchanged:
 //
 //   f.add("log", pointwise().floating().refine("", positive("self")));
 //   f.add("randn", factory("size").random().refine("", draws(kNormal)));
@@ -17,8 +17,9 @@
 
 namespace shardprop {
 
-// How the elements of the first result are drawn, each from the numbers at its
-// own place in the whole tensor (program/random_bits.h).
+// `Distribution` is the distribution of the elements of the first result. Each
+// element is sampled from the numbers at its position in the full tensor
+// (program/random_bits.h).
 enum class Distribution : std::uint8_t {
   kNotStated,  // or nothing is drawn
   kUnit,       // from 0 to 1, in the dtype of the result
@@ -43,38 +44,40 @@ enum class Distribution : std::uint8_t {
 OpDefinition::Refine draws(Distribution distribution);
 Distribution distribution(const OpDefinition& row);
 
-// What a tensor argument may hold, for values that are drawn for a check.
+// `ArgumentDomain` is the set of values that a tensor argument may hold. A
+// check samples values from it.
 struct ArgumentDomain {
-  // Of operand `operand` of the call.
+  // Returns the bound for operand `operand` of the call.
   using SizeOf = std::int64_t (*)(const OpSchema& op, std::size_t operand);
   std::string argument;
   SizeOf below = nullptr;  // of integers: 0 and more, below that; none: any
   bool positive = false;
   bool nonzero = false;
 };
-// Integers are places in something of that size.
+// Declares that the integers of the argument are indices into something of that
+// size.
 OpDefinition::Refine below(std::string_view argument,
                            ArgumentDomain::SizeOf size);
 OpDefinition::Refine positive(std::string_view argument);  // of a logarithm
 OpDefinition::Refine nonzero(std::string_view argument);   // of a divisor
 std::vector<ArgumentDomain> domains(const OpDefinition& row);
 
-// How operands have to lie in memory, where PyTorch's kernels, or calls that were
-// written down beside them, depend on it: the ranks' copies may lie otherwise
-// than the whole tensors do.
+// `OperandOrder` is the memory order that operands must have. PyTorch's kernels
+// depend on it, and so do calls that record strides. Without it, a rank's
+// tensor may have another order than the full tensor.
 enum class OperandOrder : std::uint8_t {
   kAny,
   kAsWhole,    // in the order of dims that the whole tensor has
   kDenseRows,  // the elements of the last dim side by side
 };
-// The row with that said.
+// Returns the definition with this property.
 OpDefinition in_order(OpDefinition row);       // kAsWhole
 OpDefinition in_dense_rows(OpDefinition row);  // kDenseRows
 OperandOrder operand_order(const OpDefinition& row);
 
-// Every element of the first result is one element of these arguments; no
-// names: of any. What a user of the result asks, it asks of them. passes() says
-// so, too.
+// Declares that every element of the first result is one element of these
+// arguments, or of any argument without names. A requirement on the values of
+// the result then applies to these arguments. passes() implies it.
 OpDefinition::Refine selects(std::vector<std::string> arguments = {});
 bool selects_from(const OpDefinition& row, std::string_view argument);
 

@@ -23,7 +23,7 @@ constexpr std::string_view kModifiers =
     "nonincreasing(), lattice(max), passes(x,y), ignores_values(x), "
     "blocked(dim), random()";
 
-// name(a,b)
+// `Call` is one `name(a,b)` of a rule.
 struct Call {
   std::string name;
   std::vector<std::string> arguments;
@@ -44,7 +44,7 @@ bool is_word(char c) {
          (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-// The calls behind `at`, a dot between each two.
+// Parses the calls after `at`, which are separated by dots.
 Result<std::vector<Call>> parse_calls(std::string_view text, std::size_t at) {
   std::vector<Call> calls;
   while (true) {
@@ -91,7 +91,8 @@ std::optional<ReduceOp> reduce_op(std::string_view text) {
   return std::nullopt;
 }
 
-// How many results a form has: its last argument, where it is a number.
+// Removes and returns the number of results of a form: its last argument, if it
+// is a number; else 1.
 Result<int> take_results(Call& call) {
   if (call.arguments.empty()) return 1;
   const auto count = number(call.arguments.back());
@@ -170,7 +171,8 @@ Result<OpDefinition> modified(OpDefinition rule, const Call& call) {
                kModifiers);
 }
 
-// Where factor notation ends: it has an arrow, and no call before it.
+// Returns the end of the factor notation, which has an arrow and no call before
+// it.
 std::size_t notation_end(std::string_view text) {
   const std::size_t arrow = text.find("->");
   if (arrow == std::string_view::npos) return 0;
@@ -187,7 +189,8 @@ bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-// Checks one text of factor notation: what einsum() and mapped() require.
+// Checks one text of factor notation against the requirements of einsum() and
+// mapped().
 class NotationCheck {
  public:
   explicit NotationCheck(std::string_view text) : text_(text) {}
@@ -216,7 +219,7 @@ class NotationCheck {
                  at, kForms);
   }
 
-  // One term, up to a comma, the arrow or the end.
+  // Parses one term, up to a comma, the arrow or the end.
   Result<void> term() {
     const std::size_t first = at_;
     std::string letters;
@@ -269,8 +272,8 @@ class NotationCheck {
   bool is_result_ = false;
 };
 
-// Refuses calls with fewer results than the notation has terms for. Calls with
-// more are refused with every rule.
+// Rejects calls with fewer results than the notation has terms. Calls with more
+// results are rejected under every rule.
 OpDefinition::Check results_of(std::string_view notation) {
   const std::string_view results = notation.substr(notation.find("->") + 2);
   const auto terms = static_cast<std::size_t>(
@@ -286,7 +289,7 @@ OpDefinition::Check results_of(std::string_view notation) {
   };
 }
 
-// What the graph says of the results.
+// Returns the rule with result dtypes from the graph, not inferred ones.
 OpDefinition as_stated(OpDefinition rule) {
   return std::move(rule)
       .typed([](const OpCall& call, std::size_t result) {
@@ -302,14 +305,15 @@ OpDefinition as_stated(OpDefinition rule) {
       });
 }
 
-// Where `dim` of a tensor is; nullopt where it has none.
+// Returns `dim` counted from the front; nullopt if the tensor lacks it.
 std::optional<int> dim_of(const TensorMeta& meta, int dim) {
   if (dim >= meta.rank() || dim < -meta.rank()) return std::nullopt;
   return wrap_dim(dim, meta.rank());
 }
 
-// The size of the batch: of the first tensor that has the dim and shares its size
-// with a result. A predicate, a counter or a weight may come before it.
+// Returns the size of the batch dim. It is taken from the first tensor that has
+// the dim and shares its size with a result. A predicate, a counter or a weight
+// may come before that tensor.
 std::int64_t batch_size(const OpSchema& op, int dim) {
   std::optional<std::int64_t> first;
   for (const TensorMeta& input : op.inputs) {

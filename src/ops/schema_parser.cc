@@ -178,7 +178,7 @@ class SchemaParser {
         argument.is_optional = true;
       } else if (take("[")) {
         if (argument.is_list) return wrong("a list of lists");
-        // `Tensor?[]`: the mark before the brackets is the elements'.
+        // `Tensor?[]`: the mark before the brackets belongs to the elements.
         argument.elements_optional = std::exchange(argument.is_optional, false);
         argument.is_list = true;
         if (!take("]")) {

@@ -1,4 +1,4 @@
-// Reads a declaration of an operator as PyTorch prints it.
+// Parses a declaration of an operator as PyTorch prints it.
 #pragma once
 
 #include <shardprop/ops/function_schema.h>
@@ -18,13 +18,15 @@ struct ParsedSchema {
 // Error: kSchemaSyntax.
 Result<ParsedSchema> parse_schema(std::string_view text);
 
-// An argument or result as a declaration has it: "Tensor(a!) self", "int n=1".
+// Prints an argument or result as in a declaration: "Tensor(a!) self", "int
+// n=1".
 std::string to_string(const ArgumentSchema& argument);
 
-// What the text of a type name stands for; kOther for all that is unknown.
+// Returns the type with that name; kOther for an unknown name.
 ArgumentType argument_type(std::string_view type_name);
 
-// Defaults of enumerated types are printed by their c10 number.
+// `EnumeratedDefault` is one default of an enumerated type, which PyTorch
+// prints as its c10 number.
 struct EnumeratedDefault {
   std::string_view type_name;
   std::int64_t number;

@@ -57,8 +57,7 @@ std::string print_default(const ArgumentSchema& argument) {
         } else if constexpr (requires { value.begin(); }) {
           return print_list(value);
         } else {
-          // No declaration has a complex number, a name or a tensor as its
-          // default.
+          // No declaration has a complex number, a name or a tensor as default.
           return "None";
         }
       },

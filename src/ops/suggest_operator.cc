@@ -8,8 +8,8 @@
 namespace shardprop {
 namespace {
 
-// "add" of "aten.add.Tensor": what a spelling is judged by, since the rest is
-// the same for almost all.
+// Returns "add" for "aten.add.Tensor". Only this part is compared, because the
+// rest is the same for almost all names.
 std::string_view packet(std::string_view name) {
   const std::size_t first = name.find('.');
   const std::size_t last = name.rfind('.');
@@ -57,7 +57,8 @@ std::string suggest_operator(std::string_view wanted,
     const std::size_t dot = name.rfind('.');
     return wanted.ends_with(name.substr(dot));
   };
-  // The same overload of what was meant, the plain one, or the only one.
+  // Prefers the overload of the same name, then the default one, then the only
+  // one.
   const bool has_overload = std::count(wanted.begin(), wanted.end(), '.') == 2;
   for (const std::string_view name : found) {
     const bool meant = has_overload ? ends_alike(name) && !spelled

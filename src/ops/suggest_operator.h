@@ -1,4 +1,4 @@
-// The help for the name of an operator that does not exist.
+// The help text for an operator name that does not exist.
 #pragma once
 
 #include <span>
@@ -7,8 +7,8 @@
 
 namespace shardprop {
 
-// `names` are full, as aten.add.Tensor; those of other overloads of the same
-// operator come first, then the nearest operator.
+// Suggests the overloads of the same operator, else the nearest operator.
+// `names` are full names, such as aten.add.Tensor.
 //
 //   suggest_operator("mm", names)          "did you mean `aten.mm.default`?"
 //   suggest_operator("aten.mm.x", names)   "its overloads are ..."

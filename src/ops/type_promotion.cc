@@ -28,7 +28,7 @@ DType promote_integers(DType a, DType b) {
   const DType narrow = item_size(a) >= item_size(b) ? b : a;
   if (is_unsigned(a) == is_unsigned(b)) return wide;
   if (!is_unsigned(wide) && item_size(wide) > item_size(narrow)) return wide;
-  // The next signed type that holds both.
+  // The next signed type represents both.
   switch (item_size(wide)) {
     case 1:
       return DType::kI16;
@@ -45,7 +45,8 @@ std::optional<DType> promote(std::optional<DType> a, std::optional<DType> b) {
   return promote_types(*a, *b);
 }
 
-// A lower tier only decides where it is of a higher kind than the upper one.
+// A lower tier decides only if its kind (complex, float, integer) is higher
+// than that of the upper tier.
 std::optional<DType> combine_tiers(std::optional<DType> upper,
                                    std::optional<DType> lower) {
   if (!upper || !lower) return upper ? upper : lower;
@@ -75,13 +76,13 @@ DType promote_types(DType a, DType b) {
   if (is_complex(a) || is_complex(b)) {
     const DType left = is_complex(a) ? a : to_complex(a);
     const DType right = is_complex(b) ? b : to_complex(b);
-    // An integer does not widen what it is added to.
+    // An integer does not widen a complex number.
     if (is_integral(a)) return right;
     if (is_integral(b)) return left;
     return item_size(left) >= item_size(right) ? left : right;
   }
   if (is_floating(a) && is_floating(b)) {
-    // Of two types of one size neither holds the other (f16, bf16).
+    // Neither of two float types of one size represents the other (f16, bf16).
     if (item_size(a) == item_size(b)) return DType::kF32;
     return item_size(a) > item_size(b) ? a : b;
   }
@@ -96,7 +97,8 @@ DType to_floating(DType dtype) {
 
 namespace {
 
-// PyTorch's three tiers: tensors with dims, tensors without, numbers.
+// `Promotion` combines PyTorch's three tiers: tensors with dims, tensors
+// without dims, numbers.
 class Promotion {
  public:
   void add(const TensorMeta& meta) {
@@ -137,7 +139,8 @@ DType result_dtype(const OpCall& op, std::span<const std::string_view> args) {
 DType promoted_dtype(const OpCall& op) {
   Promotion promotion;
   for (const TensorMeta& meta : op.op().inputs) promotion.add(meta);
-  // Numbers that stand for operands; alpha, eps and rounding do not promote.
+  // These arguments may be numbers in place of operands. Others, such as alpha
+  // and eps, do not promote.
   for (const std::string_view arg :
        {"self", "other", "exponent", "end", "min", "max", "weight", "value"}) {
     if (!op.has(arg) || op.optional_tensor(arg) != nullptr) continue;

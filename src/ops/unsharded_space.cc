@@ -9,8 +9,8 @@ Operand whole(const TensorMeta& meta) {
   return operand;
 }
 
-// Whether the arguments say that nothing is drawn: outside of training, or with
-// nothing to drop.
+// Returns whether the arguments disable random numbers: the call is not in
+// training, or the dropout probability is 0.
 bool draws_nothing(const OpSchema& op) {
   for (const char* chance : {"dropout_p", "dropout"}) {
     if (op.has_arg(chance) && op.float_arg(chance).value_or(0) == 0)

@@ -1,5 +1,5 @@
-// unsharded_space(): of an operator that has no definition, or whose call its
-// definition does not take: every dim is whole on every rank.
+// Returns the index space of an operator that has no definition, or whose
+// definition rejects the call. Every dim is unsharded on every rank.
 #pragma once
 
 #include <shardprop/ops/index_space.h>

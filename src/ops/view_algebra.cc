@@ -10,17 +10,19 @@
 namespace shardprop {
 namespace {
 
-// A copy has its elements in another order in memory, and as many of them.
+// Returns whether the result is a copy: as many elements, in another memory
+// order.
 bool is_copy(const OpSchema& op, const TensorMeta& from, const TensorMeta& to,
              const OpLibrary& library) {
   const bool asked = op.has_arg("copy") && op.bool_arg("copy").value_or(false);
   if (!asked && is_reshaped_view(from, to)) return false;
   if (from.numel() != to.numel()) return false;
-  // Dims may have changed places, or a dtype its meaning: the row knows.
+  // The definition shows whether dims are permuted or the dtype changes.
   if (library.row(*op.function) != nullptr) {
     if (const auto space = library.index_space(op)) return !space->is_free;
   }
-  // Elements of another width lie elsewhere, but for parts of complex ones.
+  // Elements of another width are at other addresses, except for the parts of
+  // complex ones.
   return asked || (item_size(from.dtype()) != item_size(to.dtype()) &&
                    !is_complex(from.dtype()));
 }
@@ -59,7 +61,7 @@ WriteBack select_scatter(std::int64_t dim, std::int64_t index) {
                  {{"dim", dim}, {"index", index}});
 }
 
-// The elements in their order: only the shape has to come back.
+// Writes back elements that kept their order: only the shape is restored.
 WriteBack reshaped_back(const TensorMeta& base, const TensorMeta& part) {
   if (base.shape() == part.shape()) return {};
   const std::vector<std::int64_t> shape(base.shape().begin(),
@@ -69,8 +71,8 @@ WriteBack reshaped_back(const TensorMeta& base, const TensorMeta& part) {
           false};
 }
 
-// For every dim of the base, the dim of the part with the same factors; nullopt
-// where the part is more than the base with its dims in another order.
+// Returns, for every dim of the base, the dim of the part with the same
+// factors. Returns nullopt if the part is not the base with permuted dims.
 std::optional<std::vector<std::int64_t>> dims_in_part(const Operand& base,
                                                       const Operand& part,
                                                       const OpSchema& view,
@@ -80,7 +82,8 @@ std::optional<std::vector<std::int64_t>> dims_in_part(const Operand& base,
   std::vector<bool> taken(part.dims.size(), false);
   for (std::size_t d = 0; d < base.dims.size(); ++d) {
     const std::int64_t size = view.inputs.front().shape()[d];
-    // A dim of no factor is of size 1, or is held whole and could be any.
+    // A dim without factors has size 1 or is blocked. A blocked dim could match
+    // any other.
     if (base.dims[d].empty() && size != 1) return std::nullopt;
     std::size_t p = 0;
     while (p < part.dims.size() && (taken[p] || part.dims[p] != base.dims[d] ||
@@ -94,7 +97,7 @@ std::optional<std::vector<std::int64_t>> dims_in_part(const Operand& base,
   return order;
 }
 
-// The factors of all dims, major first.
+// Returns the factors of all dims, major first.
 std::vector<FactorId> factors_of(const Operand& operand) {
   std::vector<FactorId> out;
   for (const DimFactors& dim : operand.dims) {
@@ -110,7 +113,8 @@ bool is_made_of(const TensorMeta& meta, const std::vector<FactorId>& factors,
   return elements == meta.numel();
 }
 
-// All elements of the base, by the factors that their dims share.
+// Writes back all elements of the base, by the factors that the dims of both
+// share.
 std::optional<WriteBack> rearranged_back(const OpSchema& view,
                                          std::size_t output,
                                          const OpLibrary& library) {
@@ -130,8 +134,8 @@ std::optional<WriteBack> rearranged_back(const OpSchema& view,
                    false};
 }
 
-// One of several parts that lie one behind another along the dim whose size
-// they share out.
+// Writes back one of several pieces that are consecutive along a dim. Their
+// sizes along that dim add up to its size.
 std::optional<WriteBack> piece_back(const OpSchema& view, std::size_t output) {
   const TensorMeta& base = view.inputs.front();
   for (int dim = 0; dim < base.rank(); ++dim) {
@@ -146,7 +150,7 @@ std::optional<WriteBack> piece_back(const OpSchema& view, std::size_t output) {
   return std::nullopt;
 }
 
-// Part of the range of one dim, named by where it starts.
+// Writes back a range of one dim, given by its start.
 std::optional<WriteBack> range_back(const OpSchema& view) {
   if (!view.has_arg("dim") || !view.has_arg("start")) return std::nullopt;
   const TensorMeta& base = view.inputs.front();
@@ -161,7 +165,7 @@ std::optional<WriteBack> range_back(const OpSchema& view) {
   return slice_scatter(dim, *start, *start + *view.int_arg("length"), 1);
 }
 
-// One place of a dim, or the diagonal of two.
+// Writes back one index of a dim, or the diagonal of two dims.
 std::optional<WriteBack> place_back(const OpSchema& view, std::size_t output,
                                     bool is_list) {
   if (view.has_arg("dim1") && view.has_arg("dim2")) {
@@ -177,8 +181,8 @@ std::optional<WriteBack> place_back(const OpSchema& view, std::size_t output,
   return select_scatter(dim, *view.int_arg("index"));
 }
 
-// Whether the elements of the view are those of its base, and where they lie
-// follows from dims alone.
+// Returns whether the view has the elements of its base, at positions that
+// follow from dims alone.
 bool keeps_elements(const OpSchema& view, std::size_t output,
                     const OpLibrary& library) {
   const OpRow* row = library.row(*view.function);
@@ -188,7 +192,7 @@ bool keeps_elements(const OpSchema& view, std::size_t output,
          !view.has_arg("storage_offset");
 }
 
-// The elements as they were, where the view sees their bytes otherwise.
+// Writes back elements whose bytes the view reads as another dtype.
 std::optional<WriteBack> dtype_back(const OpSchema& view) {
   const std::string_view name = view.name();
   if (name == "aten.view.dtype") {
@@ -213,7 +217,8 @@ ViewedOperands viewed_operands(const OpSchema& op, const OpLibrary& library) {
   std::size_t slot = 0;
   for (const ArgumentSchema& result : op.function->returns()) {
     if (result.type != ArgumentType::kTensor) continue;
-    // A list of results stands last or alone, so that it takes what is left.
+    // A list of results is the last result or the only one, so it has all
+    // remaining slots.
     const std::size_t count =
         result.is_list ? op.output_slots.size() - slot : 1;
     const auto operand = aliased_operand(op, result);

@@ -7,9 +7,10 @@
 
 namespace shardprop {
 
-// The algorithm of at::detail::computeStride (ATen/TensorUtils.cpp): runs of
-// dims of `self` that lie in memory as one are matched, from the innermost,
-// with runs of `shape` that hold as many elements.
+// The algorithm is that of at::detail::computeStride (ATen/TensorUtils.cpp). A
+// run is a sequence of dims of `self` that are contiguous in memory. Each run,
+// from the innermost, is matched with dims of `shape` that have as many
+// elements.
 std::optional<Dims> view_strides(const TensorMeta& self, const Dims& shape) {
   if (self.numel() == 0) {
     return self.shape() == shape
@@ -47,7 +48,7 @@ bool is_reshaped_view(const TensorMeta& self, const TensorMeta& result) {
   if (self.dtype() != result.dtype() || self.numel() != result.numel()) {
     return false;
   }
-  // Of nothing, nothing is copied.
+  // A tensor without elements needs no copy.
   if (self.numel() == 0) return true;
   const std::optional<Dims> strides = view_strides(self, result.shape());
   if (!strides) return false;

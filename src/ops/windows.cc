@@ -6,7 +6,8 @@
 
 namespace shardprop {
 
-// One number per spatial dim, of a list that may hold one for all.
+// Returns the number for spatial dim `dim`, from a list that may hold one
+// number for all dims.
 std::int64_t per_dim(const std::vector<std::int64_t>& list, std::size_t dim,
                      std::int64_t fallback) {
   if (list.empty()) return fallback;
@@ -73,8 +74,8 @@ std::int64_t upsampled_size(const OpCall& call, std::int64_t size,
   return result;
 }
 
-// As PyTorch guesses it from strides (is_channels_last_strides_2d): those of
-// parts of a larger tensor, too; what is ambiguous is not.
+// Decides by strides, as PyTorch does (is_channels_last_strides_2d). Parts of a
+// larger tensor may be channels last too; an ambiguous case is not.
 bool is_channels_last(const TensorMeta& meta) {
   if (meta.rank() != 4 && meta.rank() != 5) return false;
   const Dims& strides = meta.strides();

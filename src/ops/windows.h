@@ -1,4 +1,5 @@
-// Windows slid over a dim: convolution and pooling.
+// This header computes sizes and strides of convolution and pooling, whose
+// windows slide over dims.
 #pragma once
 
 #include "ops/op_call.h"
@@ -10,37 +11,40 @@
 
 namespace shardprop {
 
-// One number per spatial dim, of a list that may hold one for all.
+// Returns the number for spatial dim `dim`, from a list that may hold one
+// number for all dims.
 std::int64_t per_dim(const std::vector<std::int64_t>& list, std::size_t dim,
                      std::int64_t fallback);
 
-// The list has one number, one for each of `dims`, or none if it may.
+// Requires one number for all dims or one for each of `dims`. The list may be
+// empty if `may_be_empty`.
 void require_per_dim(const std::vector<std::int64_t>& list, std::size_t dims,
                      std::string_view name, bool may_be_empty = false);
 
-// How often a window fits.
+// Returns how many positions a window has.
 std::int64_t window_count(std::int64_t size, std::int64_t kernel,
                           std::int64_t stride, std::int64_t padding,
                           std::int64_t dilation, bool round_up);
 
-// The size whose windows a transposed convolution undoes.
+// Returns the output size of a transposed convolution along one dim.
 std::int64_t transposed_size(std::int64_t size, std::int64_t kernel,
                              std::int64_t stride, std::int64_t padding,
                              std::int64_t dilation, std::int64_t extra);
 
-// The size that `size`, the `dim`-th of `dims` spatial ones, is resampled to: by
-// `output_size`, or by `scale_factors` where the overload has them.
+// Returns the size to which `size`, the `dim`-th of `dims` spatial ones, is
+// resampled. `output_size` gives it, or `scale_factors` if the overload has
+// them.
 std::int64_t upsampled_size(const OpCall& call, std::int64_t size,
                             std::size_t dim, std::size_t dims);
 
-// Whether the channels of images or volumes lie innermost in memory.
+// Returns whether the channels of images or volumes are innermost in memory.
 bool is_channels_last(const TensorMeta& meta);
-// Strides of what has the shape of `image`, in memory as kernels lay out images:
-// channels last where `image` is, else in order.
+// Returns strides for a tensor of the shape of `image`: channels last if
+// `image` is, else contiguous.
 Dims strides_like_image(const TensorMeta& image);
-// The same of the operand `self`, whose gradient the result is.
+// Returns the same strides for the gradient of the operand `self`.
 Dims strides_like_self(const OpCall& call, const Dims& shape, DType dtype);
-// Strides of a result: channels last where the first operand is.
+// Returns the strides of a result: channels last if the first operand is.
 Dims strides_as_images(const OpCall& call, const Dims& shape, DType dtype);
 
 // 2 of "max_pool2d".

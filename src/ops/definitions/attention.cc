@@ -1,7 +1,7 @@
-// Attention over batch and heads; over queries, and where a causal mask ties
-// them to their place by a program (attention_programs.h), as over keys.
-// Grouped queries: query heads are (groups, heads of a group), keys and values
-// have the groups.
+// Attention is sharded over batch and heads, and over queries and keys. A
+// program shards the keys, and the queries of a causal mask, which depends on
+// their position (attention_programs.h). With grouped queries, the heads of the
+// query are (groups, heads of a group). Keys and values have only the groups.
 
 #include "ops/definitions/attention_programs.h"
 #include "ops/definitions/families.h"
@@ -24,7 +24,8 @@ DType log_sum_dtype(DType dtype) {
 
 using Results = std::vector<std::optional<AttentionResult>>;
 
-// output, logsumexp, cum_seq_q, cum_seq_k, rng_state, unused, debug_attn_mask.
+// The results are output, logsumexp, cum_seq_q, cum_seq_k, rng_state, unused,
+// debug_attn_mask.
 Results flash(const OpCall&, const Attention& a) {
   const Dims heads{a.query.size(0), a.query.size(1), a.query.size(2)};
   return {
@@ -37,7 +38,7 @@ Results flash(const OpCall&, const Attention& a) {
 }
 
 Results flash_for_cpu(const OpCall&, const Attention& a) {
-  // Written as [batch, length, heads].
+  // The kernel writes it as [batch, length, heads].
   const Dims shape{a.query.size(0), a.query.size(1), a.query.size(2)};
   const DType dtype = log_sum_dtype(a.query.dtype());
   const Dims rows =
@@ -46,17 +47,17 @@ Results flash_for_cpu(const OpCall&, const Attention& a) {
                           dtype}};
 }
 
-// What kernels pad the length of a log-sum-exp to.
+// Number of queries to which kernels pad the length of a log-sum-exp.
 constexpr std::int64_t kLogSumAlignment = 32;
 
-// The queries that a rank holds come in tiles, so that it pads nothing either.
+// A rank's part is a multiple of the padding, so that the rank pads nothing.
 std::int64_t tile_of(const Attention& a) {
   const std::int64_t length = a.query.size(2);
   return length > 0 && length % kLogSumAlignment == 0 ? kLogSumAlignment : 1;
 }
 
-// logsumexp (its length padded to 32, none where it is not wanted), philox seed
-// and offset.
+// The results are logsumexp (its length padded to 32, or 0 if it is not
+// requested), philox seed and offset.
 Results efficient(const OpCall& call, const Attention& a) {
   const std::int64_t padded = add_sizes(a.query.size(2), kLogSumAlignment - 1) /
                               kLogSumAlignment * kLogSumAlignment;
@@ -69,7 +70,8 @@ Results efficient(const OpCall& call, const Attention& a) {
           AttentionResult{Dims{}, nullptr, {}, DType::kI64}};
 }
 
-// logsumexp, cum_seq_q, cum_seq_k, philox seed and offset, debug_attn_mask.
+// The results are logsumexp, cum_seq_q, cum_seq_k, philox seed and offset,
+// debug_attn_mask.
 Results cudnn(const OpCall& call, const Attention& a) {
   Results results(6);
   if (call.boolean("compute_log_sumexp")) {
@@ -85,7 +87,8 @@ Results cudnn(const OpCall& call, const Attention& a) {
   return results;
 }
 
-// The same, with a log-sum-exp in rows.
+// The results are those of cuDNN, except that the log-sum-exp has no last dim
+// of size 1.
 Results overrideable(const OpCall&, const Attention& a) {
   Results results(6);
   results[0] =
@@ -107,13 +110,14 @@ bool drops(const OpCall& call) {
 void say_what_it_costs(const OpCall& call, IndexSpace& space, double products) {
   const bool causal = call.boolean_or("is_causal", false);
   space.is_random = drops(call);
-  // Two flops a product and point; a causal mask skips half of each.
+  // A product costs two flops per point; a causal mask skips half of them.
   space.flops_per_point = 2 * products * (causal ? 0.5 : 1.0);
   space.product = ProductKind::kAttention;
 }
 
-// Each rank may take a block of keys: with a log-sum-exp of its own in the
-// forward (kOverBlocks puts them together), with that of all in the backward.
+// Returns whether each rank may run on a block of keys. In the forward each
+// block has a log-sum-exp of its own, and kOverBlocks combines them. The
+// backward uses the combined one.
 bool takes_blocks_of_keys(const OpCall& call) {
   return !call.boolean_or("is_causal", false) && !drops(call);
 }
@@ -125,13 +129,15 @@ bool has_mask(const OpCall& call) {
   return false;
 }
 
-// What a program makes of a rank's rows of a causal mask: nothing; two calls,
-// for which there are as many keys as queries and a rank has two rows; or one
-// with a mask of its own.
+// `CausalRows` names how a program handles a rank's rows of a causal mask:
+// 1. kNone: no program handles them.
+// 2. kTwoCalls: two calls, which need as many keys as queries and two rows per
+//    rank.
+// 3. kMask: one call with a mask of its own.
 enum class CausalRows : std::uint8_t { kNone, kTwoCalls, kMask };
 
-// A causal mask ties queries to their place, by which a program cuts the keys
-// that a rank sees.
+// A causal mask depends on the position of a query. A program slices the keys
+// that a rank's queries attend to.
 void tie_queries(const OpCall& call, AttentionSpace& space, const Attention& a,
                  CausalRows by) {
   Factor& rows = space.query();
@@ -148,15 +154,15 @@ void tie_queries(const OpCall& call, AttentionSpace& space, const Attention& a,
   }
   rows.kind = FactorKind::kScanned;
   rows.program = ProgramUse::kWhenSharded;
-  // Rows may come in tiles.
+  // Two calls need two rows per rank; a rank with tiles has more than two.
   if (by == CausalRows::kTwoCalls && rows.size == a.query.size(2)) {
     rows.least = 2;
   }
 }
 
-// Kernels disagree on rows that a mask leaves no key of the block. The composite
-// operator writes out its scores, which stay smaller than the keys where there
-// are few queries.
+// Kernels disagree on rows whose mask excludes every key of the block. The
+// composite operator materializes its scores; they are smaller than the keys if
+// there are few queries.
 void share_keys(const OpCall& call, AttentionSpace& space, IndexSpace& made,
                 const Attention& a, bool is_composite) {
   const bool few = a.query.size(2) <= a.query.size(3);
@@ -185,7 +191,7 @@ BoundForm bind_forward(const OpCall& call,
                            : CausalRows::kNone);
   Dims shape = a.query.shape();
   shape.back() = a.value.shape().back();
-  // Kernels of GPUs write by length; others as the query lies.
+  // GPU kernels write by length; others keep the memory order of the query.
   const bool as_query =
       is_composite || others == flash_for_cpu || others == overrideable;
   const Dims strides =
@@ -198,7 +204,7 @@ BoundForm bind_forward(const OpCall& call,
   const Results rest = is_composite ? Results{} : others(call, a);
   for (const std::optional<AttentionResult>& result : rest) {
     if (result) {
-      // A padded one keeps the queries whole.
+      // A padded log-sum-exp prevents sharding of the queries.
       add_result(b, space, *result, Without::forbidden());
     } else {
       b.not_produced();
@@ -209,8 +215,8 @@ BoundForm bind_forward(const OpCall& call,
   return b.bound();
 }
 
-// Whether batch and heads are told apart, and keys and values have as many or
-// divide them: what the other forms are for.
+// Returns whether the operands have batch and heads, and the number of key
+// heads divides that of query heads. The other forms require this.
 bool has_batch_and_heads(const OpCall& call) {
   const TensorMeta& query = call.tensor("query");
   const TensorMeta& key = call.tensor("key");
@@ -221,7 +227,7 @@ bool has_batch_and_heads(const OpCall& call) {
          (key.size(1) == 0 || query.size(1) % key.size(1) == 0);
 }
 
-// Dims in front of the sequences that broadcast as those of any product.
+// The dims before the sequences broadcast as in any product.
 std::string broadcast_notation(const OpCall& call) {
   const TensorMeta& query = call.tensor("query");
   const TensorMeta& key = call.tensor("key");
@@ -249,7 +255,8 @@ std::string broadcast_notation(const OpCall& call) {
          "->" + own + "[v]";
 }
 
-// The products of one point, whose dims that are held whole are no factors.
+// Returns the number of products per point. Blocked dims without a factor count
+// with their size.
 double whole_work(const OpCall& call) {
   const auto size = [&](const char* operand, int from_end) {
     const TensorMeta& meta = call.tensor(operand);
@@ -274,7 +281,7 @@ OpDefinition composite() {
   });
 }
 
-// The gradient of a bias has rows padded to 16 elements.
+// The rows of a bias gradient are padded to 16 elements.
 Dims bias_strides(const TensorMeta& bias) {
   require(bias.rank() == 4, "the bias has another rank");
   constexpr std::int64_t kAlignment = 16;
@@ -307,7 +314,7 @@ BoundForm bind_backward(const OpCall& call) {
       {&a.query, &kQueryDims},
       {&a.key, &kKeyDims},
       {&a.value, a.value.size(3) == a.query.size(3) ? &kKeyDims : &kValueDims}};
-  // Gradients sum over what their operand is broadcast along.
+  // A gradient sums over the dims along which its operand is broadcast.
   const Without sum = Without::partial(ReduceOp::kSum);
   for (std::size_t i = 0; i < 3; ++i) {
     const auto& [meta, dims] = gradients[i];
@@ -346,7 +353,7 @@ OpDefinition forward(Results (*others)(const OpCall&, const Attention&)) {
       .refine("", draws(Distribution::kAttention));
 }
 
-// One function for the kernels of all devices.
+// One function serves the kernels of all devices.
 OpDefinition backward() {
   return shared_form("attention_backward(b(gr)sd,bgtd)", bind_backward)
       .refine("", draws(Distribution::kAttentionBackward));
@@ -367,7 +374,8 @@ void define_forward(Family f) {
               .options = ", return_debug_mask",
               .others = ", state, unused, debug"});
   add(flash_for_cpu, {.name = "_scaled_dot_product_flash_attention_for_cpu"});
-  // Its log-sum-exp is padded to whole tiles, as the rows of a rank are.
+  // The log-sum-exp is padded to full tiles, and a rank's rows are full tiles
+  // too.
   add(efficient,
       {.name = "_scaled_dot_product_efficient_attention",
        .bias = "attn_bias, True, ",

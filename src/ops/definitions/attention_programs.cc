@@ -5,7 +5,7 @@
 namespace shardprop::attention {
 namespace {
 
-// Each line of the text with ` if CONDITION` behind it.
+// Appends ` if CONDITION` to each line of the text.
 std::string where(std::string_view condition, std::string_view text) {
   std::string out;
   while (!text.empty()) {
@@ -19,7 +19,7 @@ std::string where(std::string_view condition, std::string_view text) {
   return out;
 }
 
-// The text with each occurrence of `word` replaced.
+// Replaces each occurrence of `word`.
 std::string with(std::string text, std::string_view word,
                  std::string_view replacement) {
   for (std::size_t at = 0; (at = text.find(word, at)) != std::string::npos;
@@ -59,8 +59,9 @@ r = slice_scatter(o1, cast(t, dtype(out)), 2, 1)
 n = $OF_ROWS
 )";
 
-// Both calls know the log-sum-exp of whole rows: their gradients add up. Those
-// of keys and values lie one behind another, and nothing behind them.
+// Both calls get the log-sum-exp of full rows, so their gradients add up. The
+// keys and values of the second call follow those of the first; the keys after
+// them get no gradient.
 constexpr std::string_view kGradientsOverRows = R"(
 dq1, dk1, dv1 = $KERNEL($GRADIENT, query, k1, v1, $BEFORE_OUTout, logsumexp, $FIRST, scale=scale)
 dq2, dk2, dv2 = $KERNEL(slice($GRADIENT, 2, 1), slice(query, 2, 1), k2, v2, $BEFORE_OUTslice(self=out, dim=2, start=1), $BEHIND_FIRST, $SECOND, scale=scale)
@@ -82,8 +83,8 @@ seen = unsqueeze(arange(d) + h, -1) >= up
 r = scaled_dot_product_attention(query, k1, v1, seen, dropout_p, False, scale=scale, enable_gqa=enable_gqa)
 )";
 
-// Rows that a mask leaves no key have zeros. A head's key is its group's, of
-// which a rank may have a part.
+// A row whose mask excludes every key gets zeros. The key of a query head is
+// that of its group, and a rank may have a part of the group's heads.
 constexpr std::string_view kOverScores = R"(
 blocks = True if not is_causal
 grouped = enable_gqa if blocks

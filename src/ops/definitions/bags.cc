@@ -1,6 +1,6 @@
 // Bags of embeddings: rows of a table, reduced by bag. The columns of the table
-// are cut, and the rows, where a bag is their sum or mean: each rank adds up those
-// that it holds.
+// are sharded. The rows are sharded too if a bag is the sum or mean of its
+// rows: each rank adds its own rows.
 
 #include "ops/definitions/families.h"
 #include "ops/forms/mapped.h"
@@ -21,19 +21,20 @@ std::int64_t bags(const OpCall& call) {
   return offsets.size(0) - (closed ? 1 : 0);
 }
 
-// embedding_bag counts from the end; the kernels do not.
+// embedding_bag counts a negative padding index from the end; the kernels do
+// not.
 bool is_padded(const OpCall& call) {
   const auto padding =
       call.has("padding_idx") ? call.op().int_arg("padding_idx") : std::nullopt;
   return padding && (*padding >= 0 || call.base_name() == "embedding_bag");
 }
 
-// Whether the kernel sums rows without noting which bag they go to.
+// Returns whether the kernel sums rows without recording the bag of each row.
 bool notes_no_bags(const OpCall& call) {
   const TensorMeta& weight = call.tensor("weight");
   const DType dtype = weight.dtype();
   const bool is_short = dtype == DType::kF32 || dtype == DType::kF16;
-  // Rows, and what they count, one behind another.
+  // The kernel requires contiguous rows and contiguous per-sample weights.
   const TensorMeta* counts = call.optional_tensor("per_sample_weights");
   const bool is_dense = weight.strides()[1] == 1 &&
                         (counts == nullptr || counts->strides()[0] == 1);
@@ -49,9 +50,9 @@ std::string bag_notation(const OpCall& call) {
          (call.integer("mode") == kMax ? "[b]e" : "[m]");
 }
 
-// What is noted of each bag. Sums are noted of every offset, the last one too, but
-// where a gradient is wanted; the fakes of PyTorch write one or the other, and
-// nobody reads it.
+// Returns the number of recorded bag sizes. For sums it is the number of
+// offsets, including the last one, unless a gradient is requested. PyTorch's
+// fake kernels return either number, and no caller reads it.
 std::int64_t noted_bags(const OpCall& call, std::size_t result) {
   const std::int64_t offsets = call.tensor("offsets").size(0);
   const bool counts =
@@ -80,12 +81,12 @@ std::int64_t bag_size(const OpCall& call, char letter) {
   }
 }
 
-// Whether a row counts as often as its weight says, whoever holds it.
+// Returns whether a row counts according to its weight only, on any rank.
 bool sums_by_weight(const OpCall& call) {
   return call.integer("mode") != kMax && !call.boolean("scale_grad_by_freq");
 }
 
-// Any bag may need any row, and where it ends says another operand.
+// Any bag may need any row, and another operand determines where a bag ends.
 void look_up_rows(const OpCall& call, IndexSpace& space) {
   for (std::size_t f = 0; f < space.factors.size(); ++f) {
     Factor& factor = space.factors[f];
@@ -106,7 +107,7 @@ void look_up_rows(const OpCall& call, IndexSpace& space) {
   }
 }
 
-// Rows of other ranks count zero times, as padding does.
+// A row of another rank has weight zero, like padding.
 constexpr std::string_view kOwnRows = R"(
 outside = (local < 0) | (local >= held)
 filler = indices == pad if padded
@@ -117,7 +118,7 @@ w = ones_like(indices, dtype=dtype(out)) if not per_sample_weights
 w = per_sample_weights if per_sample_weights
 )";
 
-// Of the kernels padding is -1 where there is none.
+// The kernels use -1 for no padding.
 constexpr std::string_view kPaddingOfKernels = R"(
 pad = default(padding_idx, 0 - 1)
 padded = pad >= 0)";
@@ -126,8 +127,9 @@ pad = default(padding_idx, None)
 padded = is_none(pad) == False
 pad = place_of(weight, 0, pad) if padded)";
 
-// A mean is a sum over how many rows its bag has. Any table tells them; where
-// there is padding, one of a row that counts and one that does not.
+// A mean is a sum divided by the number of rows in its bag. A call on a table
+// of one row counts them. With padding, the table has two rows: one that counts
+// and one that does not.
 std::string bag_program(std::string_view op) {
   const std::string call(op);
   const bool is_kernel = op != "embedding_bag";
@@ -151,7 +153,7 @@ std::string bag_program(std::string_view op) {
          "return cast(sum, dtype(out)), o, n, m";
 }
 
-// The rows of the result, which the notation does not cut.
+// Adds a factor for the rows of the result, which the rule does not shard.
 void write_rows(const OpCall& call, IndexSpace& space) {
   const bool sparse = call.has("sparse") && call.boolean("sparse");
   const std::int64_t rows = call.integer("num_weights");
@@ -198,7 +200,7 @@ std::int64_t table_rows(const OpCall& call, char) {
   return call.integer("num_weights");
 }
 
-// Where the greatest element of each bag lies matters for maxima alone.
+// Only the mode max uses the positions of the largest elements of each bag.
 std::string bag_gradient_notation(const OpCall& call) {
   const std::string places =
       call.integer("mode") == kMax ? "[b]e" : std::string("[_]");
@@ -207,7 +209,8 @@ std::string bag_gradient_notation(const OpCall& call) {
   return "[b]e,[i]," + offsets + "[_],[_]," + places + ",[i]->[v]e";
 }
 
-// The gradient of a weight is the product of a row with its bag's gradient.
+// The gradient of a per-sample weight is the product of a row with its bag's
+// gradient.
 void product_of_rows(const OpCall& call, IndexSpace& space) {
   for (std::size_t f = 0; f < space.factors.size(); ++f) {
     Factor& factor = space.factors[f];

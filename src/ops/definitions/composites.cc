@@ -1,5 +1,5 @@
-// Operators that PyTorch writes in terms of others, and that a program exported
-// as it is leaves standing.
+// This file defines operators that PyTorch composes from others, and that an
+// export without decomposition keeps.
 
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
@@ -12,7 +12,7 @@
 namespace shardprop {
 namespace {
 
-// --- Sequences of different lengths, side by side ---
+// --- Sequences of different lengths, stacked with padding ---
 
 std::string pad_sequence_notation(const OpCall& call) {
   const auto sequences = call.tensors("sequences");
@@ -56,7 +56,7 @@ std::string summed_notation(const OpCall& call) {
   return own + "->" + out;
 }
 
-// To no dims it is summed, even if there are none.
+// A call with an empty size sums even a tensor without dims.
 bool is_summed(const OpCall& call) {
   const Dims shape = dims_of(call.integers("size"));
   return shape.empty() || shape != call.tensor("self").shape();
@@ -72,7 +72,8 @@ void summed_dims(const OpCall& call, IndexSpace& space) {
   for (std::size_t f = 0; f < space.factors.size(); ++f) {
     if (space.outputs[0].holds(static_cast<int>(f))) continue;
     space.outputs_without[0][f] = Without::partial(ReduceOp::kSum);
-    // What is of the size already is not summed, and stays as narrow.
+    // A tensor that already has the size is not summed, and keeps its narrow
+    // dtype.
     if (counts(call.first().dtype())) {
       space.factors[f].kind = FactorKind::kBlocked;
       space.factors[f].reason = "sums of integers are wider";
@@ -80,7 +81,7 @@ void summed_dims(const OpCall& call, IndexSpace& space) {
   }
 }
 
-// --- Differences between neighbours, a result for each dim ---
+// --- Differences between neighbours, with one result per dim ---
 
 BoundForm bind_gradient(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
@@ -98,7 +99,7 @@ BoundForm bind_gradient(const OpCall& call) {
   return b.bound();
 }
 
-// --- A slice that begins where a tensor says ---
+// --- A slice whose start is a tensor ---
 
 std::string narrowed_notation(const OpCall& call) {
   const int rank = call.tensor("self").rank();
@@ -118,7 +119,7 @@ Dims narrowed_strides(const OpCall& call, const Dims&, DType) {
   return call.tensor("self").strides();
 }
 
-// --- How rows vary together, over observations ---
+// --- Covariance and correlation of rows, over observations ---
 
 const TensorMeta* weights(const OpCall& call, const char* name) {
   return call.has(name) ? call.optional_tensor(name) : nullptr;
@@ -151,9 +152,9 @@ std::string covariance_notation(const OpCall& call) {
   return own + given + (many ? "->[vv]" : "->");
 }
 
-// Products of rows around their means add up, unless what they are divided by may
-// be 0: terms that are infinite do not. Of complex numbers, means are not made of
-// such sums; of numbers of a byte there are none.
+// Products of centred rows are terms of a sum. If the divisor may be 0, the
+// terms may be infinite, and infinite terms do not add up. Complex means are
+// not computed by such sums, and one-byte numbers have no sums.
 void over_observations(const OpCall& call, IndexSpace& space) {
   const DType dtype = call.op().outputs[0].dtype();
   if (is_complex(dtype) || item_size(dtype) < 2) return;
@@ -211,7 +212,7 @@ r = sum(c * c) if lone
 r = r / r if lone
 return r)";
 
-// --- Choices of some elements of a vector ---
+// --- Combinations of elements of a vector ---
 
 std::int64_t choices(const OpCall& call, char letter) {
   const std::int64_t r = call.integer("r");
@@ -234,7 +235,7 @@ std::string choices_notation(const OpCall& call) {
   return r == 0 ? "[n]->[r]" : "[n]->[z][r]";
 }
 
-// Each rank keeps its own rows of them.
+// Each rank keeps its own rows of the result.
 void rows_of_choices(const OpCall& call, IndexSpace& space) {
   if (call.op().outputs[0].rank() < 2) return;
   make_in_parts(call, space, 0, "it makes all of them");
@@ -243,7 +244,7 @@ void rows_of_choices(const OpCall& call, IndexSpace& space) {
 constexpr std::string_view kChoices = R"(
 return narrow(itself(), 0, offset(out, 0), local_size(out, 0)))";
 
-// --- A count along a dim of another tensor ---
+// --- Indices along a dim of another tensor ---
 
 void count_in_parts(const OpCall& call, IndexSpace& space) {
   const int rank = call.first().rank();

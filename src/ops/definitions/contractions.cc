@@ -1,5 +1,5 @@
-// Products under numpy's names: the equation follows from the ranks and the dims
-// that the call names.
+// This file defines products under numpy's names. The equation follows from the
+// ranks and from the dims that the call names.
 
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kLetters =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
-// As many letters from the `first` on.
+// Returns `count` letters, starting at index `first`.
 std::string letters(std::size_t first, int count) {
   if (first + index(count) > kLetters.size()) {
     call_not_stated("the operands have more dims than there are letters");
@@ -29,13 +29,13 @@ DType of_factors(const OpCall& call, std::size_t) {
   return call.first().dtype();
 }
 
-// Scalars are given dims before they promote.
+// Scalars get dims before they promote.
 DType of_factors_with_dims(const OpCall& call, std::size_t) {
   return promote_types(call.tensor("self").dtype(),
                        call.tensor("other").dtype());
 }
 
-// The named dims of both, in turn, are one.
+// The dims that both lists name are paired, in order, and each pair is summed.
 std::string tensordot_notation(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
   const TensorMeta& other = call.tensor("other");
@@ -55,14 +55,15 @@ std::string tensordot_notation(const OpCall& call) {
             "a dim is named twice");
     std::erase(rest, left[index(a)]);
     std::erase(rest, right[index(b)]);
-    // A dim of size 1 goes with any: two sums.
+    // A dim of size 1 pairs with a dim of any size; then each of the two is
+    // summed alone.
     const bool broadcasts = self.size(a) == 1 || other.size(b) == 1;
     if (!broadcasts) right[index(b)] = left[index(a)];
   }
   return left + ',' + right + "->" + rest;
 }
 
-// The last dims of both; a scalar multiplies.
+// Sums over the last dims of both; a scalar multiplies.
 std::string inner_notation(const OpCall& call) {
   const int a = call.tensor("self").rank();
   const int b = call.tensor("other").rank();
@@ -114,7 +115,7 @@ std::string vecdot_notation(const OpCall& call) {
   return term(x, y) + ',' + term(y, x) + "->" + result;
 }
 
-// A block of the result for each element of the left factor.
+// The result has one block for each element of the left operand.
 std::string kron_notation(const OpCall& call) {
   const int a = call.tensor("self").rank();
   const int b = call.tensor("other").rank();
@@ -130,7 +131,7 @@ std::string kron_notation(const OpCall& call) {
   return left + ',' + right + "->" + result;
 }
 
-// A row of factors, of which the first and the last may be vectors.
+// Multiplies a chain of matrices; the first and the last may be vectors.
 std::string chain_notation(const OpCall& call) {
   const std::vector<TensorMeta>& factors = call.op().inputs;
   require(!factors.empty(), "no factors are given");

@@ -1,4 +1,4 @@
-// Convolutions.
+// This file defines convolutions.
 
 #include "ops/definitions/families.h"
 #include "ops/forms/mapped.h"
@@ -9,7 +9,7 @@
 namespace shardprop {
 namespace {
 
-// Time first, then the batch, then channels.
+// The dims are time, batch, channels.
 std::int64_t frames_after(const OpCall& call, char) {
   const std::int64_t pad = call.integer("pad");
   require(pad >= 0 && pad < (std::int64_t{1} << 40), "a pad is out of range");
@@ -19,8 +19,9 @@ std::int64_t frames_after(const OpCall& call, char) {
   return frames;
 }
 
-// The image with the halo that the rank's neighbours hold: `before` elements of
-// the one in front, `behind` of the one behind, nothing at either end.
+// Extends the image by the halo from the neighbouring ranks: `before` elements
+// from the previous one, `behind` from the next one. The first and the last
+// rank have no halo at the outer end.
 constexpr std::string_view kWithHalo = R"(
 d = cut_dim(input)
 before = element(padding, d - 2)
@@ -40,7 +41,7 @@ inner = unpadded(padding, rank(input) - 2, d - 2))";
 constexpr std::string_view kConvolution = R"(
 return itself(input=image, padding=inner))";
 
-// What a rank's places add to the halo is its neighbours'.
+// The gradient that a rank computes for its halo belongs to its neighbours.
 constexpr std::string_view kGradients = R"(
 made = itself(input=image, padding=inner)
 all = result(made, 0)

@@ -1,4 +1,5 @@
-// What copies a tensor, or chooses among tensors element by element.
+// This file defines operators that copy a tensor, or choose among tensors
+// element by element.
 
 #include "ops/argument_reads.h"
 #include "ops/arithmetic.h"
@@ -27,7 +28,7 @@ DType of_copy(const OpCall& call, std::size_t) {
   return call.dtype_or("dtype", self.dtype());
 }
 
-// A tensor that stands for one number.
+// Requires a tensor `value` to have rank 0.
 void check_lone_value(const OpCall& call) {
   const TensorMeta* value =
       call.has("value") ? call.optional_tensor("value") : nullptr;
@@ -41,7 +42,7 @@ DType of_masked(const OpCall& call, std::size_t) {
   return call.tensor("self").dtype();
 }
 
-// Memory format may change: clone, _to_copy, to, contiguous.
+// The memory format may change in clone, _to_copy, to and contiguous.
 Dims strides_of_copy(const OpCall& call, const Dims& shape, DType dtype) {
   const TensorMeta& self = call.first();
   const std::string_view format = call.memory_format();
@@ -55,9 +56,9 @@ Dims strides_of_copy(const OpCall& call, const Dims& shape, DType dtype) {
                         : dense_like(self, shape, dtype).strides();
 }
 
-// Each element is one of these tensors or of what is whole: a reduction passes
-// in one of them alone where it leaves equal terms as they are, a sum where the
-// others are zero.
+// Each element is one of these tensors' elements, or one of a replicated
+// operand. A reduction passes in one tensor alone if it preserves equal terms.
+// A sum passes if the other values are zero.
 void chosen_among(const OpCall& call, IndexSpace& space,
                   std::initializer_list<std::string_view> arguments) {
   for (const std::string_view argument : arguments) {
@@ -80,12 +81,14 @@ void chosen_among(const OpCall& call, IndexSpace& space,
   }
 }
 
-// Strides of `contiguous` and what copies without a say in the matter.
+// Returns the form of operators that copy, with the strides that `contiguous`
+// and similar arguments specify.
 OpDefinition copied() {
   return same_shape().typed(of_copy).strided(strides_of_copy);
 }
 
-// A cast is linear when nothing is cut off, and keeps order unless it wraps.
+// A cast is linear if it truncates no value. It preserves order unless it
+// wraps.
 void cast_linearities(const OpCall& call, IndexSpace& space) {
   for (const ReduceOp kind :
        {ReduceOp::kSum, ReduceOp::kAvg, ReduceOp::kMax, ReduceOp::kMin}) {

@@ -1,4 +1,4 @@
-// Dropout and draws of truth values.
+// This file defines dropout and random truth values.
 
 #include "ops/argument_reads.h"
 #include "ops/arithmetic.h"
@@ -14,7 +14,7 @@ void check_probability(const OpCall& call) {
   require(p >= 0 && p <= 1, "`p` is not a probability");
 }
 
-// Nothing is dropped, or scaled up, but in training.
+// Dropout changes no element outside of training.
 DType of_dropout(const OpCall& call, std::size_t result) {
   require(!counts(call.first().dtype()) || !call.boolean_or("train", true) ||
               call.op().float_arg("p").value_or(0) == 0,

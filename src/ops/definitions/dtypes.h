@@ -1,4 +1,4 @@
-// Dtypes of results that several families share.
+// Result dtypes that several families share.
 #pragma once
 
 #include "ops/op_call.h"
@@ -7,7 +7,7 @@
 
 namespace shardprop {
 
-// Integers and bools: their sums are i64.
+// Returns true for integers and bools, whose sums are i64.
 inline bool counts(DType dtype) {
   return is_integral(dtype) || dtype == DType::kBool;
 }
@@ -17,12 +17,12 @@ inline DType of_sum(const OpCall& call, std::size_t) {
   return call.dtype_or("dtype", counts(own) ? DType::kI64 : own);
 }
 
-// max.dim, sort, pooling: a value, and where it is.
+// The results are a value and its index: max.dim, sort, pooling.
 inline DType value_and_index(const OpCall& call, std::size_t result) {
   return result == 0 ? call.first().dtype() : DType::kI64;
 }
 
-// The dtype of the real part.
+// Returns the dtype of the real part.
 inline DType real_dtype(DType dtype) {
   switch (dtype) {
     case DType::kC32:
@@ -36,7 +36,7 @@ inline DType real_dtype(DType dtype) {
   }
 }
 
-// One dtype, and with prims one shape.
+// Requires one dtype, and for prims one shape.
 inline DType same_dtype(const OpCall& call, std::size_t) {
   const bool is_prim = call.op().function->ns() == "prims";
   for (const TensorMeta& meta : call.op().inputs) {

@@ -1,5 +1,6 @@
-// Embeddings: rows of a table. Over a sharded table each rank serves the rows it
-// holds and leaves zeros elsewhere: the result is a plain sum.
+// This file defines embeddings, which look up rows of a table. If the table is
+// sharded, each rank looks up its own rows and returns zeros for others, so the
+// result is a plain sum.
 
 #include "base/index.h"
 #include "ops/definitions/families.h"
@@ -43,7 +44,7 @@ outside = (local < 0) | (local >= local_size(weight, 0))
 rows = embedding(weight, masked_fill(local, outside, 0))
 return masked_fill(rows, unsqueeze(outside, -1), 0))";
 
-// Rows that are looked up are scaled where they lie.
+// The rows that are looked up are scaled in place.
 constexpr std::string_view kEmbeddingRenorm = R"(
 hit = isin(arange(local_size(self, 0)) + offset(self, 0), indices)
 return where(unsqueeze(hit, 1), renorm(self, norm_type, 0, max_norm), self))";
@@ -91,8 +92,8 @@ BoundForm bind_embedding_backward(const OpCall& call) {
   return b.bound();
 }
 
-// A row behind those that the rank holds takes the gradients of others, as that
-// of the padding.
+// The gradient has one more row than the rank's part. This row collects the
+// gradients of padding and of rows on other ranks.
 std::string embedding_backward_program(std::string_view gradient) {
   return R"(
 local = indices - offset(out, 0)

@@ -1,5 +1,5 @@
-// Whole layers of attention that PyTorch runs as one operator where no gradient
-// is asked for: cut over the batch, weights whole.
+// Layers of attention that PyTorch runs as one operator if no gradient is
+// requested. They are sharded over the batch; weights are replicated.
 
 #include "ops/definitions/families.h"
 #include "ops/forms/mapped.h"
@@ -9,8 +9,8 @@
 namespace shardprop {
 namespace {
 
-// What the mask says of: pairs of places (0), places of each sample (1), or
-// pairs of places of each head and sample (2).
+// Returns the term of the mask. It covers pairs of positions (0), positions of
+// each sample (1), or pairs of positions of each head and sample (2).
 std::string mask_term(const OpCall& call) {
   const TensorMeta* mask = call.optional_tensor("mask");
   if (mask == nullptr) return "*";

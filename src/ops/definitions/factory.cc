@@ -1,4 +1,5 @@
-// Tensors made from scalars, or from the shape of another tensor.
+// This file defines operators that create tensors from scalars, or from the
+// shape of another tensor.
 
 #include "ops/argument_reads.h"
 #include "ops/definitions/families.h"
@@ -71,7 +72,7 @@ bool all_integers(const OpCall& call) {
          is_integer(call, "step");
 }
 
-// At least one number lies in the range.
+// The range must contain at least one number.
 DType of_randint(const OpCall& call, std::size_t result) {
   const TensorMeta* limit =
       call.has("high") ? call.optional_tensor("high") : nullptr;
@@ -83,7 +84,8 @@ DType of_randint(const OpCall& call, std::size_t result) {
                                   : given_or_self(call, result);
 }
 
-// As ATen counts: in integers where the result is i64, else in doubles.
+// Computes the length as ATen does: in integers if the result is i64, else in
+// doubles.
 std::int64_t arange_length(const OpCall& call) {
   constexpr double kMost = 9e15;  // integers that a double holds exactly
   double start = number(call, "start", 0);
@@ -125,8 +127,8 @@ DType of_arange(const OpCall& call, std::size_t) {
   return call.dtype_or("dtype", all_integers(call) ? DType::kI64 : DType::kF32);
 }
 
-// start + step * i for the elements that the rank holds: exact in integers
-// alone. Elsewhere as part_of().
+// Computes start + step * i for the rank's elements. This is exact only for
+// integers; other dtypes use part_of().
 constexpr std::string_view kArange = R"(
 exact = is_integral(out) * is_integral(default(start, 0)) * is_integral(end) * is_integral(default(step, 1)) == 1
 i = arange(local_size(out, 0), dtype=dtype(out)) if exact
@@ -135,8 +137,8 @@ all = arange(default(start, 0), end, default(step, 1), dtype=dtype(out)) if not 
 part = index_select(all, 0, arange(local_size(out, 0)) + offset(out, 0)) if not exact
 return part)";
 
-// Numbers whose rounding depends on how they are counted are counted as PyTorch
-// counts them, all of them, of which the rank keeps its own.
+// Returns the program for numbers whose rounding depends on how they are
+// computed. Each rank computes all numbers as PyTorch does, and keeps its part.
 std::string part_of(std::string_view whole, int dim = 0) {
   const std::string d = std::to_string(dim);
   return "own = arange(local_size(out, " + d + ")) + offset(out, " + d +
@@ -158,7 +160,7 @@ std::int64_t window_length(const OpCall& call) {
   return call.integer("window_length");
 }
 
-// As PyTorch counts: both ends included.
+// The range includes both ends, as in PyTorch.
 std::int64_t range_length(const OpCall& call) {
   constexpr double kMost = 9e15;  // integers that a double holds exactly
   const double start = number(call, "start", 0);
@@ -178,7 +180,8 @@ std::int64_t frequencies(const OpCall& call) {
   return call.base_name() == "fft_rfftfreq" ? n / 2 + 1 : n;
 }
 
-// How many places lie on and below (above) a diagonal.
+// Returns how many elements are on and below a diagonal (tril_indices), or on
+// and above it.
 std::int64_t triangle_size(const OpCall& call) {
   const std::int64_t rows = call.integer("row");
   const std::int64_t columns = call.integer("col");
@@ -187,7 +190,7 @@ std::int64_t triangle_size(const OpCall& call) {
   require(rows >= 0 && columns >= 0 && rows < kFar && columns < kFar &&
               offset > -kFar && offset < kFar,
           "a size is out of range");
-  // Row i has min(columns, max(0, i + 1 + offset)) places up to the diagonal.
+  // Row i has min(columns, max(0, i + 1 + offset)) elements up to the diagonal.
   const auto below = [&](std::int64_t diagonal) {
     const std::int64_t empty = std::clamp<std::int64_t>(-diagonal - 1, 0, rows);
     const std::int64_t full_from =
@@ -202,7 +205,7 @@ std::int64_t triangle_size(const OpCall& call) {
              : rows * columns - below(offset - 1);
 }
 
-// Of each place its row and its column, which are not parted.
+// A position is a row and a column, so this dim is not sharded.
 void keep_places(const OpCall&, IndexSpace& space) {
   for (const FactorId id : space.outputs[0].dims[0]) {
     space.factor(id).program = ProgramUse::kNever;
@@ -248,7 +251,7 @@ void define_windows(Family& f) {
   add("kaiser_window", "beta=default(beta, 12.0), ");
 }
 
-// Tensors of a given shape.
+// Adds the factories of tensors with a given shape.
 void define_shapes(Family& f) {
   f.add({"empty", "zeros", "ones", "_efficientzerotensor"},
         factory("size").typed(given_or_f32));
@@ -337,11 +340,11 @@ void define_ranges(Family& f) {
   f.add("eye", made_of_numbers("eye()", eye_shape, kEye).typed(given_or_f32));
 }
 
-// Each rank checks what it holds.
+// Each rank checks its own part.
 void define_assertions(Family& f) {
   f.add("_linalg_check_errors", pointwise(0));
   f.add("_assert_async", pointwise(0), "replicated: it has one element");
-  // Checks of dtype and device, which shardings leave alone.
+  // These operators check dtype and device, which a sharding does not change.
   f.add("_assert_tensor_metadata",
         custom("pointwise()",
                [](const OpCall& call) {

@@ -1,4 +1,5 @@
-// The families of rows, one file each. Listed here and nowhere else.
+// This header lists the families of operator definitions, one file each. No
+// other file lists them.
 #pragma once
 
 #include "ops/forms/forms.h"
@@ -11,13 +12,14 @@
 
 namespace shardprop {
 
-// Rows of one family, in the order in which they are written.
+// `Family` appends the definitions of one family, in the order in which they
+// are written.
 class Family {
  public:
   Family(std::vector<OpRow>& rows, std::string_view family)
       : rows_(rows), family_(family) {}
 
-  // One row for each name; "aten." goes without saying.
+  // Adds one definition for each name; the prefix "aten." is implicit.
   void add(std::initializer_list<std::string_view> names,
            const OpDefinition& definition, std::string_view note = {}) {
     for (const std::string_view name : names) add(name, definition, note);
@@ -82,7 +84,7 @@ void define_solves(Family family);
 void define_stretches(Family family);
 void define_view(Family family);
 void define_weight_norm(Family family);
-// Rows that are there under other names.
+// Adds definitions that are copies of others under other names.
 void define_synonyms(std::vector<OpRow>& rows);
 
 inline std::vector<OpRow> standard_rows() {

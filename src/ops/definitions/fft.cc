@@ -1,4 +1,4 @@
-// Fourier transforms.
+// This file defines Fourier transforms.
 
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
@@ -25,7 +25,7 @@ OpDefinition transform(Transform kind) {
         const DType dtype = spectrum_dtype(call.first().dtype());
         return kind == Transform::kReal ? real_dtype(dtype) : dtype;
       })
-      // The kernels refuse a batch of none.
+      // The kernels reject an empty batch.
       .nonempty()
       .linear_in("self");
 }

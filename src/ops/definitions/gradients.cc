@@ -1,6 +1,6 @@
-// Gradients that PyTorch writes in terms of others. They are left standing where a
-// program asks for gradients on its way forward (torch.func.grad: forces of an
-// energy).
+// This file defines gradients that PyTorch composes from other operators. An
+// export keeps them if the program computes gradients in its forward
+// (torch.func.grad: forces of an energy).
 
 #include "ops/definitions/families.h"
 #include "ops/forms/indices.h"
@@ -23,9 +23,9 @@ void add_up_rows(IndexSpace& space) {
   }
 }
 
-// --- Of what was taken along a dim ---
+// --- Gradients of selections along a dim ---
 
-// Each rank makes its part of the dim that the indices point into.
+// Each rank computes its part of the dim that the indices refer to.
 void written_in_parts(const OpCall& call, IndexSpace& space) {
   const int rank = call.op().outputs[0].rank();
   if (rank == 0) return;
@@ -47,15 +47,16 @@ int rank_given(const OpCall& call, std::string_view argument) {
   return static_cast<int>(call.integers(argument).size());
 }
 
-// The dims of a tensor of that rank, `there` in the place of `dim`.
+// Returns the dims of a tensor of that rank, with `there` at the position of
+// `dim`.
 std::string dims_with(int rank, int dim, std::string_view there) {
   std::string text = dims_notation(rank, {});
   if (rank > 0) text.replace(index(dim), 1, there);
   return text;
 }
 
-// The dims but `dim` are those of the tensor that the gradient is of; a gradient
-// that lost `dim` has one dim less.
+// Checks that the dims other than `dim` match those of the tensor being
+// differentiated. A gradient may lack `dim`.
 void check_sizes_given(const OpCall& call, std::string_view argument, int dim) {
   const auto sizes = call.integers(argument);
   const TensorMeta& grad = call.tensor("grad");
@@ -118,7 +119,7 @@ none = zeros_like(narrow(grad, d, 0, 1))
 none = index_select(none, d, remainder(arange(local_size(out, d)), 1))
 return index_add(none, d, masked_fill(local, outside, 0), added))";
 
-// Dims other than `dim` are alike where sizes agree.
+// Dims other than `dim` share a factor if their sizes agree.
 std::string gathered_notation(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
   const TensorMeta& looked = call.tensor("index");
@@ -155,7 +156,7 @@ void gathered_by_program(const OpCall& call, IndexSpace& space) {
                      space.outputs[0].dims[index(call.dim("dim", rank))]);
 }
 
-// --- Of what a mask selected, in the order of the elements ---
+// --- Gradients of masked selections, in the order of the elements ---
 
 constexpr std::string_view kSelected = R"(
 m = bitwise_or(mask, zeros_like(input, dtype=dtype(mask)))
@@ -182,7 +183,7 @@ void selected_in_order(const OpCall& call, IndexSpace& space) {
   cut_by_program(space, space.outputs[0].dims[0]);
 }
 
-// --- Of a diagonal ---
+// --- Gradients of a diagonal ---
 
 constexpr std::string_view kDiagonalGradientProgram = R"(
 hit = unsqueeze(places(out, 0), 1) == places(out, 1)
@@ -194,7 +195,7 @@ std::int64_t side_given(const OpCall& call, char letter) {
   return sizes[letter == 'm' ? 0 : 1];
 }
 
-// --- Of an exponential: a corner of matrices twice as large ---
+// --- Gradients of an exponential: a corner of matrices twice as large ---
 
 Dims corner_of_twice(const OpCall&, const Dims& shape, DType dtype) {
   Dims twice = shape;
@@ -204,13 +205,13 @@ Dims corner_of_twice(const OpCall&, const Dims& shape, DType dtype) {
   return make_meta(twice, dtype).strides();
 }
 
-// --- Of a convolution with time first ---
+// --- Gradients of a convolution with time as the first dim ---
 
 void convolved_over_time(const OpCall& call, IndexSpace& space) {
   for (std::size_t f = 0; f < space.factors.size(); ++f) {
     for (std::size_t o = 0; o < space.outputs.size(); ++o) {
       if (space.outputs[o].holds(static_cast<int>(f))) continue;
-      // The bias has nothing to do with input channels.
+      // The bias does not depend on input channels.
       const bool same = o == 2 && space.factors[f].letter == 'i';
       space.outputs_without[o][f] = same ? Without::same() : kTermsOfSum;
     }
@@ -219,7 +220,8 @@ void convolved_over_time(const OpCall& call, IndexSpace& space) {
                 {ReduceOp::kSum, ReduceOp::kSum, ReduceOp::kSum});
 }
 
-// What comes in where a product has one factor, or the whole one element.
+// The result is the incoming gradient itself if each product has one operand,
+// or if the tensor has one element.
 Dims strides_of_cumprod_gradient(const OpCall& call, const Dims& shape,
                                  DType dtype) {
   const TensorMeta& grad = call.tensor("grad");

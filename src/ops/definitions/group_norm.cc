@@ -1,4 +1,4 @@
-// Group norm: groups of channels of each sample have statistics of their own.
+// Group norm: each group of channels of each sample has its own statistics.
 
 #include "ops/definitions/families.h"
 #include "ops/forms/norms.h"
@@ -10,8 +10,9 @@
 namespace shardprop {
 namespace {
 
-// An image [n, (gc), ...], a vector of channels [(gc)] and statistics [n, g]:
-// samples and groups are cut, a group has statistics of its own.
+// `GroupedImage` holds the dims of an image [n, (gc), ...], a vector of
+// channels [(gc)] and statistics [n, g]. Samples and groups may be sharded,
+// because each group has its own statistics.
 struct GroupedImage {
   Operand image;
   Operand channels;
@@ -41,7 +42,7 @@ GroupedImage grouped_image(SpaceBuilder& b, const TensorMeta& input,
   return of;
 }
 
-// Each rank is told how many groups it holds, and of what.
+// Each rank passes its own number of groups, samples and channels.
 void tell_groups(IndexSpace& space, const GroupedImage& of,
                  std::string_view groups, int image) {
   const DimFactors& group = of.statistics.dims[1];
@@ -93,7 +94,7 @@ BoundForm bind_group_norm(const OpCall& call) {
   return b.bound();
 }
 
-// The gradients of weight and bias add up over the samples.
+// The gradients of weight and bias are sums over the samples.
 BoundForm bind_group_norm_backward(const OpCall& call) {
   const std::vector<bool> mask = call.mask("output_mask", 3);
   const TensorMeta& input = call.tensor("input");

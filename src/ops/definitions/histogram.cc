@@ -1,4 +1,4 @@
-// Values counted into places that they, or edges, say.
+// Histograms: values counted in bins between edges.
 
 #include "ops/definitions/families.h"
 
@@ -8,7 +8,8 @@
 namespace shardprop {
 namespace {
 
-// Counts between two bounds add up; without bounds they depend on all values.
+// Counts between two given bounds are terms of a sum. Without bounds they
+// depend on all values.
 BoundForm bind_histogram(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
   const std::int64_t bins = call.integer("bins");
@@ -29,8 +30,9 @@ BoundForm bind_histogram(const OpCall& call) {
   return b.bound();
 }
 
-// Of n bins, given by n + 1 edges or by a count and a range: weights (or ones)
-// add up in each; the edges are no sum. A density divides by the sum of all.
+// A histogram has n bins, given by n + 1 edges or by a count and a range. The
+// weights (or ones) in a bin are terms of a sum, but the edges are not. A
+// density divides by the sum of all bins.
 BoundForm bind_weighted_histogram(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
   const TensorMeta* weight = call.optional_tensor("weight");
@@ -75,7 +77,8 @@ BoundForm bind_weighted_histogram(const OpCall& call) {
   return b.bound();
 }
 
-// Points with a coordinate for each dim of the histogram; else as above.
+// A point has one coordinate for each dim of the histogram; the rest is as in
+// bind_weighted_histogram().
 BoundForm bind_histogram_of_points(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
   const TensorMeta* weight = call.optional_tensor("weight");
@@ -84,7 +87,8 @@ BoundForm bind_histogram_of_points(const OpCall& call) {
   Dims points = self.shape();
   const std::int64_t coordinates = points.back();
   points.pop_back();
-  // A histogram has a dim for each coordinate, and each of its edges is a result.
+  // A histogram has a dim for each coordinate, and the edges of each dim are a
+  // result.
   require(coordinates <= kMostResults, "too many coordinates");
   require(weight == nullptr ||
               (weight->shape() == points && weight->dtype() == self.dtype()),
@@ -150,7 +154,8 @@ BoundForm bind_histogram_of_points(const OpCall& call) {
   return b.bound();
 }
 
-// bincount: counts, or weights, add up. Each rank makes as many as there are.
+// The counts, or weights, of bincount are terms of a sum. Each rank returns all
+// bins.
 BoundForm bind_bincount(const OpCall& call) {
   const OpSchema& op = call.op();
   const TensorMeta& self = call.tensor("self");

@@ -1,5 +1,6 @@
-// Lookups and updates by index. Over a sharded table each rank serves the
-// rows it holds and leaves zeros elsewhere: the result is a plain sum.
+// This file defines lookups and updates by index. If the table is sharded, each
+// rank looks up its own rows and returns zeros for others, so the result is a
+// plain sum.
 
 #include "base/index.h"
 #include "ops/definitions/families.h"
@@ -16,8 +17,9 @@ namespace {
 
 // --- x[i, :, j] and its write ---
 
-// The index tensors broadcast together; their dims stand where the first one
-// was when they are neighbours, in front otherwise.
+// `Indexing` describes the index tensors, which broadcast together. Their dims
+// have the position of the first index if the indexed dims are adjacent.
+// Otherwise they come first.
 struct Indexing {
   std::vector<std::optional<std::size_t>> by_dim;  // operand that indexes it
   Dims shape;                                      // of the indices together
@@ -55,7 +57,7 @@ Indexing indexing_of(const OpCall& call) {
   return out;
 }
 
-// Operands of x[i]: self, the indices, and what x[i] looks like.
+// `Indexed` holds the operands of x[i] (self, the indices) and its result.
 struct Indexed {
   Operand self;
   std::vector<Operand> indices;  // by operand
@@ -90,8 +92,9 @@ Indexed bind_indexed(SpaceBuilder& b, const OpCall& call, const Indexing& by) {
   return out;
 }
 
-// x[i] is laid out as an elementwise result of self, which stands still along
-// the dims of the indices, and of the indices, which do along all others.
+// Returns the strides of an elementwise result of self and the indices. Self
+// has stride 0 along the dims of the indices, and the indices along all other
+// dims.
 Dims strides_of_lookup(const OpCall& call, const Dims& shape, DType dtype) {
   const Indexing by = indexing_of(call);
   const TensorMeta& self = call.tensor("self");
@@ -117,7 +120,7 @@ Dims strides_of_lookup(const OpCall& call, const Dims& shape, DType dtype) {
   return elementwise(operands, dtype).strides();
 }
 
-// The mask of a masked lookup broadcasts to what is looked up.
+// The mask of a masked lookup broadcasts to the shape of the lookup.
 Operand aligned_mask(SpaceBuilder& b, const OpCall& call,
                      const Indexed& indexed) {
   const TensorMeta& mask = call.tensor("mask");
@@ -131,7 +134,7 @@ Operand aligned_mask(SpaceBuilder& b, const OpCall& call,
   return b.aligned(indexed.result, mask.shape());
 }
 
-// x[i] where the mask holds, a number elsewhere.
+// The result is x[i] if the mask is true, else a number.
 BoundForm bind_masked_index(const OpCall& call) {
   const Indexing by = indexing_of(call);
   SpaceBuilder b;
@@ -143,7 +146,8 @@ BoundForm bind_masked_index(const OpCall& call) {
     b.input(indexed.indices[i]);
   }
   b.output(indexed.result);
-  // Of nothing its kernel makes nothing, whatever the sizes of other dims.
+  // The kernel returns an empty result for an empty operand, even if the result
+  // has elements.
   for (Factor& factor : b.space.factors) factor.least = 1;
   return b.bound();
 }

@@ -1,4 +1,4 @@
-// Parts and joins: slices, selections, splits, cats, stacks, padding.
+// This file defines slices, selections, splits, cats, stacks and padding.
 
 #include "ops/definitions/families.h"
 #include "ops/windows.h"
@@ -46,7 +46,8 @@ DType promoted_list(const OpCall& call, std::size_t) {
   return dtype;
 }
 
-// Dims that are padded stay whole: the rank that holds an end would pad alone.
+// Padded dims are blocked: a rank at an end of the dim would have to pad one
+// side only.
 BoundForm bind_pad(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
   const std::vector<std::int64_t> amounts = call.integers("pad");
@@ -68,7 +69,7 @@ BoundForm bind_pad(const OpCall& call) {
   return b.bound();
 }
 
-// What is only cut off is copied as it lies.
+// If no amount is positive, the operator only crops and keeps the memory order.
 Dims strides_of_pad(const OpCall& call, const Dims& shape, DType dtype) {
   const TensorMeta& self = call.first();
   const std::vector<std::int64_t> amounts = call.integers("pad");
@@ -79,7 +80,7 @@ Dims strides_of_pad(const OpCall& call, const Dims& shape, DType dtype) {
   return strides_as_images(call, shape, dtype);
 }
 
-// Padding commutes with what keeps the value that is padded with.
+// A reduction passes if it preserves the padding value.
 void pad_linearities(const OpCall& call, IndexSpace& space) {
   const double value = call.op().float_arg("value").value_or(0);
   for (const ReduceOp kind : {ReduceOp::kAvg, ReduceOp::kMax, ReduceOp::kMin}) {
@@ -90,7 +91,7 @@ void pad_linearities(const OpCall& call, IndexSpace& space) {
   }
 }
 
-// Channels last where all tensors are.
+// The result is channels last if all tensors are.
 Dims strides_of_joined(const OpCall& call, const Dims& shape, DType dtype) {
   const std::vector<TensorMeta> tensors = call.tensors("tensors");
   return std::all_of(tensors.begin(), tensors.end(), is_channels_last)
@@ -98,7 +99,8 @@ Dims strides_of_joined(const OpCall& call, const Dims& shape, DType dtype) {
              : make_meta(shape, dtype).strides();
 }
 
-// Joined along the dim, of which the tensors become a dim of their own.
+// Returns the strides of a cat along the dim, with the dim split into one for
+// the tensors and their own.
 Dims strides_of_stacked(const OpCall& call, const Dims& shape, DType dtype) {
   const std::vector<TensorMeta> tensors = call.tensors("tensors");
   const Dims& each = tensors.front().shape();
@@ -113,7 +115,7 @@ Dims strides_of_stacked(const OpCall& call, const Dims& shape, DType dtype) {
   return strides;
 }
 
-// As many pieces, of which the first ones are longer by one.
+// Returns `count` sizes that differ by at most one, larger ones first.
 std::vector<std::int64_t> nearly_equal(std::int64_t size, std::int64_t count) {
   require(count > 0, "no pieces");
   require(count <= kMostResults, "too many pieces");
@@ -122,7 +124,8 @@ std::vector<std::int64_t> nearly_equal(std::int64_t size, std::int64_t count) {
   return sizes;
 }
 
-// What lies before, between and behind these places, as slices count them.
+// Returns the sizes of the pieces before, between and after these positions,
+// which count as in slices.
 std::vector<std::int64_t> cut_at(const std::vector<std::int64_t>& places,
                                  std::int64_t size) {
   std::vector<std::int64_t> sizes;
@@ -148,7 +151,7 @@ std::vector<std::int64_t> tensor_split_sizes(const OpCall& call,
   return nearly_equal(size, sections);
 }
 
-// Where a tensor says where to cut, the results do.
+// If a tensor holds the split positions, the sizes are those of the results.
 std::vector<std::int64_t> stated_sizes(const OpCall& call, std::int64_t) {
   if (call.op().outputs.empty()) {
     call_not_stated("the sizes of the pieces depend on the data");
@@ -160,7 +163,7 @@ std::vector<std::int64_t> stated_sizes(const OpCall& call, std::int64_t) {
   return sizes;
 }
 
-// hsplit cuts the second dim, and the only one of a vector.
+// hsplit splits the second dim, or the only dim of a vector.
 OpDefinition split_along(int dim, int least_rank) {
   return cut_up(
              "split(" + std::to_string(dim) + ")",
@@ -172,9 +175,9 @@ OpDefinition split_along(int dim, int least_rank) {
       .free();
 }
 
-// --- Joins of tensors that get dims of size 1 first ---
+// --- Cats of tensors that get dims of size 1 first ---
 
-// Missing dims in front, as vstack and row_stack put them.
+// Missing dims come first, as in vstack and row_stack.
 std::vector<int> as_rows(int rank) {
   if (rank == 0) return {kNewDim, kNewDim};
   if (rank == 1) return {kNewDim, 0};
@@ -199,7 +202,7 @@ std::vector<int> in_depth(int rank) {
 OpDefinition joined_along(std::string name, LiftOf lift, int dim) {
   return joined(std::move(name), std::move(lift),
                 [dim](const OpCall& call, int rank) {
-                  // Of vectors hstack has one dim to join.
+                  // hstack concatenates vectors along their only dim.
                   const bool of_vectors =
                       call.base_name() == "hstack" && call.first().rank() <= 1;
                   require(of_vectors || dim < rank, "the ranks differ");
@@ -209,11 +212,11 @@ OpDefinition joined_along(std::string name, LiftOf lift, int dim) {
       .strided(strides_of_joined);
 }
 
-// Every dim is repeated: element i of the result is i modulo the size.
+// Every dim is repeated: element i of the result is element i modulo the size.
 BoundForm bind_repeat(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
   auto times = call.integers(call.has("repeats") ? "repeats" : "dims");
-  // tile takes fewer.
+  // tile accepts fewer repeats than dims.
   while (call.has("dims") && times.size() < self.shape().size()) {
     times.insert(times.begin(), 1);
   }
@@ -228,7 +231,7 @@ BoundForm bind_repeat(const OpCall& call) {
     DimFactors factors = b.dim(times[i]);
     if (i >= added) {
       for (const FactorId id : whole.dims[i - added]) factors.push_back(id);
-      // Local repeats interleave what the ranks hold.
+      // Local repeats would interleave the ranks' parts.
       if (times[i] != 1) {
         b.block(whole.dims[i - added], "it is repeated",
                 FactorKind::kSegmented);
@@ -237,7 +240,7 @@ BoundForm bind_repeat(const OpCall& call) {
     if (times[i] != 1 && i >= added) b.block(factors, "it is repeated");
     output.dims.push_back(std::move(factors));
   }
-  // What repeats a new dim would have to be told of its shards.
+  // A shard of a new dim would need a local number of repeats.
   for (std::size_t i = 0; i < added; ++i) {
     b.block(output.dims[i], "it is repeated");
   }
@@ -245,8 +248,8 @@ BoundForm bind_repeat(const OpCall& call) {
   return b.bound();
 }
 
-// Tensors along the diagonal of a matrix of zeros. Where one lies no rank knows
-// that holds a part of them.
+// The result has the tensors along the diagonal of a matrix of zeros. A rank
+// with a part of one cannot know its position, so all are replicated.
 BoundForm bind_block_diag(const OpCall& call) {
   SpaceBuilder b;
   Dims shape = {0, 0};
@@ -263,9 +266,9 @@ BoundForm bind_block_diag(const OpCall& call) {
   return b.bound();
 }
 
-// Each tensor padded to chunks of one size along `dim`, and the first chunks of
-// all side by side, flat from `dim` on, then the second ones. Chunks that need no
-// padding are cut: a rank makes those that it holds.
+// Each tensor is padded to chunks of one size along `dim`. The result has the
+// first chunks of all tensors side by side, flattened from `dim` on, then the
+// second chunks, and so on. The chunks are sharded if no tensor needs padding.
 BoundForm bind_chunk_cat(const OpCall& call) {
   const std::vector<TensorMeta> tensors = call.tensors("tensors");
   require(!tensors.empty(), "no tensors");
@@ -321,7 +324,7 @@ BoundForm bind_chunk_cat(const OpCall& call) {
   return b.bound();
 }
 
-// A rank writes what lies among the rows that it holds.
+// A rank writes the elements that belong to its own rows.
 constexpr std::string_view kSliceScatter = R"(
 at = places(self, dim) - slice_start(self, dim, start)
 row = floor_divide(at, step)

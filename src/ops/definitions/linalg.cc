@@ -1,4 +1,5 @@
-// Linear algebra: matrices stay whole, batches of them are cut.
+// Linear algebra: the dims of matrices are blocked, those of batches are
+// parallel.
 
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
@@ -16,7 +17,8 @@ namespace {
 
 using namespace linear_algebra;  // NOLINT(google-build-using-namespace)
 
-// Rows and columns add up, each rank its part of the diagonal.
+// Terms over rows and columns form a sum: each rank sums its part of the
+// diagonal.
 constexpr std::string_view kTrace = R"(
 rows = trailing(arange(local_size(self, 0)) + offset(self, 0), 1)
 columns = arange(local_size(self, 1)) + offset(self, 1)
@@ -32,7 +34,8 @@ void trace_adds_up(const OpCall&, IndexSpace& space) {
 
 // --- Diagonals ---
 
-// A vector on the diagonal of a matrix, or the diagonal of a matrix.
+// The operand is a vector for the diagonal of a matrix, or a matrix whose
+// diagonal is read.
 std::string diag_notation(const OpCall& call) {
   const int rank = call.first().rank();
   require(rank == 1 || rank == 2, "the operand is neither vector nor matrix");
@@ -51,8 +54,8 @@ std::int64_t diag_size(const OpCall& call, char) {
   return diagonal_length(self.size(0), self.size(1), offset);
 }
 
-// Rows and columns of a matrix add up to its diagonal; each rank makes its own
-// part of a matrix that has one.
+// Partial sums over rows and columns give the diagonal of a matrix. If the
+// result is a matrix, each rank produces its own part.
 void cut_diagonal(const OpCall& call, IndexSpace& space) {
   const TensorMeta& made = call.op().outputs[0];
   if (made.rank() == 1) {
@@ -98,7 +101,8 @@ std::string diagonal_program(std::string_view offset) {
   return text;
 }
 
-// Of a matrix; wrapped round, one row in between is left out.
+// Fills the diagonal of a matrix. With `wrap`, it starts again after each
+// square block, with one row in between.
 constexpr std::string_view kFilled = R"(
 row = places(self, 0)
 row = remainder(row, size(self, 1) + 1) if wrap
@@ -143,7 +147,7 @@ std::string svd_notation(const OpCall& call) {
                                              : "...[mn]->[z],...[k],[z]";
 }
 
-// As numpy once had it: V and not its transpose.
+// The result has V, not its transpose, as in old versions of numpy.
 std::string old_svd_notation(const OpCall& call) {
   return call.boolean_or("compute_uv", true)
              ? "...[mn]->...[mu]^,...[k],...[nv]"
@@ -159,7 +163,7 @@ std::int64_t old_svd_side(const OpCall& call, char letter) {
   return std::min(rows, columns);
 }
 
-// Factors and pivots apart; of what is not asked for, vectors of nothing.
+// Returns pivots and factors; results that are not requested are empty vectors.
 std::string lu_unpack_notation(const OpCall& call) {
   const bool data = call.boolean_or("unpack_data", true);
   const bool pivots = call.boolean_or("unpack_pivots", true);
@@ -167,8 +171,8 @@ std::string lu_unpack_notation(const OpCall& call) {
          (data ? ",...[mk],...[kn]" : ",[z],[z]");
 }
 
-// Matrices, and up to two tolerances that broadcast with a batch of them. Where
-// the matrices have no elements there is nothing to tolerate.
+// The operands are matrices and up to two tolerances, which broadcast with the
+// batch. The tolerances are not read if the matrices have no elements.
 OpDefinition with_tolerances(std::string_view results) {
   return counted(
              "with_tolerances()",
@@ -189,7 +193,8 @@ std::string eigh_notation(const OpCall& call) {
                                             : "...[nn]->...[n],[z]";
 }
 
-// Without a number of powers there are as many as a rank has elements.
+// Without N, the number of powers is the number of elements, which each rank
+// must have in full.
 std::string vander_notation(const OpCall& call) {
   return call.op().int_arg("N") ? "...n->...n[c]" : "...[n]->...[n][c]";
 }
@@ -246,8 +251,8 @@ void define_linalg(Family f) {
         counted("vander()", vander_notation, [](const OpCall& call, char) {
           return call.op().int_arg("N").value_or(from_end(call, 1));
         }));
-  // The factors are those of the transposed matrix or not, by its order, and
-  // gradients are written for the one that it was.
+  // The memory order of the matrix decides whether its factors are those of the
+  // transposed matrix. The gradients depend on that choice.
   f.add("_linalg_det",
         in_order(matrices("...[nn]->...,...[nn],...[n]", "ssi")));
   f.add({"linalg_det", "det", "logdet"}, rows_first("...[nn]->...", "s"));

@@ -7,9 +7,10 @@
 namespace shardprop {
 namespace {
 
-// Operations for each m * n * min(m, n) of a matrix of m rows and n columns, and
-// for each n * n of it and each column of a right side. From the counts of
-// Golub and Van Loan, Matrix Computations; of iterations as many as are usual.
+// `Work` counts operations of a matrix of m rows and n columns. `of_cubes` is
+// per m * n * min(m, n); `of_columns` is per n * n and column of a right side.
+// The counts follow Golub and Van Loan, Matrix Computations; iterative methods
+// have a typical number of iterations.
 struct Work {
   std::string_view name;
   double of_cubes;
@@ -69,13 +70,13 @@ constexpr Work kWork[] = {
     {"matrix_exp", 16},
 };
 
-// Of powers: a product for each bit of the exponent.
+// A power takes a product for each bit of the exponent.
 double of_powers(const OpCall& call) {
   const auto n = static_cast<double>(call.integer("n"));
   return n < 0 ? 2 + 2 * std::log2(1 - n) : 2 * std::log2(1 + n);
 }
 
-// The matrices: the square ones where there are right sides.
+// Returns the matrices; if there are right sides, the square ones.
 const TensorMeta& matrices_of(const OpCall& call) {
   for (const char* name : {"A", "LU", "LD", "input2", "LU_data"}) {
     if (!call.has(name)) continue;
@@ -84,7 +85,7 @@ const TensorMeta& matrices_of(const OpCall& call) {
   return call.first();
 }
 
-// Columns of right sides that no factor stands for.
+// Returns the number of columns of right sides that are not a factor.
 double columns_of(const OpCall& call, const TensorMeta& matrices) {
   for (const char* name : {"B", "b"}) {
     const TensorMeta* right =
@@ -117,8 +118,8 @@ void count_linalg_work(const OpCall& call, IndexSpace& space) {
     space.flops_per_point = of_powers(call) * cubes;
     return;
   }
-  // Columns that are a factor have points of their own, among which the work on
-  // the matrix is shared out.
+  // Columns that are a factor have points of their own. The work on the matrix
+  // is divided among these points.
   double own = 1;
   for (const Factor& factor : space.factors) {
     if (factor.letter == 'r') own = static_cast<double>(factor.size);

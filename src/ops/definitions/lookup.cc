@@ -1,4 +1,4 @@
-// Elements that indices or conditions name, by their places.
+// This file defines lookups of elements that indices or conditions select.
 
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
@@ -13,8 +13,8 @@
 namespace shardprop {
 namespace {
 
-// Self and indices broadcast in all dims but `dim`, which is x in self; without
-// `dim` both are one row.
+// Self and indices broadcast in all dims except `dim`, which has letter x in
+// self. Without `dim` both are flattened.
 std::string take_along_notation(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
   const TensorMeta& indices = call.tensor("indices");
@@ -40,8 +40,8 @@ std::int64_t all_indices(const OpCall& call, char) {
   return call.tensor("indices").numel();
 }
 
-// The factors of that dim are sharded by the program; `left` is what becomes of
-// the result then.
+// Lets the program shard the factors of that dim; `left` is the state of the
+// result then.
 void served_by_rank(IndexSpace& space, std::size_t dim,
                     std::optional<Without> left) {
   if (dim >= space.inputs[0].dims.size()) return;
@@ -65,7 +65,7 @@ outside = (local < 0) | (local >= local_size(self, dim))
 values = take_along_dim(self, masked_fill(local, outside, 0), dim)
 return masked_fill(values, outside, 0))";
 
-// Self as if it had one dim: a rank serves the rows of the first that it holds.
+// Self is flattened; a rank looks up elements in its own rows of the first dim.
 std::string take_notation(const OpCall& call) {
   const int rank = call.tensor("self").rank();
   return (rank == 0 ? "" : "[x]" + std::string(index(rank - 1), '_')) +
@@ -81,7 +81,7 @@ place = remainder(index, numel(self)) - offset(self, 0) * row_size(self)
 outside = (place < 0) | (place >= local_size(self, 0) * row_size(self))
 return masked_fill(take(self, masked_fill(place, outside, 0)), outside, 0))";
 
-// How many results there are depends on all values: every rank needs them all.
+// The number of results depends on all values, so every rank needs all of them.
 BoundForm bind_counted(const OpCall& call) {
   const OpSchema& op = call.op();
   if (op.outputs.empty()) {
@@ -108,8 +108,8 @@ BoundForm bind_counted(const OpCall& call) {
   return b.bound();
 }
 
-// Elements of `self`, counted as if it had one dim, are replaced, or added to:
-// what ranks add adds up, where one of them has what was there.
+// Elements of the flattened `self` are replaced or added to. If they are added,
+// the results of the ranks are terms of a sum, and one rank has the old values.
 std::string put_notation(const OpCall& call) {
   const TensorMeta& where = call.tensor("index");
   std::string term = "[";
@@ -145,7 +145,7 @@ wide = cat([flat, narrow(flat, 0, 0, 1)])
 wide = put(wide, place, source, accumulate)
 return reshape_as(narrow(wide, 0, 0, n), self))";
 
-// nonzero_static: the first `size` places, filled up.
+// nonzero_static returns the first `size` positions, padded if there are fewer.
 std::string places_notation(const OpCall& call) {
   const int rank = call.tensor("self").rank();
   std::string term;

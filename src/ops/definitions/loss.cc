@@ -1,4 +1,4 @@
-// Losses of classes and of elements.
+// This file defines losses of classes and of elements.
 
 #include "ops/arithmetic.h"
 #include "ops/definitions/dtypes.h"
@@ -12,14 +12,14 @@
 namespace shardprop {
 namespace {
 
-// Targets that are probabilities promote.
+// Targets that are probabilities take part in promotion.
 DType of_self(const OpCall& call, std::size_t) {
   const DType own = call.tensor("self").dtype();
   const DType target = call.tensor("target").dtype();
   return is_floating(target) ? promote_types(own, target) : own;
 }
 
-// Ranks and dtypes by the operator's name.
+// Checks ranks and dtypes, which depend on the operator's name.
 void check_classes(const OpCall& call) {
   const std::string_view name = call.base_name();
   const TensorMeta& self = call.tensor("self");
@@ -42,17 +42,18 @@ void check_classes(const OpCall& call) {
           "the weights are not one per class");
 }
 
-// The shape of the targets that name classes.
+// Returns the shape of targets that are class indices.
 Dims samples_of(const TensorMeta& self) {
   Dims shape = self.shape();
   shape.erase(shape.begin() + (self.rank() == 1 ? 0 : 1));
   return shape;
 }
 
-// Classes in dim 1 (dim 0 of a lone sample), one target per sample, or one
-// probability for each class. Samples add up where their losses are added up; a
-// mean is taken by a program, for weights and ignored targets make it a quotient.
-// Classes are cut by programs: the rank that holds the target has the loss.
+// Classes are dim 1 (dim 0 of a single sample). A target is one class per
+// sample, or one probability for each class. Samples are terms of a sum if
+// their losses are summed. A mean needs a program, because weights and ignored
+// targets make it a quotient. Programs also shard the classes: the rank with
+// the target class has the loss.
 BoundForm bind_class_loss(const OpCall& call, bool forward) {
   const TensorMeta& self = call.tensor("self");
   const TensorMeta& target = call.tensor("target");
@@ -88,7 +89,8 @@ BoundForm bind_class_loss(const OpCall& call, bool forward) {
   }
   b.output(reduction == LossReduction::kNone ? samples : Operand{});
   if (forward) b.output(Operand{});
-  // Weights are added up with the losses, or not at all, but for a lone sample's.
+  // The sum of weights is a term of a sum if the losses are summed, or if there
+  // is a single sample. Otherwise it is the same on every rank.
   const Without sum = Without::partial(ReduceOp::kSum);
   const bool sums = reduction == LossReduction::kSum;
   const Without weights =
@@ -102,8 +104,8 @@ BoundForm bind_class_loss(const OpCall& call, bool forward) {
   return b.bound();
 }
 
-// A rank ignores the targets whose classes it does not hold. Of a mean both sums
-// are exchanged, that of the losses and that of the weights.
+// A rank ignores targets whose class is on another rank. For a mean, the ranks
+// exchange two sums, that of the losses and that of the weights.
 constexpr std::string_view kClassLoss = R"(
 c = class_dim(self)
 w = default(weight, None)
@@ -138,7 +140,7 @@ g = nll_loss_backward(grad_output, self, local, w, reduction, -100, total_weight
 g = nll_loss2d_backward(grad_output, self, local, w, reduction, -100, total_weight) if not flat
 return g)";
 
-// The log-sum-exp is exchanged, and the entry that a class picks.
+// The ranks exchange the log-sum-exp and the entry of the target class.
 constexpr std::string_view kCrossEntropy = R"(
 c = class_dim(self)
 soft = is_floating(target)
@@ -232,8 +234,8 @@ void linear_in_difference(const OpCall& call, IndexSpace& space) {
   }
 }
 
-// Where another operand is wider than the input, the gradient grows to its shape
-// and lies as a pointwise result of all of them.
+// If another operand has more elements than the input, the gradient has the
+// broadcast shape. Its strides are those of a pointwise result of all operands.
 Dims strides_of_gradient(const OpCall& call, const Dims& shape, DType dtype) {
   if (shape == call.tensor("self").shape()) {
     return make_meta(shape, dtype).strides();
@@ -243,13 +245,13 @@ Dims strides_of_gradient(const OpCall& call, const Dims& shape, DType dtype) {
   return elementwise(operands, dtype).strides();
 }
 
-// An average of targets: what the gradient is of each of them, averaged.
+// The gradient of an average of targets is the average of their gradients.
 void averages_targets(const OpCall& call, IndexSpace& space) {
   add_single_linearity(call, space, call.operand("target"), ReduceOp::kAvg,
                        ReduceOp::kAvg);
 }
 
-// The loss is a number and a multiple of them.
+// The loss is affine in the positive weights.
 void averages_positive_weights(const OpCall& call, IndexSpace& space) {
   const TensorMeta* weights = call.optional_tensor("pos_weight");
   if (weights == nullptr || !is_floating(weights->dtype())) return;
@@ -257,7 +259,7 @@ void averages_positive_weights(const OpCall& call, IndexSpace& space) {
                        ReduceOp::kAvg);
 }
 
-// Sums of integers are wide, and of truth values there are no differences.
+// Sums of integers are i64, and truth values cannot be subtracted.
 DType of_absolute(const OpCall& call, std::size_t) {
   const DType dtype = promoted_dtype(call);
   const LossReduction reduction = reduction_of(call);

@@ -1,4 +1,4 @@
-// Losses of margins between classes.
+// This file defines losses of margins between classes.
 
 #include "ops/definitions/families.h"
 #include "ops/forms/losses.h"
@@ -15,9 +15,10 @@ Dims margin_samples(const TensorMeta& self) {
   return shape;
 }
 
-// Margins between the classes (the last dim) of each sample; targets name one
-// class a sample, or several (`many`), which come back marked. Without a dim of
-// samples there is one; what then has one element may have a dim or none.
+// `Margins` describes margins between the classes (the last dim) of each
+// sample. A target is one class per sample, or several (`many`), which are also
+// returned as marks. A tensor without a dim of samples has one sample. Operands
+// with one element per sample may then be vectors or scalars.
 struct Margins {
   Operand whole;
   Operand samples;
@@ -85,7 +86,7 @@ BoundForm bind_margin_loss(const OpCall& call, bool many) {
     if (!is_reduced) break;
     const bool mean = m.reduction == LossReduction::kMean;
     b.without(0, dim, Without::partial(mean ? ReduceOp::kAvg : ReduceOp::kSum));
-    // A mean over unequal shards is not the mean of their means.
+    // The mean of unequal shards' means is not the mean.
     for (const FactorId id : dim) b.space.factor(id).even = mean;
   }
   return b.bound();

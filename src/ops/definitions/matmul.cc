@@ -1,4 +1,4 @@
-// Matrix products.
+// This file defines matrix products.
 
 #include "ops/definitions/families.h"
 #include "ops/forms/mapped.h"
@@ -14,7 +14,8 @@ void same_dtypes(const OpCall& call, std::string_view a, std::string_view b) {
           "the factors are of two dtypes");
 }
 
-// The dtype of factor `a`, which `b` shares, unless the call asks for another.
+// Returns the dtype of operand `a`, which `b` shares, unless the call asks for
+// another one.
 OpDefinition::TypeOf product_of(std::string_view a, std::string_view b) {
   return [a = std::string(a), b = std::string(b)](const OpCall& call,
                                                   std::size_t) {
@@ -34,7 +35,7 @@ DType of_int_product(const OpCall& call, std::size_t) {
   return DType::kI32;
 }
 
-// What is added is of the product's dtype.
+// The added operand has the dtype of the product.
 OpDefinition::TypeOf sum_of(std::string_view a, std::string_view b) {
   return [product = product_of(a, b)](const OpCall& call, std::size_t result) {
     const DType dtype = product(call, result);
@@ -44,7 +45,7 @@ OpDefinition::TypeOf sum_of(std::string_view a, std::string_view b) {
   };
 }
 
-// The same of a bias, if there is one.
+// The bias, if any, has the dtype of the product.
 OpDefinition::TypeOf affine_of(std::string_view a, std::string_view b) {
   return [product = product_of(a, b)](const OpCall& call, std::size_t result) {
     const DType dtype = product(call, result);
@@ -55,8 +56,8 @@ OpDefinition::TypeOf affine_of(std::string_view a, std::string_view b) {
   };
 }
 
-// A fraction scales integers in one way where there is a product, in another
-// where there is none.
+// A fractional scale of integers acts differently on an empty product. So each
+// rank must have an element of every factor.
 void whole_factors(const OpCall& call, IndexSpace& space) {
   if (is_floating(call.op().outputs[0].dtype())) return;
   for (const char* scale : {"beta", "alpha"}) {
@@ -71,15 +72,16 @@ OpDefinition added_product(std::string_view notation, std::string_view a,
   return einsum(notation).typed(sum_of(a, b)).refine("", whole_factors);
 }
 
-// As the tensor that the outer product is added to, where it has its shape.
+// The result has the memory order of the added tensor if both have the same
+// shape.
 Dims strides_of_addr(const OpCall& call, const Dims& shape, DType dtype) {
   const TensorMeta& self = call.tensor("self");
   return self.shape() == shape ? dense_like(self, shape, dtype).strides()
                                : make_meta(shape, dtype).strides();
 }
 
-// numpy's rules: a vector is a row on the left and a column on the right, and
-// loses that dim again; leading dims broadcast.
+// The rules are those of numpy. A vector is a row on the left and a column on
+// the right, and the result lacks that dim; leading dims broadcast.
 std::string matmul_notation(const OpCall& call) {
   const int a = call.tensor("self").rank();
   const int b = call.tensor("other").rank();
@@ -96,7 +98,8 @@ std::string linear_notation(const OpCall& call) {
                                            : "...k,nk,+n->...n";
 }
 
-// Three operands with new dims of size 1, multiplied and summed over some dims.
+// Three operands get new dims of size 1, are multiplied, and are summed over
+// some dims.
 std::string trilinear_notation(const OpCall& call) {
   const auto expanded = call.integers("expand1").size();
   const std::size_t rank = call.tensor("i1").shape().size() + expanded;
@@ -146,7 +149,7 @@ void define_matmul(Family f) {
   f.add("vdot", einsum("k,k->").typed(product_of("self", "other")));
   f.add({"outer", "ger"}, einsum("m,n->mn").promoted());
   f.add("addmm", added_product("+mn,mk,kn->mn", "mat1", "mat2"));
-  // Without rows or columns it does not broadcast what is added.
+  // Without rows or columns the kernel does not broadcast the added operand.
   f.add("addmv", added_product("+m,mk,k->m", "mat", "vec").nonempty());
   f.add("addr", einsum("+mn,m,n->mn").promoted().strided(strides_of_addr));
   f.add("addbmm", added_product("+mn,bmk,bkn->mn", "batch1", "batch2"));

@@ -1,4 +1,4 @@
-// Rows of operators on batches of matrices.
+// This header has helpers for definitions of operators on batches of matrices.
 #pragma once
 
 #include "ops/definitions/linalg_work.h"
@@ -10,23 +10,28 @@
 
 namespace shardprop::linear_algebra {
 
-// LAPACK's matrices: the last two dims column by column.
+// Returns the strides of LAPACK's matrices, which store the last two dims
+// column by column.
 Dims column_major(const OpCall& call, const Dims& shape, DType dtype);
-// The dtype of each result: `s`elf, `r`eal part, `c`omplex, `i`32.
+// Returns the dtype of each result by its letter: `s`elf, `r`eal part,
+// `c`omplex, `i`32.
 OpDefinition::TypeOf types(std::string_view letters);
-// The size of that dim of the first operand, 1 being the last.
+// Returns the size of a dim of the first operand, counted from the end; 1 is
+// the last dim.
 std::int64_t from_end(const OpCall& call, int back);
-// k: the smaller side of a matrix. u, v: columns of U and rows of Vh.
+// Returns the size of a letter. k is the smaller side of a matrix; u and v are
+// columns of U and rows of Vh.
 std::int64_t side(const OpCall& call, char letter);
 
-// mapped(), with what is computed of each matrix.
+// Applies mapped() and adds the floating point operations per matrix.
 template <class... Parts>
 OpDefinition counted(Parts&&... parts) {
   return mapped(std::forward<Parts>(parts)...).refine("", count_linalg_work);
 }
-// The same with sizes by side(), and results as LAPACK has them.
+// Like counted(), with sizes by side() and results that LAPACK stores column by
+// column.
 OpDefinition matrices(std::string_view notation, std::string_view letters);
-// The same with contiguous results.
+// Like matrices(), with contiguous results.
 OpDefinition rows_first(std::string_view notation, std::string_view letters);
 
 }  // namespace shardprop::linear_algebra

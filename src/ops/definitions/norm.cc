@@ -1,5 +1,6 @@
-// Norms. Statistics over a sharded dim are two small sums, exchanged inside
-// the local program (synchronised batch norm is the same thing).
+// This file defines norms. The statistics over a sharded dim are two small
+// sums, which the local program exchanges. Synchronised batch norm does the
+// same.
 
 #include "ops/definitions/families.h"
 #include "ops/forms/norms.h"
@@ -31,8 +32,8 @@ y = x * rstd
 y = y * weight if weight
 return cast(y, dtype(out)), cast(rstd, dtype(out, 1)))";
 
-// The gradient of the input is made of two sums over a row, those of weight and
-// bias are sums over all rows, of terms in their dtype: they stay partial.
+// The gradient of the input needs two sums over a row. The gradients of weight
+// and bias are sums over all rows, of terms in their dtype; they stay partial.
 std::string rows_backward(bool centred) {
   return std::string(R"(
 dims = last_dims(input, normalized_shape)
@@ -67,7 +68,7 @@ bool is_training(const OpCall& call) {
                          name.starts_with("_batch_norm_with_update"));
 }
 
-// Both running statistics or none; some where they are used.
+// Both running statistics are given or neither; evaluation requires them.
 void check_running(const OpCall& call, bool training) {
   const auto given = [&](std::string_view argument) {
     return call.has(argument) && call.optional_tensor(argument) != nullptr;
@@ -78,7 +79,7 @@ void check_running(const OpCall& call, bool training) {
           "the running statistics are missing");
 }
 
-// By operand: the whole image, or a vector of channels.
+// Each operand is a full image or a vector of channels.
 BoundForm bind_batch_norm(const OpCall& call, bool functional, bool reserve) {
   const TensorMeta& input = call.tensor("input");
   require(input.rank() >= 2, "the input has no channels");
@@ -87,14 +88,14 @@ BoundForm bind_batch_norm(const OpCall& call, bool functional, bool reserve) {
   check_running(call, training);
   SpaceBuilder b;
   const Operand whole = b.per_dim(input.shape());
-  // The program knows of no reserve, and writes no running statistics.
+  // The program returns no reserve and updates no running statistics.
   const bool writes = !functional && call.has("running_mean") &&
                       call.optional_tensor("running_mean") != nullptr;
   const bool has_program = !reserve && !writes;
   for (std::size_t dim = 0; dim < whole.dims.size(); ++dim) {
     for (const FactorId id : whole.dims[dim]) {
       Factor& factor = b.space.factor(id);
-      // The operator itself refuses a tensor without channels.
+      // The operator itself rejects a tensor without channels.
       if (dim == 1) factor.least = 1;
       if (dim == 1 || !training) continue;
       if (has_program) {
@@ -118,7 +119,7 @@ BoundForm bind_batch_norm(const OpCall& call, bool functional, bool reserve) {
   b.output(
       whole,
       {.strides = dense_like(input, input.shape(), input.dtype()).strides()});
-  // Saved statistics are empty where the running ones are used.
+  // Saved statistics are empty if the running ones are used.
   const DType dtype = statistics_dtype(input.dtype());
   for (int i = 0; i < 2; ++i) {
     if (training) {
@@ -157,10 +158,10 @@ m = squeeze(mean, dims)
 v = squeeze(var, dims) * (count(input, dims) / (count(input, dims) - 1))
 return cast(y, dtype(out)), m, squeeze(rstd, dims), running_mean * (1 - momentum) + m * momentum, running_var * (1 - momentum) + v * momentum)";
 
-// --- Batch and instance norm, which return the image alone ---
+// --- Batch and instance norm, which return only the image ---
 
-// Statistics of the input run over all dims but the channels, and of an
-// instance norm but the samples: they are what the program exchanges.
+// The statistics of the input run over all dims except the channels and, for an
+// instance norm, the samples. The program exchanges them.
 BoundForm bind_norm_by_channel(const OpCall& call) {
   const TensorMeta& input = call.tensor("input");
   require(input.rank() >= 2, "the input has no channels");
@@ -187,7 +188,7 @@ BoundForm bind_norm_by_channel(const OpCall& call) {
   return b.bound();
 }
 
-// Running statistics are written where they lie, from all samples.
+// Running statistics are updated in place, from all samples.
 void keep_what_running_statistics_see(const OpCall& call, IndexSpace& space) {
   const bool own = call.base_name() == "instance_norm"
                        ? call.boolean("use_input_stats")
@@ -227,7 +228,7 @@ OpDefinition normalised_by_channel(std::string_view kept) {
       .refine("", keep_what_running_statistics_see);
 }
 
-// The gradients run over what the saved statistics ran over.
+// The gradients run over the same dims as the saved statistics.
 constexpr std::string_view kBatchNormBackward = R"(
 dims = all_dims_but(input, 1)
 rstd = trailing(default(save_invstd, save_var), rank(input) - 2)
@@ -240,7 +241,8 @@ d = (g * count(input, dims) - a - y * b) * (rstd / count(input, dims))
 d = d * trailing(weight, rank(input) - 2) if weight
 return cast(d, dtype(out)), cast(squeeze(b, dims), dtype(out, 1)), cast(squeeze(a, dims), dtype(out, 2)))";
 
-// The channels may go without a weight; their gradients have their size still.
+// A channel may have no weight; the gradients still have one element per
+// channel.
 BoundForm bind_batch_norm_backward(const OpCall& call) {
   const std::vector<bool> mask = call.mask("output_mask", 3);
   const TensorMeta& input = call.tensor("input");
@@ -249,7 +251,8 @@ BoundForm bind_batch_norm_backward(const OpCall& call) {
   const bool train = call.boolean_or("train", call.boolean_or("update", true));
   require(call.optional_tensor(train ? "save_mean" : "running_mean") != nullptr,
           "the statistics are missing");
-  // The image's gradient is made of the vectors', which are whole then.
+  // The gradient of the image needs the reduced gradients of the vectors, so
+  // these are replicated.
   const bool by_program = train && mask[0];
   SpaceBuilder b;
   const Operand whole = b.per_dim(input.shape());
@@ -319,7 +322,7 @@ OpDefinition batch_norm(bool functional, bool reserve) {
 void define_norm(Family f) {
   const auto add = [&](std::initializer_list<std::string_view> names,
                        OpDefinition row) {
-    // Statistics that are kept, of the rows that keep any.
+    // The running statistics must be positive, in definitions that have them.
     f.add(names,
           std::move(row).normalises().refine("", positive("running_var")));
   };

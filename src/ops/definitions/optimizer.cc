@@ -1,5 +1,6 @@
-// Fused steps of optimizers: lists of parameters, gradients and states, the
-// i-th of each cut alike.
+// This file defines the fused steps of optimizers. They read lists of
+// parameters, gradients and states. The i-th tensors of all lists are sharded
+// in the same way.
 
 #include "ops/definitions/families.h"
 
@@ -8,8 +9,8 @@
 namespace shardprop {
 namespace {
 
-// Elements of lists with the shape of the i-th parameter have its factors;
-// steps, rates and scales are whole.
+// Elements of lists with the shape of the i-th parameter have its factors.
+// Steps, rates and scales are replicated.
 BoundForm bind_lists(const OpCall& call) {
   const OpSchema& op = call.op();
   SpaceBuilder b;
@@ -38,7 +39,7 @@ BoundForm bind_lists(const OpCall& call) {
       lists[declared[i].name].emplace_back(std::move(operand), meta);
     }
   }
-  // self_out, exp_avgs_out, ...
+  // Results are called self_out, exp_avgs_out, ...
   constexpr std::string_view kOut = "_out";
   for (const ArgumentSchema& result : op.function->returns()) {
     std::string name = result.name;
@@ -47,7 +48,7 @@ BoundForm bind_lists(const OpCall& call) {
       b.output(operand, {.strides = meta.strides(), .dtype = meta.dtype()});
     }
   }
-  // One parameter's factors say nothing of the others' results.
+  // The factors of one parameter leave the results of the others unchanged.
   IndexSpace& space = b.space;
   space.seal();
   for (std::size_t f = 0; f < space.factors.size(); ++f) {
@@ -60,8 +61,8 @@ BoundForm bind_lists(const OpCall& call) {
   return b.bound();
 }
 
-// Gradients divided by the scale of the loss, and whether one of them is not
-// finite: whoever holds a part of one tells for the others.
+// Divides gradients by the scale of the loss, and reports whether one of them
+// is not finite. The report is a P(max), since each rank checks its own parts.
 BoundForm bind_unscaled(const OpCall& call) {
   const TensorMeta& found = call.tensor("found_inf");
   const TensorMeta& scale = call.tensor("inv_scale");

@@ -1,5 +1,6 @@
-// Complex numbers as pairs of reals, and the gradients of parts: a tensor of
-// zeros with one part written.
+// This file defines complex numbers as pairs of reals, and the gradients of
+// selections and slices. Each of these gradients is a tensor of zeros with one
+// part written.
 
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
@@ -53,7 +54,8 @@ Dims strides_as_complex(const OpCall& call, const Dims&, DType) {
   return strides;
 }
 
-// real and imag of a complex tensor; of a real one, itself.
+// Returns the strides of real and imag. For a real tensor they are those of the
+// tensor itself.
 Dims strides_of_part(const OpCall& call, const Dims&, DType dtype) {
   Dims strides = call.first().strides();
   if (dtype == call.first().dtype()) return strides;
@@ -61,8 +63,8 @@ Dims strides_of_part(const OpCall& call, const Dims&, DType dtype) {
   return strides;
 }
 
-// The dims of `input_sizes` but for the one that is selected or sliced; each
-// rank is told the sizes that it holds.
+// The result has the sizes `input_sizes`. One of its dims is selected or
+// sliced, and each rank passes its local sizes.
 BoundForm bind_part_written(const OpCall& call) {
   const TensorMeta& grad = call.tensor("grad_output");
   const Dims shape = dims_of(call.integers("input_sizes"));
@@ -95,7 +97,7 @@ BoundForm bind_part_written(const OpCall& call) {
   return b.bound();
 }
 
-// A rank writes what lies among the rows that it holds.
+// A rank writes the elements that belong to its own rows.
 constexpr std::string_view kSelectBackward = R"(
 miss = ne(places(out, dim), place_of(out, dim, index))
 rows = unsqueeze(grad_output, wrap(out, dim))
@@ -117,7 +119,7 @@ OpDefinition part_written(std::string_view program) {
       .per_rank(program);
 }
 
-// The last dim becomes a diagonal of two new ones.
+// The last dim becomes a diagonal of two new dims.
 BoundForm bind_diag_embed(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
   require(self.rank() > 0, "a scalar is not a diagonal");
@@ -146,7 +148,7 @@ BoundForm bind_diag_embed(const OpCall& call) {
   return b.bound();
 }
 
-// The diagonal of `self` replaced by `src`, other dims alike.
+// `src` replaces the diagonal of `self`; the other dims share factors.
 BoundForm bind_diagonal_scatter(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
   const TensorMeta& src = call.tensor("src");
@@ -174,7 +176,7 @@ BoundForm bind_diagonal_scatter(const OpCall& call) {
   return b.bound();
 }
 
-// Zeros of `input_sizes` with the gradient on a diagonal.
+// The result is zeros of `input_sizes` with the gradient on a diagonal.
 BoundForm bind_diagonal_written(const OpCall& call) {
   const TensorMeta& grad = call.tensor("grad_output");
   const Dims shape = dims_of(call.integers("input_sizes"));
@@ -208,8 +210,8 @@ BoundForm bind_diagonal_written(const OpCall& call) {
   return b.bound();
 }
 
-// What windows of a dim add up to: they lie behind each other in that dim, with
-// their elements in a last one.
+// The result is the sum of the windows of a dim. In the gradient, the windows
+// follow one another in that dim, and their elements are the last dim.
 BoundForm bind_windows_added(const OpCall& call) {
   const TensorMeta& grad = call.tensor("grad_in");
   const Dims shape = dims_of(call.integers("input_sizes"));
@@ -251,7 +253,7 @@ BoundForm bind_windows_added(const OpCall& call) {
   return b.bound();
 }
 
-// A rectangle of self's storage written: no rank holds a part of that.
+// A strided region of self's memory is overwritten, so no rank can hold a part.
 BoundForm bind_storage_written(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
   const TensorMeta& src = call.tensor("src");

@@ -1,4 +1,4 @@
-// Arithmetic and comparisons, element by element.
+// This file defines arithmetic and comparisons, element by element.
 
 #include "ops/argument_reads.h"
 #include "ops/arithmetic.h"
@@ -30,7 +30,7 @@ bool is_bool(const OpCall& call, std::string_view arg) {
                            : std::holds_alternative<bool>(call.op().arg(arg));
 }
 
-// What is added is scaled by `alpha`, a number of the result's kind.
+// `alpha` scales the added operand; it is a number of the result's kind.
 DType of_signed_sum(const OpCall& call, std::size_t) {
   const DType dtype = promoted_dtype(call);
   if (!call.has("alpha")) return dtype;
@@ -42,7 +42,7 @@ DType of_signed_sum(const OpCall& call, std::size_t) {
   return dtype;
 }
 
-// Truth values are not subtracted.
+// Truth values cannot be subtracted.
 DType of_difference(const OpCall& call, std::size_t result) {
   require(!is_bool(call, "self") && !is_bool(call, "other"),
           "truth values are subtracted");
@@ -56,7 +56,7 @@ DType of_addcdiv(const OpCall& call, std::size_t) {
   return to_floating(promoted_dtype(call));
 }
 
-// Its number is cast to the tensors' dtype.
+// `value` is cast to the dtype of the tensors.
 DType of_addcmul(const OpCall& call, std::size_t) {
   constexpr std::string_view kTensors[] = {"self", "tensor1", "tensor2"};
   return result_dtype(call, kTensors);
@@ -71,15 +71,16 @@ DType of_clamped(const OpCall& call, std::size_t) {
   return promoted_dtype(call);
 }
 
-// A power with the integer 2: of truth values integers.
+// Returns the dtype of a power with the integer 2; truth values become
+// integers.
 DType of_square(const OpCall& call, std::size_t) {
   const DType dtype = call.first().dtype();
   return dtype == DType::kBool ? DType::kI64 : dtype;
 }
 
-// The larger (smaller) of two, or the one that is a number: an extremum of floats
-// that is none hides terms which would be larger (smaller), but none that would
-// be smaller (larger).
+// fmax (fmin) ignores NaN. In P(max) (P(min)) of floats a NaN hides larger
+// (smaller) terms, so this reduction passes only for integers. The opposite
+// reduction passes for all dtypes, because a NaN then hides no needed term.
 OpDefinition::Refine prefers_numbers(ReduceOp own) {
   return [own](const OpCall& call, IndexSpace& space) {
     const ReduceOp other = opposite(own);

@@ -1,6 +1,6 @@
-// Functions of one tensor, and their gradients. A partial passes a function that
-// is monotone and defined everywhere; log and sqrt are not, for terms may lie
-// outside their domain.
+// This file defines functions of one tensor, and their gradients. A partial
+// passes a function that is monotone and defined everywhere. It does not pass
+// log and sqrt, because terms may be outside of their domain.
 
 #include "ops/argument_reads.h"
 #include "ops/arithmetic.h"
@@ -29,7 +29,8 @@ DType of_rrelu(const OpCall& call, std::size_t) {
   return call.first().dtype();
 }
 
-// Extrema pass a function that rises wherever its slopes do.
+// Extrema pass the function if its slopes are not negative, because it is then
+// nondecreasing.
 void rising_slopes_only(const OpCall& call, IndexSpace& space) {
   for (const char* slope :
        {"negative_slope", "alpha", "scale", "input_scale"}) {
@@ -44,17 +45,18 @@ DType of_frexp(const OpCall& call, std::size_t result) {
   return result == 0 ? call.first().dtype() : DType::kI32;
 }
 
-// What is given in place of what is not a number lies among the numbers.
+// The replacement of a NaN is a number, so floats lose their order.
 void in_order_without_floats(const OpCall& call, IndexSpace& space) {
   if (!is_floating(call.first().dtype())) nondecreasing_in_each(call, space);
 }
 
-// Not a number elsewhere, which is what an extremum keeps.
+// The function decreases for positive arguments. It is NaN otherwise, and an
+// extremum preserves NaN.
 void decreasing_where_positive(const OpCall& call, IndexSpace& space) {
   add_single_linearity(call, space, 0, ReduceOp::kMin, ReduceOp::kMax);
 }
 
-// What lies below the threshold becomes a number that is no larger.
+// The replacement of values below the threshold must not exceed the threshold.
 void replaced_by_less(const OpCall& call, IndexSpace& space) {
   const auto threshold = call.op().float_arg("threshold");
   const auto value = call.op().float_arg("value");
@@ -75,7 +77,7 @@ void define_values(Family& f) {
          "erfinv", "reciprocal", "lgamma", "digamma", "logit", "sinc", "i0",
          "polygamma", "polygamma_"},
         pointwise().floating());
-  // A sum over a dim of its own.
+  // The function sums over a dim of its own.
   f.add("mvlgamma", contiguous(pointwise()).floating());
   f.add({"deg2rad", "rad2deg"},
         pointwise().floating().linear_in("self").nondecreasing());
@@ -120,7 +122,7 @@ void define_values(Family& f) {
         pointwise().nondecreasing());
   f.add("nan_to_num", pointwise().refine("", in_order_without_floats));
   f.add({"elu", "leaky_relu"}, pointwise().refine("", rising_slopes_only));
-  // softplus falls where it becomes a line.
+  // softplus decreases at the point from which it is linear.
   f.add(
       {"frac", "bitwise_not", "gelu", "silu", "mish", "hardswish", "softplus"},
       pointwise());
@@ -150,7 +152,7 @@ DType of_floats(const OpCall& call, std::size_t) {
   return promoted_dtype(call);
 }
 
-// Trained, the noise stands for the slopes.
+// In training the noise holds the slopes.
 Dims strides_of_rrelu(const OpCall& call, const Dims&, DType dtype) {
   const char* other = call.boolean("training") ? "noise" : "self";
   std::vector<TensorMeta> operands = {call.tensor("grad_output"),
@@ -168,7 +170,7 @@ void by_mode_of_rrelu(const OpCall& call, IndexSpace& space) {
   }
 }
 
-// One dtype and one shape.
+// Requires one dtype and one shape.
 DType of_alike(const OpCall& call, std::size_t result) {
   for (const TensorMeta& meta : call.op().inputs) {
     if (meta.shape() != call.first().shape() ||
@@ -179,8 +181,8 @@ DType of_alike(const OpCall& call, std::size_t result) {
   return same_dtype(call, result);
 }
 
-// A gradient through a function that was computed in place, of which the sign
-// is lost where the slope is negative.
+// A gradient may be computed from the result of a function in place. A negative
+// slope would hide the sign of the input, so it is rejected.
 DType of_gradient(const OpCall& call, std::size_t) {
   for (const char* flag : {"self_is_result", "is_result"}) {
     if (!call.boolean_or(flag, false)) continue;
@@ -191,7 +193,7 @@ DType of_gradient(const OpCall& call, std::size_t) {
   return promoted_dtype(call);
 }
 
-// Gradients of pointwise functions are linear in the gradient that comes in.
+// Gradients of pointwise functions are linear in the incoming gradient.
 void define_backwards(Family& f) {
   f.add({"tanh_backward", "sigmoid_backward", "silu_backward", "elu_backward",
          "hardtanh_backward", "hardswish_backward", "hardsigmoid_backward",

@@ -1,4 +1,5 @@
-// Pooling and resampling over batch and channels; space stays whole.
+// This file defines pooling and resampling over batch and channels. Spatial
+// dims are not sharded.
 
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"

@@ -1,4 +1,4 @@
-// Where values lie among others.
+// This file defines lookups of the positions of values among sorted values.
 
 #include "ops/arithmetic.h"
 #include "ops/definitions/dtypes.h"
@@ -16,8 +16,8 @@ DType of_position(const OpCall& call, std::size_t) {
   return call.boolean_or("out_int32", false) ? DType::kI32 : DType::kI64;
 }
 
-// A place is how many of the sorted values come before: counts of parts add up.
-// A sorter names places of the whole.
+// A position is the number of sorted values before a value, so counts of parts
+// are terms of a sum. A sorter refers to positions in the full tensor.
 std::string searchsorted_notation(const OpCall& call) {
   const TensorMeta* sorter =
       call.has("sorter") ? call.optional_tensor("sorter") : nullptr;
@@ -28,8 +28,8 @@ std::string searchsorted_notation(const OpCall& call) {
              : "..." + s + ",...v,..." + s + "->...v";
 }
 
-// What is no number comes behind all others: the largest place, which a maximum
-// keeps.
+// NaN sorts after all numbers, at the largest position, which a maximum
+// preserves.
 void in_order_of_values(const OpCall& call, IndexSpace& space) {
   const auto values = call.op().tensor_arg("self");
   if (!values) return;
@@ -63,7 +63,7 @@ std::string isin_notation(const OpCall& call) {
   return terms + "->" + own;
 }
 
-// Kernels take parts of the test elements as one row.
+// The kernel receives the rank's part of the test elements as a vector.
 constexpr std::string_view kIsin = R"(
 test = reshape(test_elements, [-1])
 return isin(default(elements, element), test, assume_unique=assume_unique, invert=invert))";

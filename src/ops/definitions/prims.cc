@@ -1,4 +1,5 @@
-// prims: what PyTorch's own decompositions end in.
+// This file defines prims, the operators that PyTorch's own decompositions
+// produce.
 
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"

@@ -1,5 +1,5 @@
-// Products of lists, of quantised factors, and of groups: einsum, scaled and
-// weight-only matrices, experts.
+// This file defines products of lists, of quantised operands, and of groups:
+// einsum, scaled and weight-only matrices, experts.
 
 #include "ops/definitions/families.h"
 #include "ops/forms/mapped.h"
@@ -10,10 +10,11 @@
 namespace shardprop {
 namespace {
 
-// --- einsum: the equation is nearly the notation ---
+// --- einsum: its equation is nearly a sharding rule ---
 
-// Dims named twice in one operand are a diagonal, which no rank has a part of;
-// without an arrow the result has the letters named once, by alphabet.
+// A letter that appears twice in one operand is a diagonal, so it is blocked.
+// Without an arrow the result has the letters that appear once, in alphabetical
+// order.
 std::string einsum_notation(const OpCall& call) {
   std::string equation(call.op().string_arg("equation").value_or(""));
   std::erase(equation, ' ');
@@ -76,8 +77,8 @@ Dims einsum_strides(const OpCall& call, const Dims& shape, DType dtype) {
 
 // --- scaled and weight-only products ---
 
-// A factor that kernels take in whole units: it becomes two, the inner one of
-// which is held whole.
+// Splits a factor that kernels read in full units: the inner of the two new
+// factors is one unit, and is blocked.
 void keep_units(IndexSpace& space, FactorId id, std::int64_t unit) {
   const std::string reason =
       "the kernel takes it in units of " + std::to_string(unit);
@@ -121,8 +122,8 @@ DType of_output(const OpCall& call, std::size_t) {
   return call.dtype_or("out_dtype", call.first().dtype());
 }
 
-// Tensor cores take 16 elements of the rows of both factors; blocks with a scale
-// of their own hold as many.
+// Tensor cores read 16 elements of the rows of both operands. Blocks with a
+// scale of their own are multiples of this unit.
 void keep_f8_rows(const OpCall&, IndexSpace& space) {
   constexpr std::int64_t kUnit = 16;
   for (const std::size_t i : {0, 1}) {
@@ -134,9 +135,12 @@ void keep_f8_rows(const OpCall&, IndexSpace& space) {
   }
 }
 
-// What the scales of one factor are: one number, one for each row (or column),
-// for each 128 elements of one, for each square of 128 by 128, or laid out as the
-// kernel reads them.
+// `Scales` is the part of an operand that one scale applies to:
+// 1. kOne: the full operand.
+// 2. kLines: one row (or column).
+// 3. kRuns: 128 elements of a row (or column).
+// 4. kSquares: a square of 128 by 128.
+// 5. kPacked: unknown, because only the kernel reads this format.
 enum class Scales : std::uint8_t { kOne, kLines, kRuns, kSquares, kPacked };
 constexpr std::int64_t kBlock = 128;
 
@@ -144,8 +148,8 @@ std::int64_t blocks(std::int64_t size) {
   return size / kBlock + (size % kBlock == 0 ? 0 : 1);
 }
 
-// `lines` rows (or columns), each of `length` elements; lines are dim 0 of the
-// scales of the first factor, dim 1 of those of the second.
+// The operand has `lines` rows (or columns) of `length` elements. Lines are dim
+// 0 of the scales of the first operand, and dim 1 of those of the second.
 Scales scales_of(const TensorMeta& scale, bool is_first, std::int64_t lines,
                  std::int64_t length) {
   if (scale.numel() == 1) return Scales::kOne;
@@ -160,13 +164,15 @@ Scales scales_of(const TensorMeta& scale, bool is_first, std::int64_t lines,
   return along == lines ? Scales::kRuns : Scales::kSquares;
 }
 
-// Letters of a dim that has a scale for each block, where blocks are whole.
+// Returns the letters of a dim with a scale for each block; the dim is blocked
+// unless its size is a multiple of the block.
 std::string blocked_dim(char letter, char inner, std::int64_t size) {
   return size % kBlock == 0 ? std::string{'(', letter, '[', inner, ']', ')'}
                             : std::string{'[', letter, ']'};
 }
 
-// `m(k[j]),(k[j])(n[i]),mk,kn,+(n[i]),->m(n[i])` where both are of blocks.
+// Returns `m(k[j]),(k[j])(n[i]),mk,kn,+(n[i]),->m(n[i])` if both operands have
+// scales per block.
 std::string scaled_notation(const OpCall& call) {
   const TensorMeta& a = call.tensor("self");
   const TensorMeta& b = call.tensor("mat2");
@@ -178,7 +184,8 @@ std::string scaled_notation(const OpCall& call) {
   const auto is_blocks = [](Scales scales) {
     return scales == Scales::kRuns || scales == Scales::kSquares;
   };
-  // Elements of four bits, or scales where only the kernel finds them.
+  // Packed operands have elements of four bits, or scales that only the kernel
+  // can find.
   const bool is_packed = of_a == Scales::kPacked || of_b == Scales::kPacked;
   const std::string k = is_packed ? "[k]"
                         : is_blocks(of_a) || is_blocks(of_b)
@@ -192,7 +199,8 @@ std::string scaled_notation(const OpCall& call) {
   };
   const std::string m = lines(of_a, 'm', 'h', a.size(0));
   const std::string n = lines(of_b, 'n', 'i', b.size(1));
-  // Blocks that are not whole have scales of their own number, held whole.
+  // If the last block is incomplete, the number of scales is not a factor of
+  // the dim. Then both are blocked.
   const auto term = [&](const TensorMeta& scale, bool is_first, Scales scales,
                         char line, std::int64_t size) -> std::string {
     if (scales == Scales::kOne || scales == Scales::kPacked) {
@@ -215,15 +223,15 @@ std::string scaled_notation(const OpCall& call) {
          m + n;
 }
 
-// --- groups: rows of one factor belong to matrices of the other ---
+// --- groups: rows of one operand belong to matrices of the other ---
 
-// 16 bytes of rows that lie together.
+// Returns the number of elements in 16 bytes.
 std::int64_t aligned_elements(DType dtype) {
   return std::max<std::int64_t>(
       16 / static_cast<std::int64_t>(item_size(dtype)), 1);
 }
 
-// Rows of both factors start at multiples of 16 bytes.
+// Rows of both operands start at multiples of 16 bytes.
 void keep_aligned(const OpCall& call, IndexSpace& space) {
   for (std::size_t i = 0; i < 2; ++i) {
     const TensorMeta& meta = call.op().inputs[i];
@@ -236,7 +244,8 @@ void keep_aligned(const OpCall& call, IndexSpace& space) {
   }
 }
 
-// Sorted tokens by experts; where each expert's tokens end is known to all.
+// The tokens are sorted by experts; every rank knows the end of each expert's
+// tokens.
 constexpr char kExperts[] = "[t]k,[g]kn,[z]->[t]n";
 
 std::string grouped_notation(const OpCall& call) {
@@ -260,12 +269,14 @@ Dims grouped_strides(const OpCall&, const Dims& shape, DType dtype) {
   return strides;
 }
 
-// What ranks run that hold some tokens (rows of the first factor, columns of the
-// second, or what both are contracted over), some experts, or both.
+// Returns the program of ranks with a part of the tokens (rows of the first
+// operand, columns of the second, or the contracted dim), a part of the
+// experts, or both.
 //
-// Groups end among the rank's own tokens. Where a rank has some experts, their
-// tokens are brought to the front, for the first group begins there; rows behind
-// the last group are not computed, and those of other experts become zeros.
+// The ends of groups are relative to the rank's own tokens. If a rank has a
+// part of the experts, it rotates their tokens to the front, because the first
+// group begins there. Rows after the last group are not computed, and those of
+// other experts become zeros.
 std::string tokens_program(const std::string& first,
                            const std::string& second) {
   std::string text = R"(
@@ -299,8 +310,8 @@ return y)";
   return text;
 }
 
-// What offsets share out among groups is multiplied by one of them: the points
-// are those of one product.
+// Offsets divide a dim among groups, and each part is multiplied by one group
+// only. So the points are those of one product.
 void by_group(const OpCall& call, IndexSpace& space) {
   const bool shared_out =
       call.op().inputs.size() > 2 &&
@@ -317,7 +328,7 @@ void by_group(const OpCall& call, IndexSpace& space) {
   }
 }
 
-// Tokens and experts are shared out by the program.
+// The program shards tokens and experts.
 void by_expert(const OpCall& call, IndexSpace& space) {
   by_group(call, space);
   const std::vector<TensorMeta>& inputs = call.op().inputs;
@@ -342,7 +353,8 @@ void by_expert(const OpCall& call, IndexSpace& space) {
 
 // --- weights of four bits, packed by kernels ---
 
-// As many columns as the weight has rows of eight (CUDA's layout), or rows.
+// Returns the number of columns: eight per row of the weight in CUDA's layout,
+// else one per row.
 std::int64_t unpacked_columns(const OpCall& call, char) {
   const TensorMeta& weight = call.tensor("mat2");
   return weight.rank() == 4 ? multiply_sizes(weight.size(0), 8)
@@ -359,12 +371,12 @@ OpDefinition by_packed_weight(std::string_view weight) {
       });
 }
 
-// --- groups of factors in eight bits, each row and column with a scale ---
+// --- groups of operands in eight bits; each row and column has a scale ---
 
 std::string scaled_grouped_notation(const OpCall& call) {
   const int a = call.tensor("self").rank();
   const int b = call.tensor("mat2").rank();
-  // An offset and a bias, and one scale of the result.
+  // The last operands are the offsets, a bias, and one scale of the result.
   const std::string rest = ",[z],+n,";
   if (a == 3 && b == 3) return "gmk,gkn,gm,gn" + rest + "->gmn";
   if (a == 2 && b == 3) return "[t]k,[g]kn,[t],[g]n" + rest + "->[t]n";
@@ -398,7 +410,7 @@ void define_products(Family f) {
             .strided(grouped_strides)
             .refine("", keep_aligned)
             .refine("", by_group));
-  // What transformers' mixtures of experts call where there is no kernel.
+  // transformers' mixtures of experts call this operator if there is no kernel.
   f.add("transformers.grouped_mm_fallback",
         einsum(kExperts)
             .refine("", by_expert)

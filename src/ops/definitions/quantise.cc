@@ -1,4 +1,5 @@
-// Numbers rounded as if they were quantised, and which of them were clamped.
+// This file defines operators that round numbers as if quantised, and masks of
+// the clamped numbers.
 
 #include "ops/definitions/families.h"
 #include "ops/forms/mapped.h"

@@ -1,4 +1,5 @@
-// Draws: each element from the stream at its own place in the whole tensor.
+// Random numbers: each element comes from the stream at its position in the
+// full tensor.
 
 #include "ops/definitions/families.h"
 #include "ops/forms/mapped.h"
@@ -11,7 +12,8 @@ namespace shardprop {
 
 namespace {
 
-// The function, and the noise that it drew, each laid out as it was.
+// The results are the function and the noise that it sampled; each has the
+// memory order of its operand.
 BoundForm bind_rrelu(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
   const TensorMeta& noise = call.tensor("noise");

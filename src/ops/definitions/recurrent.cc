@@ -1,6 +1,6 @@
-// Recurrent networks: a loop over time, cut over the batch alone. Every step
-// needs all of the hidden state, and every gate all of the step before. Packed
-// sequences lie one behind another by time, and have no dim of the batch.
+// Recurrent networks are loops over time, so only the batch is sharded. Every
+// step needs the full hidden state, and every gate needs the full previous
+// step. Packed sequences are concatenated by time and have no batch dim.
 
 #include "ops/definitions/families.h"
 #include "ops/forms/mapped.h"
@@ -11,7 +11,8 @@
 namespace shardprop {
 namespace {
 
-// Whether the kernel drops elements between layers, by numbers of its own.
+// Returns whether the kernel drops elements between layers, with random numbers
+// of its own.
 bool drops_states(const OpCall& call) {
   return call.boolean_or("train", false) && call.integer("num_layers") > 1 &&
          call.op().float_arg("dropout").value_or(0) > 0;
@@ -28,7 +29,7 @@ std::string network_notation(const OpCall& call, bool has_cell) {
                                : batch_first ? batch + "[t]"
                                              : "[t]" + batch;
   const std::string lengths = is_packed ? ",*" : "";
-  // Computed with time first.
+  // The result is computed with time as the first dim.
   const std::string made = batch_first && !is_packed ? "[o]~" : "[o]";
   return sequence + "[_]" + lengths + ",[l]" + batch + "[_],*->" + sequence +
          made + ",[l]" + batch + "[h]" +
@@ -47,7 +48,7 @@ std::int64_t network_size(const OpCall& call, char letter) {
   return hidden * (both ? 2 : 1);
 }
 
-// Every sample goes through every gate's matrices, in every step of time.
+// Every time step multiplies every sample by the matrices of all gates.
 void gate_products(const OpCall& call, IndexSpace& space) {
   const bool is_network = call.has("params");
   const std::vector<TensorMeta> weights =
@@ -63,7 +64,7 @@ void gate_products(const OpCall& call, IndexSpace& space) {
     const TensorMeta& input = call.tensor("input");
     const int time = call.boolean_or("batch_first", false) ? 1 : 0;
     products *= static_cast<double>(input.size(time));
-    // Where the batch is no factor, its samples are not counted as points.
+    // If the batch is not a factor, its samples are not counted as points.
     if (drops_states(call)) products *= static_cast<double>(input.size(1 - time));
   }
   space.flops_per_point = 2 * products;

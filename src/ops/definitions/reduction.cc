@@ -1,5 +1,5 @@
-// Reductions over dims. Those without a reduce op of their own need all of
-// the dim.
+// Reductions over dims. A reduction without a reduce op of its own needs the
+// full dim.
 
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
@@ -29,14 +29,15 @@ DType of_floating(const OpCall& call, std::size_t) {
   return call.dtype_or("dtype", to_floating(call.first().dtype()));
 }
 
-// Of what may be complex; its mean is as it is.
+// Returns the dtypes of variance and mean: the variance of complex numbers is
+// real, their mean is complex.
 DType of_variance(const OpCall& call, std::size_t result) {
   const DType own = call.first().dtype();
   require(!counts(own), "a variance of integers");
   return result == 0 ? real_dtype(own) : own;
 }
 
-// The dtype in which lengths of vectors are measured.
+// Returns the dtype of the lengths of vectors.
 DType of_norm(const OpCall& call, std::size_t) {
   const DType own = call.first().dtype();
   const DType dtype = call.dtype_or("dtype", own);
@@ -44,7 +45,7 @@ DType of_norm(const OpCall& call, std::size_t) {
   return real_dtype(dtype);
 }
 
-// Of integers too, where floats are asked for.
+// Integers are accepted if the call asks for a float dtype.
 DType of_powers(const OpCall& call, std::size_t) {
   const DType dtype = call.dtype_or("dtype", call.first().dtype());
   require(!counts(dtype), "powers of integers need a dtype");
@@ -60,8 +61,8 @@ DType of_kth_value(const OpCall& call, std::size_t result) {
   return value_and_index(call, result);
 }
 
-// For reductions without an identity (max, median, argmax) the reduced dims must
-// have elements, in every shard too. Kept dims may be empty.
+// For reductions without an identity (max, median, argmax) the reduced dims
+// must have elements, in every shard too. Kept dims may be empty.
 OpDefinition of_something(OpDefinition row) {
   return std::move(row)
       .checked([](const OpCall&, const IndexSpace& space) {
@@ -94,7 +95,7 @@ void program_when_uneven(const OpCall&, IndexSpace& space) {
   }
 }
 
-// --- Statistics: what the ranks exchange is as small as the result ---
+// --- Statistics: the exchanged tensors are as small as the result ---
 
 constexpr std::string_view kLogSumExp = R"(
 x = upcast(cast(self, dtype(out)))
@@ -104,7 +105,7 @@ m = masked_fill(m, isinf(m), 0)
 r = log(sum(exp(x - m), dims, True)) + m
 return cast(unkept(r, dims, keepdim), dtype(out)))";
 
-// Of the sum of squares around the mean.
+// The variance is computed from the sum of squares around the mean.
 constexpr std::string_view kMoments = R"(
 x = upcast(self)
 dims = reduced_dims(self, default(dim, None))
@@ -119,15 +120,15 @@ constexpr std::string_view kStd = "return cast(sqrt(var), dtype(out))";
 constexpr std::string_view kMeanToo =
     ", cast(unkept(mean, dims, keep), dtype(out, 1))";
 
-// Of two, the length of vectors: squares add up.
+// The length of vectors for order 2: squares are terms of a sum.
 constexpr std::string_view kSquares = R"(
 x = upcast(cast(self, dtype(out)))
 dims = reduced_dims(self, default(dim, None))
 r = sqrt(sum(x * x, dims, True))
 return cast(unkept(r, dims, default(keepdim, False)), dtype(out)))";
 
-// The length of vectors: powers of absolute values add up, the infinite ones
-// are extrema.
+// The length of vectors for any order: powers of absolute values are terms of a
+// sum. For an infinite order it is an extremum.
 constexpr std::string_view kLength = R"(
 x = upcast(cast(self, dtype(out)))
 dims = reduced_dims(self, default(dim, None))
@@ -152,8 +153,8 @@ void real_lengths_only(const OpCall& call, IndexSpace& space) {
   for (Factor& factor : space.factors) factor.program = ProgramUse::kNever;
 }
 
-// Norms of matrices are lengths of vectors where squares of elements are all
-// that they add up.
+// A matrix norm has a program only if it is the root of a sum of squared
+// elements.
 void lengths_only(const OpCall& call, IndexSpace& space) {
   const Argument* order = call.has("ord") ? &call.op().arg("ord") : nullptr;
   const bool none = order == nullptr || std::holds_alternative<NoneArg>(*order);
@@ -168,7 +169,7 @@ void lengths_only(const OpCall& call, IndexSpace& space) {
   for (Factor& factor : space.factors) factor.program = ProgramUse::kNever;
 }
 
-// Means of what is no NaN: of sums of it, and of counts.
+// The mean without NaN is a quotient of two sums, of values and of counts.
 constexpr std::string_view kNanMean = R"(
 dims = reduced_dims(self, dim)
 total = nansum(self, dims, True, dtype=dtype)
@@ -181,7 +182,7 @@ OpDefinition length() {
       .refine("", real_lengths_only);
 }
 
-// Powers of absolute values add up, but for infinite ones.
+// Powers of absolute values are terms of a sum, except for an infinite order.
 void finite_powers_only(const OpCall& call, IndexSpace& space) {
   space.linearities.clear();
   if (std::isfinite(call.op().float_arg("ord").value_or(2))) return;
@@ -191,8 +192,8 @@ void finite_powers_only(const OpCall& call, IndexSpace& space) {
   }
 }
 
-// The moments of complex numbers are not made of such sums, nor are those of
-// fewer elements than are taken off.
+// The program serves only real tensors. It also requires more elements than the
+// correction subtracts.
 void real_only(const OpCall& call, IndexSpace& space) {
   double count = 1;
   for (const Factor& factor : space.factors) {
@@ -215,11 +216,11 @@ OpDefinition moments(std::string_view results, bool with_mean) {
       .refine("", real_only);
 }
 
-// The extremum and the first place where it is found; the place of a NaN, where
-// there is one.
+// Returns the extremum and the first position where it occurs; if there is a
+// NaN, its position.
 constexpr std::string_view kMax = "m = all_reduce_max(amax(self, dims, True))";
 constexpr std::string_view kMin = "m = all_reduce_min(amin(self, dims, True))";
-// Without a dim, places are counted over all of the tensor.
+// Without a dim, positions refer to the flattened tensor.
 constexpr std::string_view kPlace = R"(
 hit = eq(self, m) | ne(self, self)
 at = where(hit, places_along(self, dims), count_along(self, dims))
@@ -247,7 +248,7 @@ OpDefinition place_of(std::string_view extremum) {
                 FactorKind::kBlocked);
 }
 
-// Each of two results by its own reduction.
+// The first result is reduced by min, the second by max.
 void min_and_max(const OpCall&, IndexSpace& space) {
   for (std::size_t f = 0; f < space.factors.size(); ++f) {
     Factor& factor = space.factors[f];
@@ -270,7 +271,7 @@ OpDefinition mean(std::string_view program) {
 void define_reduction(Family f) {
   f.add("sum", reduction(ReduceOp::kSum).typed(of_sum));
   f.add("prod", reduction(ReduceOp::kProduct).typed(of_sum));
-  // A sum of partials may be NaN where no sum of their elements is.
+  // A sum of partials may be NaN even if no sum of their elements is.
   f.add("nansum", reduction(ReduceOp::kSum)
                       .typed(of_sum)
                       .refine("", [](const OpCall&, IndexSpace& space) {
@@ -318,7 +319,7 @@ void define_reduction(Family f) {
             .decomposed(kSquares)
             .refine("", lengths_only));
   f.add("nanmean", reduction(std::nullopt).typed(of_mean).decomposed(kNanMean));
-  // The bits of all elements, not of what their partials add up to.
+  // The hash reads the bits of all elements, which partial terms do not have.
   f.add("hash_tensor",
         of_something(reduction(ReduceOp::kBxor))
             .typed(DType::kU64)
@@ -328,7 +329,7 @@ void define_reduction(Family f) {
             .refine("", [](const OpCall&, IndexSpace& space) {
               space.linearities.clear();
             }));
-  // Whether a sum is zero its terms do not tell.
+  // The terms of a partial do not show whether their sum is zero.
   f.add("count_nonzero", reduction(ReduceOp::kSum)
                              .typed(DType::kI64)
                              .refine("", [](const OpCall&, IndexSpace& space) {

@@ -1,5 +1,5 @@
-// Resampling and padding of images: batch and channels are cut, space stays
-// whole.
+// This file defines resampling and padding of images. Batch and channels are
+// sharded, spatial dims are not.
 
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
@@ -11,23 +11,23 @@
 namespace shardprop {
 namespace {
 
-// Letters of the spatial dims: those of the input, and those of the result.
+// Letters of the spatial dims, of the input and of the result.
 constexpr std::string_view kSpace = "uvw";
 constexpr std::string_view kResult = "xyz";
 
-// The size of the image's spatial dim with that letter, of x, y, z.
+// Returns the size of the image's spatial dim for letter x, y or z.
 std::int64_t spatial(const OpCall& call, char letter, int dims) {
   const TensorMeta& image = call.first();
   require(image.rank() > dims, "the input has no channels");
   return image.size(image.rank() - dims + (letter - 'x'));
 }
 
-// Images of at least one channel; a batch may be of nothing.
+// An image has at least one channel, but a batch may be empty.
 void some_channels(const OpCall&, IndexSpace& space) {
   for (const FactorId id : space.inputs[0].dims[1]) space.factor(id).least = 1;
 }
 
-// upsample_*: the output size, or factors.
+// The rule of upsample_* with an output size or scale factors.
 OpDefinition upsampled(int dims) {
   const std::string space(kSpace.substr(0, index(dims)));
   const std::string result(kResult.substr(0, index(dims)));
@@ -39,8 +39,8 @@ OpDefinition upsampled(int dims) {
       .strided(strides_as_images);
 }
 
-// Their gradients: the shape is an argument, of which each rank is told its
-// own part.
+// The rule of their gradients. The shape is an argument, and each rank passes
+// its local shape.
 OpDefinition upsampled_gradient(int dims) {
   const std::string space(kSpace.substr(0, index(dims)));
   const std::string result(kResult.substr(0, index(dims)));
@@ -67,7 +67,7 @@ OpDefinition upsampled_gradient(int dims) {
       .local_shape("input_size");
 }
 
-// Pads of the last dims, innermost first.
+// Returns the rule of a padding of the last dims, innermost first.
 std::string padded_notation(int dims, bool backward) {
   const std::string before =
       "[" + std::string(kSpace.substr(0, index(dims))) + "]";
@@ -99,7 +99,8 @@ std::string spatial_letters(std::string_view letters, int dims) {
   return "[" + std::string(letters.substr(0, index(dims))) + "]";
 }
 
-// Letters of space, of which affine_grid_generator is told the sizes.
+// Returns the rule with letters of the spatial dims, whose sizes are an
+// argument of affine_grid_generator.
 std::string affine_notation(const OpCall& call) {
   const std::size_t rank = call.integers("size").size();
   require(rank == 4 || rank == 5, "`size` is not that of a batch of images");
@@ -119,7 +120,7 @@ std::int64_t affine_size(const OpCall& call, char letter) {
   return size[index(2 + (letter - 'x'))];
 }
 
-// Places of a grid add up.
+// The gradient sums over the positions of the grid.
 std::string affine_gradient_notation(const OpCall& call) {
   const auto size = call.integers("size");
   const std::size_t rank = size.size();
@@ -136,7 +137,7 @@ std::int64_t affine_columns(const OpCall& call, char) {
   return static_cast<std::int64_t>(call.integers("size").size()) - 1;
 }
 
-// Each rank makes the grids of its own images.
+// Each rank creates the grids of its own images.
 void local_images(const OpCall& call, IndexSpace& space) {
   LocalArgument local{"size", true, {RankScalar::output_size(0, 0)}};
   const auto size = call.integers("size");
@@ -146,7 +147,8 @@ void local_images(const OpCall& call, IndexSpace& space) {
   space.local_arguments.push_back(std::move(local));
 }
 
-// A pixel is added to wherever it was looked at, a place by all channels.
+// The gradient of a pixel sums over all reads of it. The gradient of a position
+// sums over all channels.
 void sampled_gradients(const OpCall&, IndexSpace& space) {
   adds_up(space, ReduceOp::kSum);
 }
@@ -195,7 +197,7 @@ void define_pads(Family& f) {
     }
     const std::string in = "..." + spatial_letters(kSpace, dims);
     const std::string out = "..." + spatial_letters(kResult, dims);
-    // Kernels over volumes know no channels last.
+    // Kernels over volumes never return channels last.
     const auto laid_out = [&](OpDefinition row, OpDefinition::StridesOf image) {
       return dims == 3 ? contiguous(std::move(row))
                        : std::move(row).strided(std::move(image));
@@ -216,7 +218,7 @@ void define_pads(Family& f) {
   }
 }
 
-// Windows at random places; which ones the samples say, a number per dim.
+// Windows have random positions, which the samples hold: one number per dim.
 void define_fractional_pools(Family& f) {
   for (int dims = 2; dims <= 3; ++dims) {
     const std::string in = "nc" + spatial_letters(kSpace, dims);
@@ -246,7 +248,7 @@ void define_upsamples(Family& f) {
       {"_upsample_bilinear2d_aa", 2},   {"_upsample_bicubic2d_aa", 2},
       {"_upsample_lanczos2d_aa", 2}};
   for (const Kind& kind : kKinds) {
-    // These three are windows (pool.cc).
+    // These three are defined as windows (pool.cc).
     const std::string name(kind.name);
     const bool windowed = name == "upsample_nearest2d" ||
                           name == "upsample_bilinear2d" ||
@@ -257,7 +259,7 @@ void define_upsamples(Family& f) {
                       .linear_in("input")  // of .vec
                       .refine("", some_channels));
     }
-    // These kernels know no channels last.
+    // These kernels never return channels last.
     const bool is_contiguous = name == "upsample_nearest3d" ||
                                name == "_upsample_nearest_exact3d" ||
                                name == "upsample_bicubic2d";

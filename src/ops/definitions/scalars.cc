@@ -1,5 +1,5 @@
-// What comes back to the caller as a number and no tensor: ranks that each held
-// a part would have one each.
+// This file defines operators that return a number instead of a tensor. Ranks
+// with parts of a tensor would each return another number.
 
 #include "ops/definitions/families.h"
 
@@ -25,7 +25,8 @@ void comparable(const OpCall& call) {
   of_one_dtype(call);
 }
 
-// Tensors of one size that are cut alike are of one size on every rank.
+// Operands of one size that are sharded in the same way have one size on every
+// rank.
 bool differ_in_size(const OpCall& call) {
   return call.tensor("self").shape() != call.tensor("other").shape();
 }

@@ -1,4 +1,4 @@
-// Scans, sorts, and others that run over one dim.
+// This file defines scans, sorts, and other operators that run over one dim.
 
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
@@ -9,15 +9,15 @@
 namespace shardprop {
 namespace {
 
-// Sums of prefixes are prefixes of sums.
+// The prefix sums of a sum are the sums of prefix sums.
 void linear(const OpCall& call, IndexSpace& space) {
   for (const ReduceOp kind : {ReduceOp::kSum, ReduceOp::kAvg}) {
     add_single_linearity(call, space, 0, kind, kind);
   }
 }
 
-// A rank adds what the ranks before it hold: totals are gathered, those at
-// smaller offsets count.
+// A rank adds the totals of the ranks before it. Totals are gathered, and those
+// at smaller offsets are summed.
 constexpr std::string_view kCumsum = R"(
 total = sum(self, dim, True, dtype=dtype(out))
 totals = all_gather(unsqueeze(total, 0))
@@ -34,13 +34,13 @@ behind = trailing(starts, rank(self)) >= offset(self, dim)
 before = prod(masked_fill(totals, behind, 1), 0, dtype=dtype(out))
 return cumprod(self, dim, dtype=dtype(out)) * before)";
 
-// Unsorted, the order is that of one search over all of the dim.
+// Unsorted results have the order of one search over the full dim.
 void in_order_only(const OpCall& call, IndexSpace& space) {
   if (call.boolean("sorted")) return;
   for (Factor& factor : space.factors) factor.program = ProgramUse::kNever;
 }
 
-// The best k of every rank's best k.
+// The result is the best k among every rank's best k.
 constexpr std::string_view kTopk = R"(
 v, i = topk(self, k, dim, largest)
 values = transpose(all_gather(transpose(v, 0, dim)), 0, dim)
@@ -48,7 +48,7 @@ places = transpose(all_gather(transpose(i + offset(self, dim), 0, dim)), 0, dim)
 best, at = topk(values, k, dim, largest, sorted)
 return best, gather(places, dim, at))";
 
-// The k largest of a dim.
+// Binds the k largest elements of a dim.
 BoundForm bind_topk(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
   const int dim = call.dim("dim", self.rank());
@@ -69,7 +69,7 @@ BoundForm bind_topk(const OpCall& call) {
   return b.bound();
 }
 
-// The dims named, or all.
+// Returns the named dims, or all.
 std::vector<int> dims_or_all(const OpCall& call) {
   const int rank = call.first().rank();
   return rank == 0 ? std::vector<int>{} : call.dims("dim", rank);
@@ -85,7 +85,8 @@ OpDefinition flipped(int dim) {
       .like("self");
 }
 
-// Quarter turns in the plane of two dims, which trade places in every other.
+// `Turn` is a rotation by quarter turns in the plane of two dims. Odd numbers
+// of turns swap the two dims.
 struct Turn {
   std::int64_t quarters;
   std::vector<int> plane;
@@ -98,7 +99,7 @@ Turn turn_of(const OpCall& call) {
   return {(call.integer("k") % 4 + 4) % 4, plane};
 }
 
-// The dims that run backwards in the result.
+// Returns the dims that are reversed in the result.
 std::vector<int> turned_back(const Turn& turn) {
   switch (turn.quarters) {
     case 0:

@@ -1,4 +1,4 @@
-// Lookups and writes along one dim, by an index or by a mask.
+// This file defines lookups and writes along one dim, by an index or by a mask.
 
 #include "base/index.h"
 #include "ops/definitions/families.h"
@@ -20,8 +20,9 @@ outside = (local < 0) | (local >= local_size(self, dim))
 values = gather(self, dim, masked_fill(local, outside, 0))
 return masked_fill(values, outside, 0))";
 
-// Where each row names one element, all of them, a comparison finds it. Else what
-// the rank does not hold is written to a row of its own, which is cut off.
+// If each row of the index has one element and covers self, a comparison finds
+// the written elements. Otherwise writes to other ranks' rows go to an
+// additional row, which is then removed.
 constexpr std::string_view kScatterSource = R"(
 single = size(index, dim) == 1
 single = single * (numel(index) * size(self, dim) == numel(self)) * (numel(src) == numel(index)) == 1
@@ -46,7 +47,7 @@ wide = scatter(wide, dim, masked_fill(local, outside, local_size(self, dim)), va
 made = clone(narrow(wide, dim, 0, local_size(self, dim))) if not single
 return made)";
 
-// Nothing is added where the rank does not hold what is added to.
+// Writes to elements of other ranks add zero.
 constexpr std::string_view kScatterAdd = R"(
 fits = numel(src) == numel(index)
 local = index - offset(self, dim)
@@ -58,8 +59,8 @@ wide = scatter_add(wide, dim, masked_fill(local, outside, local_size(self, dim))
 made = clone(narrow(wide, dim, 0, local_size(self, dim))) if not fits
 return made)";
 
-// What is written with a row behind those that the rank holds, which takes what
-// it does not hold and is cut off.
+// Returns a program that writes to the rank's part with one additional row.
+// Writes to other ranks' rows go to this row, which is then removed.
 std::string to_spare_row(std::string_view written) {
   return "local = index - offset(self, dim)\n"
          "outside = (local < 0) | (local >= local_size(self, dim))\n"
@@ -76,7 +77,8 @@ outside = (local < 0) | (local >= local_size(self, dim))
 added = masked_fill(source, trailing(outside, rank(self) - 1 - wrap(self, dim)), 0)
 return index_add(self, dim, masked_fill(local, outside, 0), added, alpha=alpha))";
 
-// Which row of the source each row is, if any; -1 and less where none is.
+// `owner` is the row of the source that overwrites each row; it is negative if
+// no row does.
 constexpr std::string_view kIndexCopy = R"(
 local = index - offset(self, dim)
 outside = (local < 0) | (local >= local_size(self, dim))
@@ -103,7 +105,7 @@ return masked_fill(rows, trailing(outside, rank(self) - 1 - wrap(self, dim)), 0)
 
 // --- By a mask, in order ---
 
-// No dim of it can be cut.
+// Blocks all factors.
 std::function<void(const OpCall&, IndexSpace&)> whole(std::string_view reason) {
   return [reason = std::string(reason)](const OpCall&, IndexSpace& space) {
     for (Factor& factor : space.factors) {
@@ -113,8 +115,8 @@ std::function<void(const OpCall&, IndexSpace&)> whole(std::string_view reason) {
   };
 }
 
-// The source is taken in the order of the elements: of shards of the first dim,
-// behind what the ranks before take.
+// The source is read in the order of the elements. A rank with a shard of the
+// first dim starts after the elements that the ranks before it read.
 constexpr std::string_view kMaskedScatter = R"(
 m = bitwise_or(mask, zeros_like(self, dtype=dtype(mask)))
 taken = all_gather(unsqueeze(sum(m), 0))
@@ -141,7 +143,7 @@ void taken_in_order(const OpCall& call, IndexSpace& space) {
   }
 }
 
-// The gradient of the source: what the mask selects, in order, then zeros.
+// The gradient of the source has the selected elements in order, then zeros.
 std::string selected_in_order(const OpCall& call) {
   require(call.tensor("mask").dtype() == DType::kBool,
           "the mask is not of truth values");

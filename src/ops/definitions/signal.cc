@@ -1,4 +1,4 @@
-// Short-time Fourier transforms: signals are cut by batch, time stays whole.
+// Short-time Fourier transforms: the batch of signals is sharded, time is not.
 
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
@@ -35,7 +35,7 @@ bool takes_complex(const OpCall& call) {
          (window != nullptr && is_complex(window->dtype()));
 }
 
-// Pairs of reals stand for complex numbers in older programs.
+// Older programs represent complex numbers as pairs of reals.
 bool returns_pairs(const OpCall& call) {
   const auto& asked = call.op().arg("return_complex");
   return std::holds_alternative<bool>(asked) && !std::get<bool>(asked);
@@ -70,7 +70,7 @@ std::int64_t stft_size(const OpCall& call, char letter) {
   return 1 + (length - n) / hop_of(call);
 }
 
-// Frames are transformed one after the other, and lie as columns.
+// Frames are transformed one after the other, and are columns of the result.
 Dims stft_strides(const OpCall& call, const Dims& shape, DType) {
   const bool pairs = returns_pairs(call);
   const std::size_t at = shape.size() - (pairs ? 3 : 2);

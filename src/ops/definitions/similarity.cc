@@ -1,4 +1,4 @@
-// How far rows lie from each other, and losses of that.
+// This file defines distances between rows, and losses of distances.
 
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
@@ -30,7 +30,7 @@ std::string joined_terms(const std::vector<std::string>& terms) {
   return text;
 }
 
-// The dims that rows of two operands share, but for `dim`.
+// Returns the dims that the rows of two operands share, except `dim`.
 std::string without_dim(int rank, int dim, bool keepdim) {
   std::string text;
   for (int d = 0; d < rank; ++d) {
@@ -71,7 +71,7 @@ std::string quantile_notation(const OpCall& call) {
   return in + ",[Q]->[Q]" + out;
 }
 
-// What is asked for lies last while it is computed.
+// During the computation the dim of quantiles is the last one.
 Dims quantile_strides(const OpCall& call, const Dims& shape, DType dtype) {
   const TensorMeta* q = call.has("q") ? call.optional_tensor("q") : nullptr;
   if (q == nullptr || q->rank() == 0 || shape.size() < 2) {
@@ -86,8 +86,8 @@ Dims quantile_strides(const OpCall& call, const Dims& shape, DType dtype) {
 
 // --- Distances ---
 
-// Distances over parts of the rows: sums of powers, of which the root is taken
-// once, or the largest.
+// A distance over parts of the rows is a sum of powers, whose root is computed
+// once, or an extremum.
 void distances_of_parts(const OpCall& call, IndexSpace& space) {
   const double p = call.has("p") ? call.op().float_arg("p").value_or(2) : 2;
   space.seal();
@@ -115,7 +115,7 @@ constexpr std::string_view kEuclidean = R"(
 y = _euclidean_dist(x1, x2)
 return sqrt(all_reduce_sum(y * y)))";
 
-// pdist: of each two rows.
+// Returns the number of pairs of rows in pdist.
 std::int64_t pairs_of_rows(const OpCall& call, char) {
   const bool in_order =
       call.first().is_contiguous() || call.base_name() == "pdist";
@@ -138,7 +138,7 @@ std::string trapezoid_notation(const OpCall& call, bool cumulative) {
   if (cumulative) out.replace(out.find('Z'), 1, "[Z]");
   if (!call.has("x")) return in + "->" + out;
   const TensorMeta& x = call.tensor("x");
-  // A vector belongs to the dim.
+  // A vector has the letter of the dim.
   const bool is_vector = x.rank() == 1;
   require(is_vector || x.shape() == y.shape(),
           "places that broadcast are not stated");
@@ -155,14 +155,14 @@ std::int64_t gaps(const OpCall& call, char) {
 
 // --- Losses: one number for each sample, then reduced ---
 
-// Samples that no result has: their losses are added up or averaged.
+// The result has no dim of samples; their losses are summed or averaged.
 void reduced_samples(const OpCall& call, IndexSpace& space) {
   const LossReduction reduction = reduction_of(call);
   if (reduction == LossReduction::kNone) return;
   const bool is_mean = reduction == LossReduction::kMean;
   space.seal();
   for (std::size_t f = 0; f < space.factors.size(); ++f) {
-    // A mean over unequal shards is not the mean of their means.
+    // The mean of unequal shards' means is not the mean.
     space.factors[f].even = is_mean;
     space.outputs_without[0][f] =
         Without::partial(is_mean ? ReduceOp::kAvg : ReduceOp::kSum);
@@ -196,7 +196,8 @@ std::string cosine_loss_notation(const OpCall& call) {
   return joined_terms(terms) + reduced(call, rank == 2 ? "a" : "");
 }
 
-// Lengths in a list are told all ranks alike.
+// Lengths in a list are the same argument on all ranks, so the batch is not
+// sharded.
 std::string ctc_notation(const OpCall& call) {
   const bool batched = call.tensor("log_probs").rank() == 3 &&
                        call.tensor("targets").rank() == 2 &&
@@ -209,7 +210,8 @@ std::string ctc_notation(const OpCall& call) {
          reduced(call, lone ? "" : "[n]");
 }
 
-// The paths through a target are as many as the longest one has.
+// Returns the number of states in the paths through a target, for the longest
+// target.
 std::int64_t paths(const OpCall& call, char) {
   std::int64_t longest = 0;
   for (const std::int64_t length : call.integers("target_lengths")) {

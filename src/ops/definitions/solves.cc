@@ -1,5 +1,6 @@
-// Equations solved, and products with what a factorisation made: matrices stay
-// whole, batches of them are cut, and right sides where they are columns.
+// This file defines solutions of equations, and products with the results of a
+// factorisation. The dims of matrices are blocked; batches are sharded, and so
+// are right sides if they are columns.
 
 #include "ops/definitions/dtypes.h"
 #include "ops/forms/mapped.h"
@@ -17,7 +18,7 @@ namespace {
 
 using namespace linear_algebra;  // NOLINT(google-build-using-namespace)
 
-// Whether the right side is a vector for each matrix.
+// Returns whether the right side has one vector for each matrix.
 bool solves_vectors(const OpCall& call) {
   const TensorMeta& a = call.tensor("A");
   const TensorMeta& b = call.tensor("B");
@@ -34,8 +35,9 @@ std::string solve_notation(const OpCall& call) {
   return "...[nn]," + x + "->" + x + (left ? "^" : "") + ",...[nn]^,...[n],...";
 }
 
-// A right side of one dim less than the matrices is vectors where their batch
-// has its shape: a part of the batch may, where the whole has not.
+// A right side with one dim less than the matrices holds vectors if its shape
+// equals the batch's. A part of the batch may match even if the full batch does
+// not.
 void keep_meaning(const OpCall& call, IndexSpace& space) {
   const TensorMeta& a = call.tensor("A");
   if (a.rank() - 1 != call.tensor("B").rank() || solves_vectors(call)) return;
@@ -45,7 +47,7 @@ void keep_meaning(const OpCall& call, IndexSpace& space) {
   }
 }
 
-// The solution is linear in the right side, the factors do not read it.
+// The solution is linear in the right side; the factors do not depend on it.
 void linear_in_right_side(const OpCall& call, IndexSpace& space) {
   for (const ReduceOp kind : {ReduceOp::kSum, ReduceOp::kAvg}) {
     std::vector<std::optional<ReduceOp>> inputs(space.inputs.size());
@@ -56,7 +58,7 @@ void linear_in_right_side(const OpCall& call, IndexSpace& space) {
   }
 }
 
-// A right side is solved column by column; no rank may be left without one.
+// A right side is solved column by column; each rank needs at least one column.
 OpDefinition by_column(OpDefinition row, std::string_view right_side) {
   return std::move(row)
       .linear_in(right_side)
@@ -67,7 +69,7 @@ OpDefinition by_column(OpDefinition row, std::string_view right_side) {
       });
 }
 
-// The right side stands to the right of the matrix, or to its left.
+// The right side multiplies the matrix from the right or from the left.
 std::string side_notation(const OpCall& call) {
   return call.boolean_or("left", true) ? "...[n]r" : "...r[n]";
 }
@@ -87,9 +89,10 @@ std::string solve_ex_notation(const OpCall& call) {
   return "...[nn]," + x + "->" + x + (left ? "^" : "") + ",...";
 }
 
-// Least squares: a vector for each matrix, or some. Whether there are
-// residuals, ranks and singular values the driver says; that of a call with
-// none is CPUs', unless its results are known.
+// `LeastSquares` describes the results of least squares. The right side is one
+// vector for each matrix, or several. The driver determines whether there are
+// residuals, ranks and singular values. A call without a driver has that of the
+// CPU, unless its results are known.
 struct LeastSquares {
   bool vectors;
   bool residuals;
@@ -149,7 +152,8 @@ std::int64_t least_squares_size(const OpCall& call, char letter) {
   return letter == 'z' ? 0 : letter == 'o' ? 1 : side(call, letter);
 }
 
-// The solutions lie column by column in what was as large as the right sides.
+// The solutions are stored column by column, in memory of the size of the right
+// sides.
 OpDefinition solved_by_least_squares() {
   const OpDefinition form =
       mapped("least_squares()", least_squares_notation, least_squares_size)
@@ -182,7 +186,7 @@ OpDefinition solved_by_least_squares() {
       .refine("", count_linalg_work);
 }
 
-// Two tensors broadcast; the dim of the three components stays whole.
+// Two tensors broadcast; the dim of the three components is blocked.
 std::string cross_notation(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
   const int rank = self.rank();
@@ -235,7 +239,7 @@ std::string inverse_notation(const OpCall& call) {
          all_letters(rows, columns) + all_letters(0, rows) + "]";
 }
 
-// LAPACK's inverse, seen as a tensor.
+// Returns the strides of LAPACK's inverse, viewed as a tensor.
 Dims inverse_strides(const OpCall& call, const Dims& shape, DType dtype) {
   const std::int64_t side = elements(call.first().shape(), 0, row_dims(call));
   const auto strides = view_strides(
@@ -244,7 +248,7 @@ Dims inverse_strides(const OpCall& call, const Dims& shape, DType dtype) {
   return strides.value_or(make_meta(shape, dtype).strides());
 }
 
-// The columns are those dims that the right side does not have.
+// The columns are the dims that the right side does not have.
 std::string solution_notation(const OpCall& call) {
   const TensorMeta& self = call.first();
   const int rows = call.tensor("other").rank();

@@ -1,5 +1,5 @@
-// Stretches of one dim: differences of neighbours, halves, runs, repeats, and
-// norms of slices.
+// This file defines operators on ranges of one dim: differences of neighbours,
+// halves, runs, repeats, and norms of slices.
 
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
@@ -13,8 +13,8 @@
 namespace shardprop {
 namespace {
 
-// segment_reduce: rows of dim `axis` in runs of given lengths, or between given
-// offsets; the dims before it have runs of their own.
+// segment_reduce reduces the rows of dim `axis` in runs of given lengths, or
+// between given offsets. The dims before it have runs of their own.
 std::string segments_notation(const OpCall& call) {
   const TensorMeta& data = call.tensor("data");
   require(data.rank() > 0 && data.rank() < 20,
@@ -58,12 +58,13 @@ std::int64_t segments_size(const OpCall& call, char) {
   return lengths.size(lengths.rank() - 1);
 }
 
-// Lengths of no segments at all are refused.
+// The kernel rejects lengths without any segment.
 void some_segments(const OpCall&, IndexSpace& space) {
   for (Factor& factor : space.factors) factor.least = 1;
 }
 
-// A term per operand: letters of the dims of `rank`, that of `dim` in brackets.
+// Returns the term of an operand: a letter per dim, with that of `dim` in
+// brackets.
 std::string letters(int rank, int dim, char inside) {
   std::string term;
   for (int d = 0; d < rank; ++d) {
@@ -73,7 +74,8 @@ std::string letters(int rank, int dim, char inside) {
   return term;
 }
 
-// diff: neighbours subtracted n times, prepend and append joined before.
+// diff subtracts neighbours n times, after `prepend` and `append` are
+// concatenated.
 std::string diff_notation(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
   require(self.rank() > 0, "a scalar has no differences");
@@ -83,7 +85,7 @@ std::string diff_notation(const OpCall& call) {
          letters(self.rank(), dim, 'w');
 }
 
-// What is put before or after it is joined to it in a new tensor.
+// `prepend` and `append` are concatenated in a new tensor, which is contiguous.
 Dims diff_strides(const OpCall& call, const Dims& shape, DType dtype) {
   return call.optional_tensor("prepend") != nullptr ||
                  call.optional_tensor("append") != nullptr
@@ -103,7 +105,7 @@ std::int64_t diff_size(const OpCall& call, char) {
   return std::max<std::int64_t>(subtract_sizes(size, call.integer("n")), 0);
 }
 
-// glu: the second half of a dim gates the first.
+// glu multiplies the first half of a dim by the sigmoid of the second.
 std::string glu_notation(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
   require(self.rank() > 0, "a scalar has no halves");
@@ -121,14 +123,15 @@ std::int64_t half_size(const OpCall& call, char) {
   return size / 2;
 }
 
-// As if its halves, views of it, were multiplied.
+// The strides are those of a product of the two halves, which are views of the
+// operand.
 Dims glu_strides(const OpCall& call, const Dims& shape, DType dtype) {
   const TensorMeta half =
       make_meta(shape, call.tensor("self").strides(), dtype);
   return elementwise({&half, 1}, dtype).strides();
 }
 
-// renorm: of the slices of `dim`, each on its own.
+// renorm normalizes each slice of `dim` on its own.
 std::string renorm_notation(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
   const int dim = call.dim("dim", self.rank());
@@ -140,7 +143,8 @@ std::string renorm_notation(const OpCall& call) {
   return term + "->" + term;
 }
 
-// Every element `repeats` times in a row: the dim is one of two factors.
+// Every element is repeated `repeats` times in a row, so the dim consists of
+// two factors.
 BoundForm bind_repeated(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
   const std::int64_t repeats = call.integer("repeats");

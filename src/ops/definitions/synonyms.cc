@@ -1,4 +1,5 @@
-// Operators that PyTorch has under a second name, and copies of views.
+// This file defines operators that PyTorch has under a second name, and copies
+// of views.
 
 #include "ops/definitions/families.h"
 
@@ -55,8 +56,8 @@ constexpr Synonym kSynonyms[] = {
     {"_linalg_eigvals", "linalg_eigvals"},
 };
 
-// Each has a copy: `expand_copy` does what `expand` does, into memory of its
-// own.
+// Each view has a copy: `expand_copy` computes the result of `expand` in its
+// own memory.
 constexpr std::string_view kCopied[] = {
     "expand",     "diagonal",   "permute", "transpose",      "t",
     "select",     "slice",      "unfold",  "squeeze",        "unsqueeze",
@@ -64,7 +65,8 @@ constexpr std::string_view kCopied[] = {
     "view.dtype", "detach",     "_conj",   "view_as_real",   "view_as_complex",
     "split"};
 
-// "narrow_copy" of "narrow.default", "view_copy.dtype" of "view.dtype".
+// Returns "narrow_copy" for "narrow.default", "view_copy.dtype" for
+// "view.dtype".
 std::string copy_of(std::string_view view) {
   const std::size_t dot = std::min(view.find('.'), view.size());
   const std::string_view overload = view.substr(dot);

@@ -1,4 +1,4 @@
-// Views: the same elements seen in another shape.
+// This file defines views: the same elements in another shape.
 
 #include "base/index.h"
 #include "ops/definitions/families.h"
@@ -16,7 +16,7 @@ Dims sizes_given(const OpCall& call) {
   const TensorMeta& self = call.first();
   const Dims shape =
       resolve_sizes(self, call.integers(call.has("size") ? "size" : "shape"));
-  // What must not copy (view) needs strides that allow it.
+  // An operator that must not copy (view) needs strides that allow the view.
   require(call.base_name() != "view" || view_strides(self, shape).has_value(),
           "the strides allow no view of that shape");
   return shape;
@@ -66,7 +66,7 @@ Dims unflattened(const OpCall& call) {
   return shape;
 }
 
-// atleast_2d puts dims of size 1 in front, atleast_3d behind as well.
+// atleast_2d inserts dims of size 1 in front; atleast_3d also appends one.
 Dims at_least(const OpCall& call) {
   const TensorMeta& self = call.first();
   const auto least = index(call.base_name().at(8) - '0');
@@ -78,7 +78,7 @@ Dims at_least(const OpCall& call) {
   return shape;
 }
 
-// Each rank unflattens its own dim.
+// Each rank passes the local sizes of its own dim.
 void local_sizes(const OpCall& call, IndexSpace& space) {
   const int dim = call.dim("dim", call.first().rank());
   LocalArgument local{"sizes", true, {}};
@@ -156,8 +156,8 @@ DType dtype_seen(const OpCall& call) {
   return *dtype;
 }
 
-// As elements of another width, the last dim holds more of them or fewer: one
-// element of the wider kind is never cut.
+// In a view as elements of another width, the last dim has more or fewer
+// elements. One wider element is never sharded.
 BoundForm bind_view_as_dtype(const OpCall& call) {
   const TensorMeta& self = call.first();
   const std::int64_t from = item_size(self.dtype());
@@ -203,7 +203,8 @@ Dims same_strides(const OpCall& call, const Dims&, DType) {
   return call.first().strides();
 }
 
-// The named rectangle of storage, which no rank can be given a part of.
+// The result is a strided region of the operand's memory, so no rank can hold a
+// part.
 BoundForm bind_as_strided(const OpCall& call) {
   SpaceBuilder b;
   b.input(SpaceBuilder::whole(call.first().rank()));
@@ -222,8 +223,8 @@ Dims resized_shape(const OpCall& call) {
   return shape;
 }
 
-// Storage is read in order, or has more room than was written, which is
-// whatever is there. Where no size changes, nothing does.
+// The call reads memory in order. A larger result has uninitialized elements.
+// If no size changes, the result is the operand.
 std::string resized_notation(const OpCall& call) {
   const TensorMeta& self = call.first();
   if (!call.memory_format().empty()) {
@@ -271,8 +272,8 @@ BoundForm bind_diagonal(const OpCall& call) {
       diagonal_length(self.size(a), self.size(c), offset);
   SpaceBuilder b;
   const Operand whole = b.per_dim(self.shape());
-  // A dim that the diagonal crosses from end to end is cut with it: in each
-  // part the diagonal begins elsewhere.
+  // A dim whose full length the diagonal covers is sharded with it: the
+  // diagonal of each part begins at another position.
   const int along = length == self.size(a)   ? a
                     : length == self.size(c) ? c
                                              : -1;
@@ -306,7 +307,7 @@ BoundForm bind_diagonal(const OpCall& call) {
 }  // namespace
 
 void define_view(Family f) {
-  // What refuses to copy is free whatever its operand was made from.
+  // An operator that never copies is free for every operand.
   f.add({"view", "_unsafe_view"},
         reshaped("view(size)", sizes_given, "size").free());
   f.add("view.dtype",

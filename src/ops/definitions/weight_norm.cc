@@ -8,7 +8,8 @@
 namespace shardprop {
 namespace {
 
-// Terms of the weight and of what has one element for each place of `dim`.
+// `WeightTerms` holds the terms of the weight and of tensors with one element
+// for each index of `dim`.
 struct WeightTerms {
   std::string weight;
   std::string lengths;
@@ -19,7 +20,7 @@ WeightTerms weight_terms(const OpCall& call, const TensorMeta& weight) {
   require(rank > 0, "the weight is a scalar");
   std::vector<int> others;
   const std::int64_t named = call.integer_or("dim", 0);
-  // -1 stands for none: one length for all of the weight.
+  // -1 means no dim: the full weight has one length.
   const int dim = named == -1 ? -1 : wrap_dim(named, rank);
   for (int d = 0; d < rank; ++d) {
     if (d != dim) others.push_back(d);
@@ -31,7 +32,8 @@ WeightTerms weight_terms(const OpCall& call, const TensorMeta& weight) {
   return terms;
 }
 
-// The lengths that are given: with the weight's rank, or one for all.
+// Returns the term of the given lengths, which have the weight's rank, or of
+// the only length.
 std::string given_lengths(const TensorMeta& given, const TensorMeta& weight,
                           const WeightTerms& terms) {
   if (given.numel() == 1) return std::string(index(given.rank()), '_');
@@ -56,7 +58,7 @@ std::string backward_notation(const OpCall& call) {
   const TensorMeta& given = call.tensor("saved_g");
   require(call.tensor("saved_norms").numel() == given.numel(),
           "there is not a length for each norm");
-  // -1 stands for none.
+  // -1 means no dim.
   const std::int64_t named = call.integer("dim");
   require(given.numel() ==
               (named == -1 ? 1 : weight.size(wrap_dim(named, weight.rank()))),
@@ -80,7 +82,7 @@ void define_weight_norm(Family f) {
                    .nonempty()
                    .normalises());
   f.add("_weight_norm", OpDefinition(forward).linear_in("g"));
-  // The norm that it returns as well is that of the direction.
+  // The second result is the norm of the direction.
   f.add("_weight_norm_interface", forward);
   f.add(
       {"_weight_norm_interface_backward",

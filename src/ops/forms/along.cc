@@ -1,5 +1,5 @@
-// Operators that run over one dim and treat every other alike, and those that
-// cut one dim up.
+// Operators that run over one dim and treat all others in the same way, and
+// operators that split one dim.
 
 #include "ops/forms/forms.h"
 #include "ops/forms/segment_dims.h"
@@ -45,7 +45,7 @@ BoundForm bind_cut(const OpCall& call, const DimOf& along, const SizesOf& sizes,
   SpaceBuilder b;
   Operand whole = b.per_dim(self.shape());
   for (const TensorMeta& meta : call.op().inputs) {
-    // A tensor may say where to cut.
+    // A tensor may hold the positions of the splits.
     b.input(&meta == &self ? whole : SpaceBuilder::whole(meta.rank()));
   }
   b.block(whole.dims[index(dim)], "it is cut up", FactorKind::kSegmented);
@@ -59,7 +59,8 @@ BoundForm bind_cut(const OpCall& call, const DimOf& along, const SizesOf& sizes,
   return b.bound();
 }
 
-// Every element of the result is one of the input, along those dims.
+// Every element of the result is one element of the input, moved along those
+// dims.
 BoundForm bind_moved(const OpCall& call, const std::vector<int>& dims) {
   SpaceBuilder b;
   const Operand whole = b.per_dim(call.tensor("self").shape());
@@ -72,7 +73,8 @@ BoundForm bind_moved(const OpCall& call, const std::vector<int>& dims) {
   return b.bound();
 }
 
-// The dims of a list; an empty one is all of them for a roll, which flattens.
+// Returns the dims of a list. An empty list means all dims for a roll, which
+// flattens.
 std::vector<int> dims_listed(const OpCall& call, const std::string& argument) {
   const bool none = call.op()
                         .ints_arg(argument)
@@ -82,7 +84,7 @@ std::vector<int> dims_listed(const OpCall& call, const std::string& argument) {
   return call.dims(argument, call.tensor("self").rank());
 }
 
-// The last two dims are matrices.
+// The last two dims are those of matrices.
 BoundForm bind_matrices(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
   require(self.rank() >= 2, "the operand holds no matrices");

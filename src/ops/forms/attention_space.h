@@ -1,6 +1,6 @@
-// AttentionSpace: the index space of attention, and what its operands and
-// results are made of. Grouped queries: query heads are (groups, heads of a
-// group), keys and values have the groups.
+// `AttentionSpace` is the index space of attention; this file also describes
+// the dims of its operands and results. With grouped queries, the heads of the
+// query are (groups, heads of a group). Keys and values have only the groups.
 #pragma once
 
 #include "ops/forms/forms.h"
@@ -40,11 +40,12 @@ inline const DimsOfFactors kBiasDims = {
 inline const DimsOfFactors kLogSumDims = {
     {kBatch}, {kGroup, kHead}, {kQuery, kTile}};
 
-// As cuDNN has it: a column.
+// cuDNN returns the log-sum-exp as a column.
 inline const DimsOfFactors kLogSumColumn = {
     {kBatch}, {kGroup, kHead}, {kQuery, kTile}, {}};
 
-// query [batch, heads, q, e], key [batch, groups, k, e], value [..., k, v].
+// `Attention` holds query [batch, heads, q, e], key [batch, groups, k, e] and
+// value [batch, groups, k, v].
 struct Attention {
   const TensorMeta& query;
   const TensorMeta& key;
@@ -75,8 +76,8 @@ inline Attention operands(const OpCall& call) {
   return a;
 }
 
-// Strides of what kernels write as [batch, length, heads, size] and is seen as
-// [batch, heads, length, size].
+// Returns the strides of a result that kernels write as [batch, length, heads,
+// size] and that the call sees as [batch, heads, length, size].
 inline Dims by_length(const Dims& shape, DType dtype) {
   const TensorMeta rows =
       make_meta(Dims{shape[0], shape[2], shape[1], shape[3]}, dtype);
@@ -85,11 +86,12 @@ inline Dims by_length(const Dims& shape, DType dtype) {
   return strides;
 }
 
-// Dims of an operand written with the factors above; a dim whose size does not
-// match is broadcast or padded, and stays whole.
+// `AttentionSpace` gives the dims of an operand their factors from the list
+// above. A dim whose size does not match is broadcast or padded, and is
+// unsharded.
 class AttentionSpace {
  public:
-  // Queries come in tiles of that many, which stay whole.
+  // `tile` is the number of queries in a tile; a tile is not sharded.
   AttentionSpace(SpaceBuilder& builder, const Attention& a,
                  std::int64_t tile = 1)
       : b_(builder),
@@ -102,8 +104,8 @@ class AttentionSpace {
                a.query.size(3),
                a.value.size(3)} {
     static constexpr char kLetters[] = {'b', 'g', 'r', 's', 'i', 't', 'd', 'v'};
-    // The width of the values is a factor of its own only where it differs,
-    // so that points count products once.
+    // The width of the values has the factor of the query width if both are
+    // equal, so that points count a product once.
     for (std::size_t i = 0; i < kFactors; ++i) {
       if (i == kValueWidth || (i == kTile && tile == 1)) continue;
       ids_[i] = b_.factor(sizes_[i], kLetters[i]);
@@ -113,7 +115,8 @@ class AttentionSpace {
     if (tile > 1) block(kTile, "kernels pad a log-sum-exp to it");
   }
 
-  // The key's factor, sharded by the program or by the operator alone.
+  // Returns the factor of the keys, which the program or the operator alone
+  // shards.
   FactorId key_id() const { return ids_[kKey]; }
   Factor& key() { return b_.space.factor(ids_[kKey]); }
   Factor& query() { return b_.space.factor(ids_[kQuery]); }
@@ -148,7 +151,8 @@ class AttentionSpace {
   std::array<FactorId, kFactors> ids_{};
 };
 
-// The dims of a tensor argument by its name; null for seeds and such.
+// Returns the dims of a tensor argument by its name; null for others, such as
+// seeds.
 inline const DimsOfFactors* dims_of_argument(std::string_view name) {
   if (name == "query") return &kQueryDims;
   if (name == "key") return &kKeyDims;
@@ -188,7 +192,7 @@ inline void bind_operands(SpaceBuilder& b, AttentionSpace& space,
     b.space.inputs[operand] = dims == nullptr
                                   ? SpaceBuilder::whole(meta.rank())
                                   : space.operand(meta.shape(), *dims);
-    // A padded one cannot be cut where the queries are.
+    // A padded log-sum-exp cannot be sharded along the queries.
     if (arguments[i].name == "logsumexp" &&
         (meta.rank() < 3 || meta.size(2) != a.query.size(2))) {
       space.block(kQuery, "its log-sum-exp is padded");
@@ -196,7 +200,8 @@ inline void bind_operands(SpaceBuilder& b, AttentionSpace& space,
   }
 }
 
-// One result: its shape, where its dims come from, and its layout in memory.
+// `AttentionResult` is one result: its shape, the factors of its dims, and its
+// strides and dtype.
 struct AttentionResult {
   Dims shape;
   const DimsOfFactors* dims = nullptr;  // none: the same on every rank

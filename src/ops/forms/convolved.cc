@@ -1,12 +1,13 @@
-// Convolutions over batch, channels and groups, and over space. Where each rank
-// makes a part of the places that the weight is laid on, it needs the same part
-// of the image, and of its neighbours' the halo, a few elements beside its own:
+// Convolutions are sharded over batch, channels and groups, and over space. A
+// rank that computes a part of the window positions reads the same part of the
+// image. It also reads a halo: a few elements of the neighbours' parts.
 //
 //   conv2d(f32[n,c,8,w], f32[o,c,3,3], padding=1) on two ranks
 //     rank 0 makes rows 0 to 3 of rows -1 to 4, rank 1 rows 4 to 7 of 3 to 8
 //
-// Of one dim of space, the first that has parts, by the program of the row; dims
-// that need no halo, as those of patches that do not overlap, are cut as any other.
+// The program shards one spatial dim with a halo, the first that allows it.
+// Dims that need no halo, such as those of patches that do not overlap, are
+// sharded like any other.
 
 #include "ops/forms/forms.h"
 #include "ops/forms/shared_form.h"
@@ -33,8 +34,8 @@ struct Settings {
   bool has_groups = false;  // as an argument, which a rank gives its own of
 };
 
-// aten.convolution, aten.conv2d, aten.conv_transpose2d; padding may be the
-// words "same" and "valid".
+// Reads the arguments of aten.convolution, aten.conv2d and
+// aten.conv_transpose2d. The padding may be the word "same" or "valid".
 Settings settings_of(const OpCall& call) {
   Settings s;
   s.stride = call.integers("stride");
@@ -58,7 +59,7 @@ Settings settings_of(const OpCall& call) {
   return s;
 }
 
-// Sizes of the result beside batch and channels.
+// Returns the spatial sizes of the result, without batch and channels.
 std::vector<std::int64_t> spatial_sizes(const Settings& s,
                                         const TensorMeta& input,
                                         const TensorMeta& weight) {
@@ -88,9 +89,10 @@ std::vector<std::int64_t> spatial_sizes(const Settings& s,
   return sizes;
 }
 
-// Input channels are (groups, in), output channels (groups, out). The weight
-// holds one side whole and of the other one group's share; transposed
-// convolutions have the sides swapped.
+// `ConvolutionDims` holds the factors of the dims. Input channels are (groups,
+// in), output channels (groups, out). The weight has all channels of one side,
+// and one group's channels of the other. Transposed convolutions swap the
+// sides.
 struct ConvolutionDims {
   DimFactors n;
   DimFactors channels_in;
@@ -107,15 +109,16 @@ DimFactors joined(const DimFactors& major, const DimFactors& minor) {
   return out;
 }
 
-// Elements of the image that a part of the places needs beside the same part
-// of the image.
+// `Halo` counts the elements of the image that a part of the window positions
+// reads outside of the same part of the image.
 struct Halo {
   std::int64_t before = 0;
   std::int64_t behind = 0;
   bool is_none() const { return before == 0 && behind == 0; }
 };
 
-// Nothing where a part of the places is not laid on a part of the image.
+// Returns nullopt if a part of the positions does not correspond to a part of
+// the image.
 std::optional<Halo> halo_of(const Settings& s, std::size_t dim,
                             std::int64_t image, std::int64_t places,
                             std::int64_t kernel) {
@@ -130,20 +133,22 @@ std::optional<Halo> halo_of(const Settings& s, std::size_t dim,
   return Halo{padding, std::max<std::int64_t>(behind, 0)};
 }
 
-// Cuts a dim of the image where its places are cut; false where it cannot be.
-// One dim may have a halo: its program is of one dim.
+// Shards a dim of the image together with its window positions; returns false
+// if it cannot. Only one dim may have a halo, because the program serves one
+// dim.
 bool cut_places(SpaceBuilder& b, const DimFactors& places,
                 const std::optional<Halo>& halo, std::int64_t stride,
                 bool may_have_halo) {
   if (!halo || !(halo->is_none() || may_have_halo)) return false;
-  // No halo reaches over more than the next part: two are that long, or none.
+  // A halo must not extend beyond the next part, so each part has at least
+  // `least` positions. A dim with fewer than two such parts is not sharded.
   const std::int64_t widest = std::max(halo->before, halo->behind);
   const std::int64_t least =
       std::max<std::int64_t>(add_sizes(widest, stride - 1) / stride, 1);
   if (b.space.size(places) < 2 * least) return false;
   for (const FactorId id : places) {
     Factor& factor = b.space.factor(id);
-    // A part of the image has `stride` elements for each place.
+    // A part of the image has `stride` elements for each window position.
     factor.even = stride > 1;
     factor.least = 1;
     if (halo->is_none()) {
@@ -157,8 +162,9 @@ bool cut_places(SpaceBuilder& b, const DimFactors& places,
   return true;
 }
 
-// The weight is laid on the image at one place for each element of the result;
-// a transposed convolution makes the image, at one for each of the input.
+// The window has one position on the image for each element of the result. In a
+// transposed convolution the result is the image, with one position for each
+// element of the input.
 ConvolutionDims convolution_dims(SpaceBuilder& b, const Settings& s,
                                  const TensorMeta& input,
                                  const TensorMeta& weight,
@@ -221,9 +227,9 @@ ConvolutionDims convolution_dims(SpaceBuilder& b, const Settings& s,
   return dims;
 }
 
-// An operand with channels: the image, which where it is not cut has no room for
-// factors of the window's places and is whole along them, or what has an element
-// for each.
+// Returns the operand with channels. The image holds the factors of the window
+// positions only along sharded dims. The other operand has one element for each
+// position.
 Operand feature_map(const ConvolutionDims& dims, const DimFactors& channels,
                     const TensorMeta& meta, bool is_image) {
   Operand out;
@@ -249,7 +255,8 @@ Dims shape_of_result(const IndexSpace& index_space, const ConvolutionDims& dims,
   return shape;
 }
 
-// Where either operand is, but for volumes of doubles.
+// Returns whether the result is channels last: either operand is. Volumes of
+// doubles are the exception.
 bool comes_channels_last(const TensorMeta& input, const TensorMeta& weight) {
   if (input.rank() != weight.rank()) return false;
   if (input.rank() == 5 && input.dtype() == DType::kF64) return false;
@@ -305,7 +312,7 @@ void convolution_linearities(const OpCall& call, IndexSpace& space) {
   }
 }
 
-// The three gradients that output_mask asks for.
+// Binds the three gradients that output_mask selects.
 BoundForm bind_gradients(const OpCall& call) {
   const std::vector<bool> mask = call.mask("output_mask", 3);
   const TensorMeta& grad = call.tensor("grad_output");
@@ -342,7 +349,8 @@ BoundForm bind_gradients(const OpCall& call) {
     std::vector<DimFactors> sums = {dims.n, dims.group, dims.in, dims.out};
     sums.insert(sums.end(), dims.places.begin(), dims.places.end());
     for (const DimFactors& lacking : sums) {
-      // The bias has nothing to do with input channels: every rank has all.
+      // The bias does not depend on input channels, so every rank has its full
+      // gradient.
       b.without(
           o, lacking,
           kind == 2 && lacking == dims.in ? Without::same() : kTermsOfSum);
@@ -352,8 +360,8 @@ BoundForm bind_gradients(const OpCall& call) {
           {"bias_sizes", true, {RankScalar::output_size(o, 0)}});
     }
   }
-  // Those of the image and the weight are convolutions of their own; that of
-  // the bias is a sum.
+  // The gradients of the image and of the weight are convolutions; that of the
+  // bias is a sum.
   b.space.flops_per_point = 2.0 * (int{mask[0]} + int{mask[1]});
   return b.bound();
 }

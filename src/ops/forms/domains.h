@@ -1,4 +1,5 @@
-// Sizes that integers in an argument stay below: of what they are places in.
+// Exclusive upper bounds of integers in an argument: the size of the tensor or
+// dim that they index.
 #pragma once
 
 #include <shardprop/ops/op_schema.h>
@@ -8,15 +9,18 @@
 
 namespace shardprop {
 
-// Of the dim of self that `dim` names; 1 where self has none.
+// Returns the size of the dim of self that `dim` names; 1 if self has no such
+// dim.
 std::int64_t size_along_dim(const OpSchema& op, std::size_t operand);
-// Of the dim of self at whose place the operand stands in the list `indices`.
+// Returns the size of the dim of self at the operand's position in the list
+// `indices`.
 std::int64_t size_of_indexed_dim(const OpSchema& op, std::size_t operand);
-// Of all elements of self.
+// Returns the number of elements of self.
 std::int64_t size_of_self(const OpSchema& op, std::size_t operand);
-// Of the rows of `weight`.
+// Returns the number of rows of `weight`.
 std::int64_t rows_of_weight(const OpSchema& op, std::size_t operand);
-// Of the classes of self: its second dim, or its only one.
+// Returns the number of classes of self: the size of its second dim, or of its
+// only one.
 std::int64_t classes_of_self(const OpSchema& op, std::size_t operand);
 
 }  // namespace shardprop

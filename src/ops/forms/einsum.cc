@@ -1,4 +1,5 @@
-// Factor notation: one term per tensor operand, a letter per factor.
+// This file parses sharding rules in factor notation and applies them to calls.
+// A rule has one term per tensor operand and a letter per factor.
 
 #include "ops/forms/forms.h"
 
@@ -87,7 +88,8 @@ Notation parse_notation(std::string_view text) {
   return notation;
 }
 
-// Letters and leading dims bound to factors while operands are read.
+// `Binder` binds letters and leading dims to factors while it reads the
+// operands.
 class Binder {
  public:
   Binder(SpaceBuilder& builder, std::string_view blocked)
@@ -97,7 +99,7 @@ class Binder {
     const auto rank = static_cast<std::size_t>(meta.rank());
     const bool has_leading =
         std::count(term.dims.begin(), term.dims.end(), kLeading) > 0;
-    // An added term broadcasts: it may lack its leading dims.
+    // An added term broadcasts, so it may lack its leading dims.
     const std::size_t dropped =
         term.is_added && rank < term.dims.size() ? term.dims.size() - rank : 0;
     const auto named =
@@ -126,7 +128,7 @@ class Binder {
     return operand;
   }
 
-  // Every letter is bound by now.
+  // Precondition: every letter is bound.
   Operand output(const Term& term) const {
     Operand operand;
     for (const std::string& letters : term.dims) {
@@ -166,7 +168,7 @@ class Binder {
 
   DimFactors bind_dim(const std::string& letters, std::int64_t size,
                       bool may_broadcast) {
-    // Of a dim of several letters, at most one may be unknown so far.
+    // At most one letter of a dim of several letters may still be unbound.
     std::int64_t known = 1;
     char unknown = 0;
     for (const char letter : letters) {
@@ -206,8 +208,9 @@ class Binder {
   std::map<int, DimFactors> leading_;  // from the right
 };
 
-// Single letters first, so that dims of several letters find their sizes; added
-// terms last, since a dim of 1 in them says nothing of its letter.
+// Single letters are bound first, so that dims of several letters find their
+// sizes. Added terms are bound last, because their dim of 1 does not determine
+// its letter.
 int binding_place(const Term& term) {
   if (term.is_added) return 2;
   return std::all_of(term.dims.begin(), term.dims.end(),
@@ -218,7 +221,7 @@ int binding_place(const Term& term) {
              : 1;
 }
 
-// The terms of the tensor arguments that are there, by operand.
+// Returns the terms of the tensor arguments that are given, by operand.
 std::vector<const Term*> terms_of(const Notation& notation,
                                   const OpSchema& op) {
   std::vector<const Term*> terms;
@@ -247,8 +250,8 @@ std::vector<const Term*> terms_of(const Notation& notation,
   return terms;
 }
 
-// Three factors or more are multiplied two at a time, in fewer points than all
-// of them have together.
+// Three or more operands are multiplied two at a time. This takes fewer points
+// than the product of all factor sizes.
 void share_out_products(IndexSpace& space) {
   std::vector<double> sizes;
   double points = 1;
@@ -290,7 +293,7 @@ BoundForm bind(const Notation& notation, const OpCall& call) {
         space.outputs_without[o][f] = sum;
       }
     }
-    // A term beside the product must not be counted once per rank.
+    // An added term must not be counted once per rank.
     for (std::size_t i = 0; summed && i < space.inputs.size(); ++i) {
       if (terms[i]->is_added && !space.inputs[i].holds(static_cast<int>(f))) {
         space.inputs_without[i][f] = sum;
@@ -303,8 +306,9 @@ BoundForm bind(const Notation& notation, const OpCall& call) {
   return b.bound();
 }
 
-// A product is linear in each factor: sums go with the sums of what is added,
-// averages with its averages or with it as it is.
+// A product is linear in each operand. A partial sum requires added terms that
+// are partial sums too. A partial average allows added terms that are partial
+// averages or replicated.
 void product_linearities(const Notation& notation, const OpCall& call,
                          IndexSpace& space) {
   const std::vector<const Term*> terms = terms_of(notation, call.op());

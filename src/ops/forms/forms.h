@@ -1,5 +1,5 @@
-// The forms of src/ops beside those that users write rows with: views, parts
-// and joins of dims, windows. Each says in a line what it is.
+// The forms of src/ops that users do not write in rules of their own: views,
+// splits and cats of dims, windows.
 #pragma once
 
 #include "ops/arithmetic.h"
@@ -15,62 +15,66 @@
 
 namespace shardprop {
 
-// The operands broadcast into the named one, which gives shape and strides.
+// Broadcasts the operands to the named one, which gives shape and strides.
 OpDefinition pointwise_into(std::string_view argument);
-// The row with results that lie in memory in the order of their dims, where its
-// form does not say how they lie.
+// Returns the definition with contiguous results, if its form does not give
+// their strides.
 OpDefinition contiguous(OpDefinition row);
-// The first operand, and a vector with an element per channel (dim 1) or one.
+// Combines the first operand with a vector that has one element per channel
+// (dim 1), or one element.
 OpDefinition with_channels(std::string_view argument);
-// Results of the shape of the first operand, every dim of it parallel; the
-// other operands are whole unless they are of the same shape.
+// The results have the shape of the first operand, and every dim of it is
+// parallel. Other operands are replicated unless they have the same shape.
 OpDefinition same_shape(int results = 1);
 
-// A number and no tensor comes back, so that every rank needs all operands,
-// unless `needs_all` says that tensors cut alike make the same of it. `check`
-// refuses calls.
+// The result is a number, not a tensor, so every rank needs the full operands.
+// If `needs_all` returns false, ranks whose operands are sharded in the same
+// way compute the same number. `check` rejects calls.
 OpDefinition number(std::string name, std::function<void(const OpCall&)> check,
                     std::function<bool(const OpCall&)> needs_all = {});
 
 using ShapeOf = std::function<Dims(const OpCall&)>;
 using DimsOf = std::function<std::vector<int>(const OpCall&)>;
-// The dim that a call means of a tensor of that rank.
+// Returns the dim that a call names, for a tensor of that rank.
 using DimOf = std::function<int(const OpCall&, int rank)>;
 
-// The same elements in the same order in another shape: dims flatten and
-// split. `argument`, if any, is the new shape. A copy where no strides fit.
+// The elements keep their order and have another shape: dims are flattened and
+// split. `argument`, if any, is the new shape. The result is a copy if no
+// strides fit.
 OpDefinition reshaped(std::string name, ShapeOf shape,
                       std::string_view argument = {});
-// The dims of the first operand in another order.
+// The dims of the first operand are permuted.
 OpDefinition permuted(std::string name, DimsOf order);
-// Dims of size 1 repeated without a copy.
+// Dims of size 1 are repeated without a copy.
 OpDefinition expanded(std::string_view argument);
-// Each tensor of a list, expanded to the shape that all broadcast to.
+// Each tensor of a list is expanded to the shape to which all broadcast.
 OpDefinition expanded_together();
-// Each tensor of a list, with dims of size 1 where it has too few (atleast_2d).
+// Each tensor of a list gets dims of size 1 if it has too few (atleast_2d).
 OpDefinition at_least_each();
-// The product of vectors: a result for each vector, which runs along its dim
-// (meshgrid), or a row for each point (cartesian_prod).
+// The Cartesian product of vectors: a result for each vector, which runs along
+// its dim (meshgrid), or a row for each point (cartesian_prod).
 OpDefinition grid_of_vectors();
 OpDefinition rows_of_vectors();
 
-// Cuts of one dim into results: `sizes` of the pieces.
+// Splits one dim into results; `sizes` returns the sizes of the pieces.
 using SizesOf =
     std::function<std::vector<std::int64_t>(const OpCall&, std::int64_t size)>;
 OpDefinition cut_up(std::string name, SizesOf sizes, bool copies = false);
-// Along another dim than the one that `dim` names.
+// Splits the dim that `along` returns instead of the argument `dim`.
 OpDefinition cut_up(std::string name, DimOf along, SizesOf sizes);
 
-// The sizes with a lone -1 made what the element count leaves for it.
+// Returns the sizes with a single -1 replaced by the size that the element
+// count implies.
 Dims resolve_sizes(const TensorMeta& self, std::span<const std::int64_t> sizes);
 Dims dims_of(std::span<const std::int64_t> sizes);
 
 // --- Factories ---
 
 using LengthOf = std::function<std::int64_t(const OpCall&)>;
-// A vector made from numbers.
+// A vector that is created from numbers.
 OpDefinition vector_of(std::string name, LengthOf length);
-// A tensor made from numbers, of which each rank makes its part by a program.
+// A tensor that is created from numbers; each rank creates its part by a
+// program.
 OpDefinition made_of_numbers(std::string name, ShapeOf shape,
                              std::string_view program);
 
@@ -79,7 +83,7 @@ OpDefinition made_of_numbers(std::string name, ShapeOf shape,
 // Elements move along the named dims: flip, roll.
 OpDefinition moved(std::string_view dims_argument);
 OpDefinition moved(std::string name, DimsOf dims);
-// The last two dims are matrices, of which places count.
+// The last two dims are matrices, and the result depends on positions in them.
 OpDefinition of_matrices();
 OpDefinition unsqueezed();
 OpDefinition squeezed();
@@ -91,13 +95,13 @@ OpDefinition narrowed();
 OpDefinition selected();
 OpDefinition unbound();
 OpDefinition joined();
-// Tensors that get dims of size 1 first: of each dim of what is joined, the
-// tensor's own or kNewDim.
+// Tensors get dims of size 1 before they are concatenated. `lift` returns, for
+// each dim of the result, the tensor's own dim or kNewDim.
 inline constexpr int kNewDim = -1;
 using LiftOf = std::function<std::vector<int>(int rank)>;
 OpDefinition joined(std::string name, LiftOf lift, DimOf along);
 OpDefinition stacked();
-// self with a slice, or one place, of a dim written.
+// The result is self with a slice, or one index, of a dim overwritten.
 OpDefinition slice_written();
 OpDefinition selection_written();
 
@@ -105,48 +109,52 @@ OpDefinition selection_written();
 
 OpDefinition gathered();
 OpDefinition scattered();
-// By a vector of indices.
+// The index is a vector.
 OpDefinition selected_along();
 OpDefinition written_along();
 
 // --- Windows ---
 
-// Spatial dims of another size: what becomes of `size`, the `dim`-th of them.
+// Spatial dims change size: returns the new size of `size`, the `dim`-th of
+// them.
 using Resize = std::function<std::int64_t(const OpCall&, std::int64_t size,
                                           std::size_t dim)>;
 OpDefinition resized(std::string name, Resize resize, int results = 1);
-// Of `resize`, which the incoming gradient must fit; null where any fits.
+// The gradient of `resize`, which the incoming gradient must fit; if it is
+// null, any size fits.
 OpDefinition resized_gradient(Resize resize = nullptr);
 // Channels are (groups, in) and (groups, out).
 OpDefinition convolved();
 OpDefinition convolved_gradients();
 
-// The windows of a dim, their elements in a new last one.
+// The windows of a dim, whose elements become a new last dim.
 OpDefinition unfolded();
-// The windows of images as columns, or (backward) the images that columns add up
-// to.
+// The windows of images as columns, or (backward) the images as sums of
+// columns.
 OpDefinition columns(bool backward);
-// Blocks of channels become space, or the other way round.
+// Blocks of channels become spatial elements, or the reverse.
 OpDefinition shuffled(bool into_space);
 
 // --- Transforms ---
 
-// What a Fourier transform makes: as many elements, the half that a real input
-// has, or the real whole of such a half.
+// `Transform` is the result of a Fourier transform: as many elements, the half
+// for a real input, or the full real tensor for such a half.
 enum class Transform : std::uint8_t { kComplex, kHalf, kReal };
-// Over `dim` or the last dims of as many sizes as `s` has, of length `n`, `s` or
-// `last_dim_size` where that is given.
+// The transform runs over `dim`, or over as many last dims as `s` has sizes.
+// Their length is `n`, `s` or `last_dim_size` if given.
 OpDefinition transformed(Transform kind);
 
 // --- Norms and losses ---
 
-// Over the dims of `normalized_shape`, with that many statistics beside.
+// The norm runs over the dims of `normalized_shape`, and returns `statistics`
+// statistics too.
 OpDefinition normalized(int statistics);
-// The gradients of these arguments that `output_mask` asks for.
+// Returns the gradients of these arguments that `output_mask` selects.
 OpDefinition masked_gradients(std::vector<std::string> of);
-// A pointwise function of input and target, reduced as `reduction` says.
+// A pointwise function of input and target, reduced according to `reduction`.
 OpDefinition elementwise_loss();
-// `sum`: the call of the gradient of a sum, of which a mean is a part.
+// `sum` is the call of the gradient of a sum; the gradient of a mean is a
+// fraction of it.
 OpDefinition elementwise_loss_gradient(std::string_view sum);
 
 }  // namespace shardprop

@@ -1,4 +1,5 @@
-// Lists of tensors that are broadcast or multiplied out together.
+// This file has the forms of lists of tensors that broadcast together or form a
+// Cartesian product.
 
 #include "ops/forms/forms.h"
 #include "ops/forms/shared_form.h"
@@ -34,7 +35,7 @@ BoundForm bind_expanded_together(const OpCall& call) {
   return b.bound();
 }
 
-// atleast_2d puts dims of size 1 in front, atleast_3d behind as well.
+// atleast_2d inserts dims of size 1 in front; atleast_3d also appends one.
 BoundForm bind_at_least_each(const OpCall& call) {
   const auto least = index(call.base_name().at(8) - '0');
   SpaceBuilder b;
@@ -58,7 +59,7 @@ BoundForm bind_at_least_each(const OpCall& call) {
   return b.bound();
 }
 
-// The dim of each vector; a scalar is a vector of one.
+// Returns the dim of each vector; a scalar counts as a vector of one element.
 std::vector<DimFactors> dims_of_vectors(SpaceBuilder& b,
                                         const std::vector<TensorMeta>& list) {
   std::vector<DimFactors> dims;
@@ -87,7 +88,7 @@ BoundForm bind_grid(const OpCall& call) {
   for (const TensorMeta& vector : vectors) shape.push_back(vector.numel());
   std::vector<std::size_t> place(vectors.size());
   for (std::size_t i = 0; i < place.size(); ++i) place[i] = i;
-  // As in a plot: the first vector runs along columns.
+  // The first vector runs along columns, as in a plot.
   if (indexing == "xy" && place.size() >= 2) {
     std::swap(place[0], place[1]);
     std::swap(dims[0], dims[1]);
@@ -96,7 +97,7 @@ BoundForm bind_grid(const OpCall& call) {
   Operand all;
   for (const DimFactors& dim : dims) all.dims.push_back(dim);
   for (std::size_t i = 0; i < vectors.size(); ++i) {
-    // A view of the vector with dims of 1, expanded.
+    // Each result is a view of its vector with dims of size 1, expanded.
     const TensorMeta& vector = vectors[i];
     Dims strides(shape.size());
     for (std::size_t d = 0; d < shape.size(); ++d) {
@@ -126,7 +127,7 @@ BoundForm bind_rows(const OpCall& call) {
     for (const FactorId id : dim) points.push_back(id);
   }
   Operand rows{{points}};
-  // A lone vector is its own product.
+  // The product of a single vector is the vector itself.
   if (vectors.size() > 1) {
     rows.dims.push_back(b.blocked(static_cast<std::int64_t>(vectors.size()),
                                   "a row holds one element of each vector"));

@@ -17,7 +17,8 @@
 namespace shardprop {
 namespace {
 
-// --- gather and scatter: dims other than `dim` are alike where sizes agree ---
+// --- gather and scatter: other dims than `dim` share a factor if sizes agree
+// ---
 
 struct Dimwise {
   int dim = 0;
@@ -28,7 +29,7 @@ struct Dimwise {
 Dimwise dimwise(SpaceBuilder& b, const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
   const TensorMeta& looked = call.tensor("index");
-  // Of an index without elements PyTorch asks no dtype.
+  // PyTorch does not check the dtype of an index without elements.
   require(is_index(looked.dtype()) || looked.numel() == 0,
           "the index is not of integers");
   require(std::max(self.rank(), 1) == std::max(looked.rank(), 1) ||
@@ -107,8 +108,9 @@ Write write_of(const OpCall& call) {
   return write_named(word);
 }
 
-// Ranks that write some of the rows each hold terms of the result. Of a sum and a
-// product self is one term, of an extremum it may be in all.
+// Ranks that each write some of the rows hold terms of the result. `self` is
+// one more term of a sum or a product; for an extremum, every rank may include
+// it.
 void share_out_rows(SpaceBuilder& b, const OpCall& call,
                     const DimFactors& rows) {
   const Write write = write_of(call);
@@ -157,8 +159,8 @@ BoundForm bind_scatter(const OpCall& call) {
       require(src->size(d) >= looked.size(d),
               "the source is smaller than the index");
       if (src->size(d) == looked.size(d)) continue;
-      // Of a longer source the first elements are taken: chunks would not
-      // line up with those of the index.
+      // Only the first elements of a longer source are used. Its chunks would
+      // not match those of the index.
       b.block(shared.index.dims[index(d)],
               "the source is longer than the index");
       source.dims[index(d)].clear();
@@ -213,7 +215,7 @@ BoundForm bind_index_select(const OpCall& call) {
   return b.bound();
 }
 
-// The source of what is written along `dim`, if any, fits.
+// Checks that the source that is written along `dim`, if any, fits.
 void check_source(const OpCall& call, int dim) {
   const TensorMeta& self = call.tensor("self");
   const TensorMeta& chosen = call.tensor("index");
@@ -236,7 +238,7 @@ void check_source(const OpCall& call, int dim) {
   require(!scalar || chosen.numel() == 1, "there is one row to write");
 }
 
-// self changed along `dim` where a vector of indices says.
+// Binds the operators that change self along `dim` at a vector of indices.
 BoundForm bind_index_written(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
   const TensorMeta& chosen = call.tensor("index");
@@ -286,9 +288,10 @@ OpDefinition passing_writes(OpDefinition row) {
   });
 }
 
-// What a number that is written leaves of a partial: a term per rank.
+// Returns whether a partial stays a term per rank after the number is written.
 bool stays_a_term(const OpCall& call, ReduceOp op) {
-  // As a plain number: GCC 12 takes the optional for one that is read unset.
+  // A plain number is used because GCC 12 warns that the optional may be read
+  // uninitialized.
   const double value =
       call.has("value") ? call.op().float_arg("value").value_or(NAN) : NAN;
   switch (op) {
@@ -306,8 +309,8 @@ bool stays_a_term(const OpCall& call, ReduceOp op) {
 
 void pass_writes(const OpCall& call, IndexSpace& space, Write write,
                  std::optional<std::size_t> values) {
-  // A whole operand is an average and an extremum of equal terms: that both are
-  // partial says it of one.
+  // A replicated operand is also an average or an extremum of equal terms. So a
+  // linearity with both operands partial covers one partial operand too.
   const auto pass = [&](ReduceOp op, bool in_values) {
     if (in_values && !values) return;
     std::vector<std::optional<ReduceOp>> inputs(space.inputs.size());
@@ -327,7 +330,7 @@ void pass_writes(const OpCall& call, IndexSpace& space, Write write,
       if (write == Write::kMean && !is_float) break;
       pass(ReduceOp::kSum, true);
       pass(ReduceOp::kAvg, values.has_value());
-      // Whatever is larger stays larger when as much is added, unless it wraps.
+      // Adding the same number keeps the order, unless the sum wraps round.
       if (!is_float) break;
       pass(ReduceOp::kMax, false);
       pass(ReduceOp::kMin, false);

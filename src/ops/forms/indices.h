@@ -1,4 +1,4 @@
-// What the forms and the rows of lookups by index share.
+// Helpers that the forms and the definitions of lookups by index share.
 #pragma once
 
 #include "ops/forms/space_builder.h"
@@ -17,7 +17,8 @@ inline bool is_mask(DType dtype) {
   return dtype == DType::kBool || dtype == DType::kU8;
 }
 
-// Sharded by the program of the row, which takes one element of each at least.
+// Lets the program shard these factors; each rank needs at least one element of
+// each.
 inline void cut_by_program(IndexSpace& space, const DimFactors& factors) {
   for (const FactorId id : factors) {
     space.factor(id).program = ProgramUse::kWhenSharded;
@@ -25,8 +26,8 @@ inline void cut_by_program(IndexSpace& space, const DimFactors& factors) {
   }
 }
 
-// A table is sharded by its program: local indices are shifted, and index 0
-// must exist.
+// Lets the program shard a table. It shifts local indices, and index 0 must
+// exist.
 inline void look_up_by_program(IndexSpace& space, const DimFactors& factors) {
   cut_by_program(space, factors);
   for (const FactorId id : factors) {
@@ -34,8 +35,8 @@ inline void look_up_by_program(IndexSpace& space, const DimFactors& factors) {
   }
 }
 
-// A dim of the first result that no operand has: by the program of the row each
-// rank makes its own part of it.
+// Adds a factor for a dim of the first result that no operand has. The program
+// lets each rank produce its own part of the dim.
 inline void make_in_parts(const OpCall& call, IndexSpace& space, int dim,
                           std::string_view reason) {
   const std::int64_t size = call.op().outputs[0].size(dim);
@@ -50,7 +51,7 @@ inline void make_in_parts(const OpCall& call, IndexSpace& space, int dim,
   space.seal();
 }
 
-// What writing rows does to what lies there.
+// `Write` says how a written value combines with the old one.
 enum class Write : std::uint8_t {
   kReplace,
   kAdd,
@@ -60,16 +61,16 @@ enum class Write : std::uint8_t {
   kMean
 };
 
-// Which partials pass where elements of the first operand are written to:
-// `values` are those of that operand, or the argument `value`.
+// Adds the partials that pass if elements of the first operand are written. The
+// written values are operand `values`, or the argument `value`.
 void pass_writes(const OpCall& call, IndexSpace& space, Write write,
                  std::optional<std::size_t> values);
 
-// Whether one of the `indices` of x[i, j] is a mask. The dims that no index takes
-// the place of then stand where they do beside indices of integers.
+// Returns whether one of the `indices` of x[i, j] is a mask. The dims that no
+// index replaces then have the position that they have with integer indices.
 bool is_indexed_by_mask(const OpCall& call);
 BoundForm bind_index_by_mask(const OpCall& call);
-// x[mask] = values: `result` is x.
+// Binds x[mask] = values; `result` describes x.
 BoundForm bind_put_by_mask(const OpCall& call, BoundResult result);
 
 }  // namespace shardprop

@@ -1,5 +1,5 @@
 // Losses of elements: a pointwise function of input and target, reduced over
-// everything.
+// all dims.
 
 #include "ops/forms/losses.h"
 #include "ops/forms/forms.h"
@@ -10,8 +10,8 @@
 namespace shardprop {
 namespace {
 
-// What the losses ask of their operands, and of what parts the square from the
-// line.
+// Checks the operands of a loss, and the threshold between its quadratic and
+// its linear range.
 void check_operands(const OpCall& call) {
   if (call.has("beta")) {
     require(call.op().float_arg("beta").value_or(0) >= 0, "`beta` is negative");
@@ -33,7 +33,7 @@ void check_operands(const OpCall& call) {
   }
 }
 
-// A pointwise function of its operands, reduced over everything.
+// Binds a pointwise function of the operands, reduced over all dims.
 BoundForm bind_elementwise_loss(const OpCall& call) {
   const LossReduction reduction = reduction_of(call);
   check_operands(call);
@@ -54,7 +54,7 @@ BoundForm bind_elementwise_loss(const OpCall& call) {
         Without::partial(reduction == LossReduction::kMean ? ReduceOp::kAvg
                                                            : ReduceOp::kSum));
   }
-  // A mean over unequal shards is not the mean of their means.
+  // The mean of unequal shards' means is not the mean.
   if (reduction == LossReduction::kMean) {
     for (Factor& factor : b.space.factors) {
       factor.program = ProgramUse::kWhenUneven;
@@ -85,8 +85,8 @@ BoundForm bind_elementwise_loss_backward(const OpCall& call) {
   for (const TensorMeta& meta : call.op().inputs) {
     b.input(b.aligned(whole, meta.shape()));
   }
-  // Each rank would divide by the number of its own elements, where no program
-  // tells it that of all.
+  // Without a program, each rank would divide by its own number of elements,
+  // not the full one.
   if (reduction == LossReduction::kMean) {
     for (const DimFactors& dim : whole.dims) b.block(dim, "the loss is a mean");
   }
@@ -110,7 +110,7 @@ OpDefinition elementwise_loss_gradient(std::string_view sum) {
           "return cast(" + std::string(sum) + " / numel(self), dtype(out))",
           FactorKind::kBlocked)
       .linear_in("grad_output")
-      // Integers wrap round before they are divided.
+      // Integers wrap round before the division.
       .refine("", [](const OpCall& call, IndexSpace& space) {
         if (is_floating(call.tensor("self").dtype())) return;
         space.linearities.clear();

@@ -1,4 +1,4 @@
-// The reduction of a loss, as PyTorch numbers it.
+// `LossReduction` is the reduction of a loss, with PyTorch's numbers.
 #pragma once
 
 #include "ops/op_call.h"

@@ -1,4 +1,5 @@
-// x[mask] and x[mask] = values: what a mask selects is known by the data alone.
+// x[mask] and x[mask] = values: only the data determine how many elements a
+// mask selects.
 
 #include "ops/forms/indices.h"
 
@@ -16,9 +17,10 @@ const std::vector<TensorArg>* indices_of(const OpCall& call) {
   return std::get_if<std::vector<TensorArg>>(&call.op().arg("indices"));
 }
 
-// The dims of self that masks and indices take. What they select has one dim for
-// all of them, or as many as they broadcast to, where the first of them was if they
-// are neighbours, in front otherwise.
+// `Selection` describes the dims of self that masks and indices replace. The
+// result has one dim for a mask, or as many as integer indices broadcast to.
+// These dims have the position of the first replaced dim if the replaced dims
+// are adjacent. Otherwise they come first.
 struct Selection {
   std::vector<bool> is_taken;  // by dim of self
   std::size_t place = 0;  // of what is selected, among the dims that are kept
@@ -64,7 +66,7 @@ Selection selection_of(const OpCall& call) {
   return out;
 }
 
-// The operand self, cut along the dims that are kept.
+// Returns the operand self, sharded along the dims that are kept.
 Operand kept_dims(SpaceBuilder& b, const OpCall& call,
                   const Selection& selection) {
   const TensorMeta& self = call.tensor("self");
@@ -75,8 +77,9 @@ Operand kept_dims(SpaceBuilder& b, const OpCall& call,
   return cut;
 }
 
-// What is selected, of that many dims in place of those that are taken: dims of
-// self, nullopt for those of the selection.
+// Returns the dims of the selected elements, with `taken` dims in place of the
+// replaced ones. Each entry is a dim of self, or nullopt for a dim of the
+// selection.
 std::vector<std::optional<std::size_t>> selected_dims(
     const Selection& selection, std::size_t taken) {
   std::vector<std::optional<std::size_t>> dims;
@@ -129,8 +132,8 @@ BoundForm bind_index_by_mask(const OpCall& call) {
   return b.bound();
 }
 
-// Where one mask says where, and all that it selects gets the same, a part of the
-// mask says where in a part.
+// The mask may be sharded if it is the only index and all selected elements get
+// the same value. Each rank then applies its part of the mask.
 BoundForm bind_put_by_mask(const OpCall& call, BoundResult result) {
   const OpSchema& op = call.op();
   const Selection selection = selection_of(call);

@@ -1,4 +1,5 @@
-// Norms over the last dims, and the gradients of norms.
+// This file has the forms of norms over the last dims, and of the gradients of
+// norms.
 
 #include "ops/forms/norms.h"
 #include "ops/forms/forms.h"
@@ -11,7 +12,7 @@
 namespace shardprop {
 namespace {
 
-// Sharding these factors takes the program.
+// Sharding these factors requires the program.
 void by_program(IndexSpace& space, const DimFactors& factors) {
   for (const FactorId id : factors) {
     space.factor(id).program = ProgramUse::kWhenSharded;
@@ -65,7 +66,7 @@ void check_gradient(const OpCall& call) {
               std::equal(normalized.begin(), normalized.end(),
                          input.shape().end() - normalized.size()),
           "the input does not end in the normalized shape");
-  // Their gradients are sums, in their dtype.
+  // The gradients of weight and bias are sums, in their dtype.
   for (const char* name : {"weight", "bias"}) {
     const TensorMeta* of =
         call.has(name) ? call.optional_tensor(name) : nullptr;
@@ -75,7 +76,7 @@ void check_gradient(const OpCall& call) {
                 (is_floating(of->dtype()) && item_size(of->dtype()) > 1),
             "weight and bias are not of floats");
   }
-  // One per sample.
+  // The statistics have one element per sample.
   std::int64_t statistics = 1;
   for (std::size_t d = 0; d + normalized.size() < input.shape().size(); ++d) {
     statistics = multiply_sizes(statistics, input.shape()[d]);
@@ -86,23 +87,24 @@ void check_gradient(const OpCall& call) {
   }
 }
 
-// --- Gradients of input, weight and bias that output_mask asks for ---
+// --- Gradients of input, weight and bias that output_mask selects ---
 
-// What a gradient is of; null where none is made.
+// Returns the tensor whose gradient is computed; null if it is not computed.
 const TensorMeta* differentiated(const OpCall& call, std::string_view argument,
                                  bool wanted) {
   if (!wanted) return nullptr;
   const TensorMeta* meta =
       call.has(argument) ? call.optional_tensor(argument) : nullptr;
-  // The bias has the weight's shape, and is no argument of every backward.
+  // The bias has the weight's shape, and some backwards do not have it as an
+  // argument.
   if (meta == nullptr && argument == "bias" && call.has("weight")) {
     meta = call.optional_tensor("weight");
   }
   return meta;
 }
 
-// Over the last dims: every row for itself, and a sum over the rows for weight
-// and bias.
+// The norm runs over the last dims: each row has its own input gradient. The
+// gradients of weight and bias are sums over the rows.
 BoundForm bind_gradients_by_row(const OpCall& call,
                                 const std::vector<std::string>& of) {
   const std::vector<bool> mask = call.mask("output_mask", of.size());

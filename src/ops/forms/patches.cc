@@ -1,4 +1,4 @@
-// Windows laid side by side as dims, and blocks of channels that become space.
+// Windows as extra dims, and blocks of channels that become spatial elements.
 
 #include "ops/forms/forms.h"
 
@@ -12,7 +12,7 @@ namespace {
 
 constexpr char kWindows[] = "windows run over it";
 
-// The windows of one dim, behind each other; their elements are a new last dim.
+// The windows of one dim follow one another; their elements are a new last dim.
 BoundForm bind_unfold(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
   const int dim = call.dim("dimension", self.rank());
@@ -43,7 +43,8 @@ BoundForm bind_unfold(const OpCall& call) {
   return b.bound();
 }
 
-// An image, and for each of its windows a column of the channels' elements.
+// `Columns` describes one column per window of an image, with the elements of
+// all channels.
 struct Columns {
   std::int64_t elements = 1;  // of a window
   std::int64_t windows = 1;
@@ -102,7 +103,7 @@ BoundForm bind_columns(const OpCall& call, bool backward) {
   return b.bound();
 }
 
-// (c r s), h, w <-> c, (h r), (w s)
+// Maps (c r s), h, w to c, (h r), (w s) and back.
 BoundForm bind_shuffle(const OpCall& call, bool into_space) {
   const TensorMeta& self = call.tensor("self");
   const std::int64_t factor =

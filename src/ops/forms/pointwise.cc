@@ -1,4 +1,5 @@
-// Pointwise operators, and the factories and reductions that are close to them.
+// This file has the forms of pointwise operators, and of the factories and
+// reductions that resemble them.
 
 #include "ops/forms/forms.h"
 #include "ops/forms/shared_form.h"
@@ -69,7 +70,8 @@ BoundForm bind_reduction(const OpCall& call, std::optional<ReduceOp> reduce,
   const TensorMeta& self = call.first();
   const std::string_view named = call.has("dims") ? "dims" : "dim";
   std::vector<int> dims = call.dims(named, self.rank());
-  // Of no dims any.dims, all.dims and those of prims change nothing.
+  // An empty list of dims reduces no dim in any.dims, all.dims and the
+  // operators of prims.
   if (call.overload() == "dims" || named == "dims") {
     const auto given = call.op().ints_arg(named);
     if (given && given->empty()) dims.clear();
@@ -102,7 +104,7 @@ BoundForm bind_reduction(const OpCall& call, std::optional<ReduceOp> reduce,
   return b.bound();
 }
 
-// Sums and averages are linear; the other reductions commute with themselves.
+// Sums and averages are linear; each other reduction commutes with itself.
 void reduction_linearities(const OpCall& call, IndexSpace& space,
                            ReduceOp reduce) {
   const bool linear = reduce == ReduceOp::kSum || reduce == ReduceOp::kAvg;
@@ -114,8 +116,8 @@ void reduction_linearities(const OpCall& call, IndexSpace& space,
   }
 }
 
-// Of a tensor that says the dtype no element is read: a dim as long as the
-// result's is cut with it, any other on its own.
+// A tensor that gives only the dtype is never read. Its dims share the factors
+// of result dims of the same size; other dims have factors of their own.
 BoundForm bind_factory(const OpCall& call, const std::string& argument) {
   SpaceBuilder b;
   const std::vector<std::int64_t> sizes =
@@ -154,7 +156,7 @@ BoundForm bind_made(const OpCall& call, const Dims& shape) {
   return b.bound();
 }
 
-// Where not all is needed, the operands are cut alike.
+// If not all elements are needed, all operands are sharded in the same way.
 BoundForm bind_number(const OpCall& call, bool needs_all) {
   SpaceBuilder b;
   for (const TensorMeta& meta : call.op().inputs) {

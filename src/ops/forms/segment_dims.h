@@ -1,6 +1,6 @@
-// SegmentDims: the dims of tensors that are joined into one, or that one is cut
-// into. No mesh dim is ever given to such a dim, so that those of one size are
-// one factor: a thousand tensors take no thousand factors.
+// `SegmentDims` creates the dims along which tensors are concatenated or split.
+// They are never sharded, so all dims of one size share a factor. Without this,
+// a thousand tensors would need a thousand factors.
 //
 //   SegmentDims segments(b, "it is joined");
 //   operand.dims[0] = segments.of(16);

@@ -1,5 +1,5 @@
-// Parts and joins of one dim: slices, selections, cats, stacks, regions
-// written.
+// Slices, selections, cats and stacks along one dim, and writes to a region of
+// it.
 
 #include "ops/forms/forms.h"
 #include "ops/forms/indices.h"
@@ -25,7 +25,7 @@ BoundForm bind_slice(const OpCall& call) {
   SpaceBuilder b;
   Operand whole = b.per_dim(self.shape());
   b.input(whole);
-  // A slice that takes everything changes nothing.
+  // A slice of the full dim changes nothing.
   if (length != self.size(dim) || step != 1) {
     b.block(whole.dims[index(dim)], "it is sliced", FactorKind::kWindowed);
     whole.dims[index(dim)] =
@@ -98,12 +98,13 @@ BoundForm bind_unbind(const OpCall& call) {
   return b.bound();
 }
 
-// An empty vector joins with anything, for old times' sake.
+// PyTorch accepts an empty vector in a cat with tensors of any shape, for
+// backward compatibility.
 bool is_skipped(const Dims& shape) {
   return shape.size() == 1 && shape[0] == 0;
 }
 
-// A tensor as a join sees it.
+// `Piece` is one tensor of a cat.
 struct Piece {
   Dims shape;
   std::vector<int> own;  // of each dim the tensor's own; kNewDim: put in
@@ -123,7 +124,7 @@ std::vector<Piece> pieces_of(const std::vector<TensorMeta>& tensors,
   return pieces;
 }
 
-// The dims of the tensor itself.
+// Returns the factors of the tensor's own dims.
 Operand own_dims(const Operand& lifted, const Piece& piece, int rank) {
   Operand own = SpaceBuilder::whole(rank);
   for (std::size_t d = 0; d < piece.own.size(); ++d) {
@@ -157,7 +158,7 @@ BoundForm bind_cat(const OpCall& call, const LiftOf& lift, const DimOf& along) {
   rest[index(dim)] = 1;
   const Operand whole = b.per_dim(rest);
   std::int64_t total = 0;
-  // What has no elements there adds nothing.
+  // A tensor without elements along the dim adds no elements.
   const auto adds = [&](const Piece& piece) {
     return piece.shape.size() == like.size() && piece.shape[index(dim)] > 0;
   };
@@ -211,8 +212,8 @@ BoundForm bind_stack(const OpCall& call) {
   return b.bound();
 }
 
-// self with a region written: `region` is what src must look like, its dim
-// `dim` written to, or gone.
+// Binds self with a region overwritten. `region` is the required shape of src.
+// It has dim `dim` with the written size, or lacks it.
 BoundForm bind_written(const OpCall& call, int dim, const Dims& region) {
   const TensorMeta& self = call.tensor("self");
   const TensorMeta& src = call.tensor("src");

@@ -1,5 +1,6 @@
-// What makes a form of a function: for the forms of this directory, which many
-// rows share. A function that serves a row or two is custom().
+// `shared_form()` turns a function into a form, for the forms of this
+// directory, which many definitions share. A function that serves one or two
+// definitions is custom().
 #pragma once
 
 #include <shardprop/ops/op_definition.h>

@@ -1,4 +1,4 @@
-// SpaceBuilder: what the forms build index spaces with.
+// `SpaceBuilder` builds the index spaces of the forms.
 //
 //   SpaceBuilder b;
 //   b.inputs.push_back(b.per_dim(self.shape()));   // a factor per dim
@@ -14,42 +14,43 @@
 
 namespace shardprop {
 
-// The outputs of a factor that is sharded are terms of a sum.
+// The outputs are terms of a sum if the factor is sharded.
 inline constexpr Without kTermsOfSum = Without::partial(ReduceOp::kSum);
 
 class SpaceBuilder {
  public:
   IndexSpace space;
 
-  // A factor of that size, lettered in order unless one is given.
+  // Adds a factor of that size. Its letter is the next in order unless `letter`
+  // is given.
   FactorId factor(std::int64_t size, char letter = 0);
-  // The factors of a dim of that size: one, or none for size 1.
+  // Returns the factors of a dim of that size: one, or none for size 1.
   DimFactors dim(std::int64_t size, char letter = 0);
-  // The same, not parallel, for that reason.
+  // Returns the factors of a dim that cannot be sharded, for that reason.
   DimFactors blocked(std::int64_t size, std::string reason,
                      FactorKind kind = FactorKind::kBlocked);
-  // A factor per dim.
+  // Returns an operand with a factor per dim.
   Operand per_dim(const Dims& shape);
-  // The dims of `whole` that an operand of that shape has when it is aligned
-  // on the right, as in broadcasting; dims of another size have no factor.
+  // Returns the dims of `whole` for an operand of that shape, aligned on the
+  // right as in broadcasting. Dims of another size have no factor.
   Operand aligned(const Operand& whole, const Dims& shape) const;
-  // Dims of none: an operand that is always whole.
+  // Returns an operand without factors, which is always replicated.
   static Operand whole(int rank);
 
   void block(const DimFactors& dim, std::string reason,
              FactorKind kind = FactorKind::kBlocked);
 
   void input(Operand operand) { space.inputs.push_back(std::move(operand)); }
-  // A result; what is not given follows from its factors and the row.
+  // Adds a result; omitted fields follow from its factors and the definition.
   void output(Operand operand, BoundResult result = {});
   void not_produced() { results_.emplace_back(std::nullopt); }
 
-  // What sharding a factor makes of an output without it. Adds no outputs
-  // afterwards.
+  // Sets the state of an output that lacks a sharded factor. No outputs may be
+  // added afterwards.
   void without(int output, const DimFactors& factors, Without what);
 
-  // An output without elements is one thing on all ranks, whatever is sharded.
-  // Adds no outputs afterwards.
+  // Declares that an output without elements is the same on all ranks under
+  // every sharding. No outputs may be added afterwards.
   void has_nothing(std::size_t output);
 
   BoundForm bound();

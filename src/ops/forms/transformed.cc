@@ -1,4 +1,5 @@
-// Fourier transforms: the dims transformed stay whole, the others are cut.
+// Fourier transforms: the transformed dims are blocked, the others are
+// parallel.
 
 #include "base/index.h"
 #include "ops/forms/forms.h"
@@ -10,7 +11,8 @@
 namespace shardprop {
 namespace {
 
-// The dims that a transform runs over, the last one last.
+// Returns the transformed dims; the transform treats the last of them
+// specially.
 std::vector<int> dims_of_call(const OpCall& call, int rank) {
   if (const auto dims = call.optional_integers("dim")) {
     std::vector<int> out;
@@ -31,7 +33,7 @@ std::vector<int> dims_of_call(const OpCall& call, int rank) {
   return out;
 }
 
-// The length asked for of the i-th dim transformed.
+// Returns the requested length of the i-th transformed dim.
 std::optional<std::int64_t> length_given(const OpCall& call, std::size_t i,
                                          bool last) {
   if (call.has("last_dim_size") && last) return call.integer("last_dim_size");
@@ -43,8 +45,9 @@ std::optional<std::int64_t> length_given(const OpCall& call, std::size_t i,
   return std::nullopt;
 }
 
-// How a pass of MKL over some dims lays out its result: those dims innermost,
-// in their order, and the others as the input has them.
+// Returns the strides of the result of one MKL pass over some dims. The
+// transformed dims are innermost, in their order; the others keep the order of
+// the input.
 Dims pass_strides(const Dims& strides, const Dims& sizes,
                   const std::vector<int>& dims) {
   std::vector<int> order;
@@ -66,7 +69,8 @@ Dims pass_strides(const Dims& strides, const Dims& sizes,
   return out;
 }
 
-// The dims but for the last, outermost first.
+// Sorts the dims by stride, outermost first. The last one keeps its position if
+// `but_last`.
 std::vector<int> by_stride(std::vector<int> dims, const Dims& strides,
                            bool but_last) {
   std::stable_sort(
@@ -95,7 +99,7 @@ Dims transform_strides(const OpCall& call, Transform kind,
     }
     return pass_strides(strides, sizes, last);
   }
-  // ihfft: the real pass first, and then the others.
+  // ihfft runs the real pass first, and then the others.
   if (call.base_name().find("ihfft") != std::string_view::npos) {
     strides = pass_strides(strides, sizes, last);
     if (others.empty()) return strides;

@@ -1,7 +1,7 @@
-// Views: dims flattened and split, reordered, repeated.
+// Views: dims are flattened and split, permuted, repeated.
 //
-// To line up two shapes of the same elements, both are cut into common
-// factors, the way digits of a mixed-radix number are.
+// Two shapes of the same elements are factorized into common factors, like the
+// digits of a mixed-radix number.
 
 #include "ops/forms/forms.h"
 #include "ops/forms/shared_form.h"
@@ -14,8 +14,8 @@
 namespace shardprop {
 namespace {
 
-// Walks both shapes from their major ends. `left` is what is still to be
-// covered of the current dim of each side.
+// `ShapeFactorizer` walks both shapes from their major ends. `in_left` and
+// `out_left` are the parts of the current dims that have no factor yet.
 class ShapeFactorizer {
  public:
   ShapeFactorizer(SpaceBuilder& builder, const Dims& from, const Dims& to)
@@ -35,8 +35,8 @@ class ShapeFactorizer {
     while (i < from_.size() && o < to_.size()) {
       const std::int64_t common = std::gcd(in_left, out_left);
       if (common == 1) {
-        // Neither divides the other: what is left of this stretch of dims has
-        // no common factor, and can only be held whole.
+        // Neither size is a divisor of the other. The rest of these dims has no
+        // common factor, so it is blocked.
         skip_stretch(i, o, in_left, out_left);
         in_left = next(from_, i);
         out_left = next(to_, o);
@@ -100,16 +100,17 @@ BoundForm bind_reshaped(const OpCall& call, const ShapeOf& shape_of) {
   const TensorMeta& self = call.first();
   const Dims to = shape_of(call);
   SpaceBuilder b;
-  // What else is given (view_as) has the shape of the result.
+  // Other operands (view_as) have the shape of the result.
   const auto others = [&](const Operand& result) {
     for (std::size_t i = 1; i < call.op().inputs.size(); ++i) {
       b.input(result);
     }
   };
-  // A copy, where the strides allow no view.
+  // Null strides mean a copy, because the strides of self allow no view.
   const auto strides = view_strides(self, to);
   if (self.numel() == 0) {
-    // Without elements there is nothing to line up, and nothing to gain.
+    // A tensor without elements has no factors to match, and sharding it saves
+    // nothing.
     b.input(SpaceBuilder::whole(self.rank()));
     others(SpaceBuilder::whole(static_cast<int>(to.size())));
     b.output(SpaceBuilder::whole(static_cast<int>(to.size())),
@@ -185,11 +186,11 @@ BoundForm bind_unsqueeze(const OpCall& call) {
   return b.bound();
 }
 
-// The dims that a squeeze may take: those named, or all.
+// Returns the dims that a squeeze may remove: the named ones, or all.
 std::vector<int> squeezable(const OpCall& call) {
   const int rank = call.first().rank();
   if (call.has("dim")) {
-    // An empty list names none, unlike in a reduction.
+    // An empty list names no dim, unlike in a reduction.
     return call.integers("dim").empty() ? std::vector<int>{}
                                         : call.dims("dim", rank);
   }
@@ -210,7 +211,8 @@ BoundForm bind_squeeze(const OpCall& call) {
     const bool is_named =
         std::find(named.begin(), named.end(), dim) != named.end();
     if (is_named && self.size(dim) == 1) continue;
-    // A shard of 1 would be squeezed too, so a rank names its dims itself.
+    // A rank whose shard has size 1 must not squeeze this dim. So the program
+    // names the dims to squeeze.
     for (const FactorId id : whole.dims[index(dim)]) {
       if (is_named) b.space.factor(id).program = ProgramUse::kWhenSharded;
     }

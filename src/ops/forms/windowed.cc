@@ -1,4 +1,5 @@
-// Pooling and resampling: batch and channels are parallel, space is windowed.
+// Pooling and resampling: batch and channels are parallel, spatial dims are
+// windowed.
 
 #include "ops/definitions/dtypes.h"
 #include "ops/forms/forms.h"
@@ -17,7 +18,7 @@ Dims channels_last_1d(const Dims& shape) {
 }
 
 Dims image_strides(const OpCall& call, const Dims& shape, DType dtype) {
-  // Pools over one dim are taken as over two, the first of size 1.
+  // PyTorch runs pools over one dim as pools over two, the first of size 1.
   const TensorMeta& self = call.first();
   if (call.base_name().find("pool1d") != std::string_view::npos &&
       self.rank() == 3 && !self.is_contiguous() &&
@@ -27,8 +28,8 @@ Dims image_strides(const OpCall& call, const Dims& shape, DType dtype) {
   return strides_as_images(call, shape, dtype);
 }
 
-// The leading dims of the first operand, its spatial ones resized; other
-// operands are alike where they have leading dims.
+// The result has the leading dims of the first operand, and its spatial dims
+// resized.
 BoundForm bind_resized(const OpCall& call, int results, const Resize& resize) {
   const TensorMeta& self = call.first();
   const int spatial = spatial_dims(call.base_name());
@@ -44,7 +45,7 @@ BoundForm bind_resized(const OpCall& call, int results, const Resize& resize) {
   SpaceBuilder b;
   Operand whole = b.per_dim(self.shape());
   for (Factor& factor : b.space.factors) factor.least = 1;
-  // A batch may be of nothing.
+  // A batch may be empty.
   if (leading == 2) {
     for (const FactorId id : whole.dims[0]) b.space.factor(id).least = 0;
   }
@@ -60,7 +61,7 @@ BoundForm bind_resized(const OpCall& call, int results, const Resize& resize) {
   return b.bound();
 }
 
-// The gradient of `self`, from that of its result; both are alike in their
+// Binds the gradient of `self` from that of its result. Both share their
 // leading dims.
 BoundForm bind_resized_gradient(const OpCall& call, const Resize& resize) {
   const TensorMeta& self = call.tensor("self");

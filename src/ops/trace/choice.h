@@ -1,6 +1,5 @@
-// A choice of a per-rank program that falls with the layout:
-// `if_cut(mat2, 0, a, b)` is `a` where ranks hold parts of dim 0 of `mat2`, and
-// `b` elsewhere.
+// A `Choice` of a per-rank program depends on the layout: `if_cut(mat2, 0, a,
+// b)` is `a` if dim 0 of `mat2` is sharded, and `b` otherwise.
 #pragma once
 
 #include <shardprop/ops/decomposition.h>
@@ -17,9 +16,9 @@ struct Choice {
   LocalRef whole;
 };
 
-// A step that no rank runs.
+// Encodes the choice as a step that no rank runs.
 DecompositionStep step_of(const Choice& choice);
-// What such a step says; nullopt for other steps.
+// Returns the choice that a step encodes; nullopt for other steps.
 std::optional<Choice> choice_of(const DecompositionStep& step);
 
 }  // namespace shardprop

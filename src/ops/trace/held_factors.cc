@@ -20,7 +20,8 @@ class HeldFactors {
         library_(library),
         results_(program.steps.size()) {}
 
-  // By dim. Worked out for what is asked: most steps lead to no collective.
+  // Returns the factors by dim. They are computed on demand, because most steps
+  // lead to no collective.
   const std::vector<DimFactors>& of(const LocalRef& ref) {
     if (ref.step < 0) return space_.inputs[index(ref.index)].dims;
     const DecompositionStep& step = program_.steps[index(ref.step)];
@@ -32,8 +33,8 @@ class HeldFactors {
   }
 
  private:
-  // Steps are calls of rows that have inferred their results, so that they can
-  // be bound; nothing but the form's operands is asked.
+  // Each step calls an operator whose results the definition has inferred, so
+  // the form can be bound again. Only the operands of the form are used.
   std::vector<Operand> results_of(const DecompositionStep& step) {
     const OpRow& row = *library_.row(*step.schema.function);
     IndexSpace own = row.definition.bind(OpCall(step.schema)).space;
@@ -61,7 +62,8 @@ class HeldFactors {
     return std::move(own.outputs);
   }
 
-  // A dim as the step has it and as the operator has it, both major first.
+  // Matches the factors of a dim in the step with those of the operator, both
+  // major first.
   void match(const IndexSpace& own, const DimFactors& dim,
              const DimFactors& held, std::vector<DimFactors>& made_of) const {
     std::size_t next = 0;

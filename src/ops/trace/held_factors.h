@@ -1,5 +1,5 @@
-// The factors of an operator, followed through its per-rank program to what the
-// collectives move:
+// Follows the factors of an operator through its per-rank program, up to the
+// tensors that collectives move:
 //
 //   cumsum f32[5,6], dim 1, ab->ab:
 //     %0 = sum(self, 1, True)        [5,1]  a,
@@ -15,9 +15,9 @@
 namespace shardprop {
 
 // Fills in RankCollective::dims; `space` is the index space of the program's
-// operator. The index spaces of the steps say what their results are made of;
-// a dim that is made from a local size alone (arange) counts as made of none.
-// Precondition: program.per_rank.
+// operator. The index spaces of the steps show which factors their results
+// have. A dim that is created from a local size alone (arange) counts as having
+// no factor. Precondition: program.per_rank.
 void note_factors(Decomposition& program, const IndexSpace& space,
                   const OpLibrary& library);
 

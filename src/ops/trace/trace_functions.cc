@@ -1,5 +1,5 @@
 // The functions of programs that are not operators: sizes, dims, dtypes, and
-// the collectives of what each rank runs.
+// the collectives of per-rank programs.
 
 #include "ops/trace/choice.h"
 #include "ops/trace/tracer.h"
@@ -35,8 +35,9 @@ TraceValue Tracer::called(const CallExpression& call) {
   return operation(call.function, values, named);
 }
 
-// itself(reduction=2): the operator of the program, its arguments as they are
-// named by now but for those given, and those that differ on the ranks.
+// itself(reduction=2) calls the operator of the program. Arguments that are not
+// given have their current values. Arguments that differ between ranks have
+// their local values.
 TraceValue Tracer::itself(Named given) {
   for (const ArgumentSchema& declared : op_.function->arguments()) {
     const bool is_given = std::any_of(
@@ -58,7 +59,8 @@ TraceValue Tracer::itself(Named given) {
   return *done;
 }
 
-// default(step, 1): the argument, or that where it is None or not declared.
+// default(step, 1) is the argument, or the second value if the argument is None
+// or not declared.
 TraceValue Tracer::or_default(const CallExpression& call) {
   require(call.positional.size() == 2, "default() takes two values");
   const auto* name = std::get_if<NameExpression>(&call.positional[0]->node);
@@ -66,8 +68,9 @@ TraceValue Tracer::or_default(const CallExpression& call) {
   return value_of(*call.positional[1]);
 }
 
-// dtype(out), dtype(out, 1), numel(out), local_size(out, d), offset(out, d),
-// places(out, d); sizes and dims of the first one as of an input.
+// The functions of the results: dtype(out), dtype(out, 1), numel(out),
+// local_size(out, d), offset(out, d), places(out, d). Sizes and dims are those
+// of the first result, as for an input.
 TraceValue Tracer::of_results(const std::string& function,
                               const Values& values) {
   const std::int64_t first = values.empty() ? 0 : integer_of(values[0]);
@@ -102,7 +105,7 @@ int wrapped(const TensorValue& x, const TraceValue& dim) {
   return wrap_dim(integer_of(dim), x.meta.rank());
 }
 
-// What each rank knows of its part of an input.
+// Returns the offset or the size of the rank's part of an input.
 RankScalar of_the_rank(const std::string& name, const TensorValue& x,
                        const TraceValue& dim) {
   require(x.ref.step < 0, "only inputs have local sizes");
@@ -147,7 +150,7 @@ std::optional<TraceValue> Tracer::size_function(const std::string& name,
     return Argument(std::max(*a, *b));
   }
   if (name == "place_of" || name == "slice_start") {
-    // Counted from the end where negative; a slice begins within the dim.
+    // A negative index counts from the end; a slice begins within the dim.
     const TensorValue& x = tensor_of(v.at(0));
     const std::int64_t size = x.meta.size(wrapped(x, v.at(1)));
     std::int64_t at = is_none(v.at(2)) ? 0 : integer_of(v.at(2));
@@ -156,12 +159,12 @@ std::optional<TraceValue> Tracer::size_function(const std::string& name,
     return Argument(std::clamp<std::int64_t>(at, 0, last));
   }
   if (name == "row_size") {
-    // Of the first dim.
+    // A row is one index of the first dim.
     const TensorMeta& x = tensor_of(v.at(0)).meta;
     return Argument(x.numel() / std::max<std::int64_t>(x.size(0), 1));
   }
   if (name == "class_dim") {
-    // Of a batch, or of one sample.
+    // The class dim is 1 for a batch and 0 for a single sample.
     return Argument(std::int64_t{tensor_of(v.at(0)).meta.rank() == 1 ? 0 : 1});
   }
   if (name == "is_none") return Argument(is_none(v.at(0)));
@@ -226,8 +229,9 @@ std::size_t first_given(const TensorValues& list) {
   return index(found - list.begin());
 }
 
-// The dims of x[i, :, j] behind those of the indices, which stand where the
-// first one was when they are neighbours, in front otherwise.
+// Returns the number of dims of x[i, :, j] after those of the indices. The
+// indexed dims have the position of the first index if the indices are
+// adjacent. Otherwise they come first.
 std::int64_t dims_behind(const TensorValue& x, const TensorValues& list) {
   const std::size_t first = first_given(list);
   std::size_t last = first;
@@ -259,11 +263,11 @@ std::optional<TraceValue> Tracer::list_function(const std::string& name,
     return Argument(dims_behind(tensor_of(v.at(0)), list_of(v.at(1))));
   }
   if (name == "element") {
-    // Of a list of numbers, one for each dim or one for all.
+    // The list has one number for each dim, or one for all.
     return Argument(element(integers_of(v.at(0)), integer_of(v.at(1))));
   }
   if (name == "unpadded") {
-    // unpadded(padding, n, i): that of n dims, without any of the i-th.
+    // unpadded(padding, n, i) is the padding of n dims, with 0 for the i-th.
     const auto given = integers_of(v.at(0));
     std::vector<std::int64_t> padding;
     for (std::int64_t i = 0; i < integer_of(v.at(1)); ++i) {
@@ -274,8 +278,8 @@ std::optional<TraceValue> Tracer::list_function(const std::string& name,
   if (name == "local_indices") return local_indices(v.at(0), v.at(1));
   if (name == "outside") return outside(v.at(0), list_of(v.at(1)));
   if (name == "indices_or") {
-    // indices_or(list, mask, other): where the mask holds, `other` in the first
-    // one and 0 in the others.
+    // indices_or(list, mask, other): if the mask is true, the first index is
+    // `other` and the other indices are 0.
     TensorValues out = list_of(v.at(0));
     TraceValue fill = v.at(2);
     for (auto& one : out) {
@@ -288,7 +292,8 @@ std::optional<TraceValue> Tracer::list_function(const std::string& name,
   return std::nullopt;
 }
 
-// local_indices(x, indices): those of x[i, :, j], from what the rank holds on.
+// local_indices(x, indices) are the indices of x[i, :, j], relative to the
+// rank's part.
 TraceValue Tracer::local_indices(const TraceValue& x,
                                  const TraceValue& indices) {
   TensorValues out = list_of(indices);
@@ -303,7 +308,8 @@ TraceValue Tracer::local_indices(const TraceValue& x,
   return out;
 }
 
-// outside(x, local): whether one of them is none that the rank holds.
+// outside(x, local) is true if one of the indices is outside of the rank's
+// part.
 TraceValue Tracer::outside(const TraceValue& x, const TensorValues& local) {
   std::optional<TraceValue> out;
   for (std::size_t i = 0; i < local.size(); ++i) {
@@ -324,7 +330,7 @@ std::optional<TraceValue> Tracer::step_function(const std::string& name,
                                                 const Values& v) {
   if (name == "cast") return cast(v.at(0), v.at(1));
   if (name == "upcast") {
-    // To the dtype in which sums are taken.
+    // Casts to the dtype in which sums are computed.
     const DType dtype = tensor_of(v.at(0)).meta.dtype();
     const bool narrow = is_floating(dtype) && item_size(dtype) < 4;
     return narrow ? cast(v.at(0), Argument(DType::kF32)) : v.at(0);
@@ -332,7 +338,8 @@ std::optional<TraceValue> Tracer::step_function(const std::string& name,
   if (name == "as_index") return cast(v.at(0), Argument(DType::kI64));
   if (name == "result") return result(v.at(0), integer_of(v.at(1)));
   if (name == "whole") {
-    // Terms are put together here: a maximum takes none of a sum.
+    // The operator reduces a partial here, because a maximum rejects terms of a
+    // sum.
     return operation("maximum", {v.at(0), v.at(0)}, {});
   }
   if (name == "places") {
@@ -343,7 +350,8 @@ std::optional<TraceValue> Tracer::step_function(const std::string& name,
   }
   if (name == "if_cut") return if_cut(v);
   if (name == "additive") {
-    // A mask as what is added to scores: 0 where it is true, else -inf.
+    // A mask becomes a term that is added to scores: 0 if it is true, else
+    // -inf.
     const bool is_mask = tensor_of(v.at(0)).meta.dtype() == DType::kBool;
     if (!is_mask) return v.at(0);
     return operation("log", {cast(v.at(0), Argument(DType::kF32))}, {});
@@ -351,7 +359,8 @@ std::optional<TraceValue> Tracer::step_function(const std::string& name,
   if (name == "trailing") return trailing(v.at(0), integer_of(v.at(1)));
   if (name == "places_along") return places_along(v.at(0), v.at(1));
   if (name == "unkept") {
-    // unkept(x, dims, keepdim): reduced dims, kept with size 1 so far.
+    // unkept(x, dims, keepdim) removes reduced dims, which are kept with size 1
+    // until then.
     const bool keeps = number_of(v.at(2)).value_or(0) != 0;
     return keeps ? v.at(0)
                  : operation("aten.squeeze.dims", {v.at(0), v.at(1)}, {});
@@ -371,7 +380,7 @@ std::optional<TraceValue> Tracer::step_function(const std::string& name,
   return std::nullopt;
 }
 
-// cut_dim(x): the dim of an input that the program is there for.
+// cut_dim(x) is the dim of an input that the program shards.
 TraceValue Tracer::cut_dim(const TensorValue& x) const {
   require(space_ != nullptr && x.ref.step < 0, "only inputs are cut");
   const auto& dims = space_->inputs[index(x.ref.index)].dims;
@@ -385,8 +394,8 @@ TraceValue Tracer::cut_dim(const TensorValue& x) const {
   call_error("a program cuts no dim of an input");
 }
 
-// result(made, 2): another result of the step that made it; None where the call
-// does not produce it.
+// result(made, 2) is another result of the step that produced `made`, or None
+// if the call does not produce it.
 TraceValue Tracer::result(const TraceValue& made, std::int64_t slot) const {
   const LocalRef ref = tensor_of(made).ref;
   require(ref.step >= 0, "an argument has one value");
@@ -404,8 +413,8 @@ TraceValue Tracer::cast(const TraceValue& value, const TraceValue& dtype) {
   return operation("_to_copy", {value}, {{"dtype", Argument(*to)}});
 }
 
-// if_cut(x, dim, there, elsewhere): the first where ranks hold parts of that dim
-// of an input.
+// if_cut(x, dim, there, elsewhere) is `there` if that dim of an input is
+// sharded.
 TraceValue Tracer::if_cut(const Values& v) {
   require(out_->per_rank && v.size() == 4, "if_cut() takes two values");
   const TensorValue& x = tensor_of(v[0]);
@@ -424,8 +433,8 @@ TraceValue Tracer::trailing(TraceValue value, std::int64_t count) {
   return value;
 }
 
-// Where each element that the rank holds lies along these dims of the whole
-// input, the last one fastest.
+// Returns the position of each element of the rank's part along these dims of
+// the full input. The last dim varies fastest.
 TraceValue Tracer::places_along(const TraceValue& value,
                                 const TraceValue& dims) {
   const TensorMeta& x = tensor_of(value).meta;
@@ -446,7 +455,8 @@ TraceValue Tracer::places_along(const TraceValue& value,
   return *places;
 }
 
-// Where what the rank holds of a dim of that size lies, as a vector.
+// Returns the positions of the rank's part along a dim of that size, as a
+// vector.
 TraceValue Tracer::places(std::int64_t size, const RankScalar& local_size,
                           const RankScalar& offset) {
   const TraceValue held =
@@ -455,8 +465,8 @@ TraceValue Tracer::places(std::int64_t size, const RankScalar& local_size,
   return combined("+", held, offset);
 }
 
-// Over the mesh dims that shard what the program is there for. Metas are those
-// of one rank's value.
+// The collective runs over the mesh dims that shard the program's factors.
+// Metas are those of one rank's value.
 TraceValue Tracer::collective(CollectiveKind kind, std::optional<ReduceOp> op,
                               const TraceValue& value) {
   require(out_->per_rank, "a program on whole tensors has no collectives");

@@ -1,5 +1,5 @@
-// Operators that a program calls, as steps: the overload that takes the values,
-// its results, its index space.
+// Turns the operators that a program calls into steps: selects the overload
+// that accepts the values, and infers its results and its index space.
 
 #include "ops/trace/tracer.h"
 
@@ -8,7 +8,7 @@
 namespace shardprop {
 namespace {
 
-// Operands stand in the order in which arguments are declared.
+// Returns the operands in the order of the declared arguments.
 std::vector<LocalRef> operands_of(const LocalOp& op,
                                   const FunctionSchema& function) {
   std::vector<LocalRef> refs;

@@ -63,8 +63,8 @@ Argument as_argument(const TraceValue& value, std::vector<TensorMeta>& inputs,
     }
     return args;
   }
-  // The value on some rank: shapes of per-rank programs are those of whole
-  // tensors, and an int stands for any.
+  // A rank scalar has a different value on each rank. The shapes of per-rank
+  // programs are those of full tensors, so any int serves.
   if (std::holds_alternative<RankScalar>(value)) return std::int64_t{1};
   return std::get<Argument>(value);
 }

@@ -1,4 +1,5 @@
-// What a name or an expression of a program stands for while it is traced.
+// `TraceValue` is the value of a name or an expression of a program during
+// tracing.
 #pragma once
 
 #include <shardprop/ops/decomposition.h>
@@ -14,26 +15,26 @@ struct TensorValue {
   LocalRef ref;
   TensorMeta meta;
 };
-// An absent optional tensor in a list of tensors.
+// An element is nullopt if an optional tensor of the list is absent.
 using TensorValues = std::vector<std::optional<TensorValue>>;
 using TraceValue =
     std::variant<Argument, TensorValue, TensorValues, RankScalar>;
 
 bool is_none(const TraceValue& value);
 
-// A value as the kind that a program needs, or a CallError.
+// Converts a value to the kind that a program needs, or throws CallError.
 const TensorValue& tensor_of(const TraceValue& value);
-// Of a list, its only element.
+// Accepts a list with a single element too.
 std::int64_t integer_of(const TraceValue& value);
 std::vector<std::int64_t> integers_of(const TraceValue& value);
-// nullopt where it is not a number; True counts as 1.
+// Returns nullopt if the value is not a number; True counts as 1.
 std::optional<double> number_of(const TraceValue& value);
 
-// The value as an argument of the whole operator, its tensors added to both
-// lists.
+// Converts the value to an argument of the operator on full tensors. Its
+// tensors are appended to both lists.
 Argument as_argument(const TraceValue& value, std::vector<TensorMeta>& inputs,
                      std::vector<LocalRef>& refs);
-// The value as an argument of a step.
+// Converts the value to an argument of a step.
 LocalOp::Value as_local(const TraceValue& value);
 
 }  // namespace shardprop

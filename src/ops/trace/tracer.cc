@@ -7,7 +7,7 @@ namespace shardprop {
 
 namespace {
 
-// Calls visit(ref) for everything that a step takes.
+// Calls visit(ref) for every tensor that a step reads.
 template <class Visit>
 void each_operand(DecompositionStep& step, const Visit& visit) {
   for (LocalRef& ref : step.operands) visit(ref);
@@ -20,7 +20,7 @@ void each_operand(DecompositionStep& step, const Visit& visit) {
   }
 }
 
-// Takes out the steps that no result needs.
+// Removes the steps that no result needs.
 void drop_unused(Decomposition& program) {
   std::vector<bool> used(program.steps.size(), false);
   const auto use = [&](const LocalRef& ref) {
@@ -58,13 +58,14 @@ Tracer::Tracer(const OpSchema& op, const OpLibrary& library, bool per_rank,
 }
 
 std::shared_ptr<Decomposition> Tracer::run(const ProgramText& text) {
-  // A call that is asked for nothing, as gradients may be, runs nothing.
+  // A call without outputs, such as gradients that are not requested, runs no
+  // step.
   if (op_.outputs.empty()) return out_;
   for (const ProgramLine& line : text.lines) {
     if (is_made(line)) assign(line);
   }
-  // Those that the call does not produce are passed over where the program
-  // says what all of them are, or has made nothing of that name.
+  // Results that the call does not produce are skipped in two cases: the
+  // program lists every result, or it has no value of that name.
   const bool says_all = text.results.size() == op_.output_slots.size();
   for (std::size_t r = 0; r < text.results.size(); ++r) {
     if (out_->outputs.size() == op_.outputs.size()) break;
@@ -79,7 +80,7 @@ std::shared_ptr<Decomposition> Tracer::run(const ProgramText& text) {
 
 std::optional<std::size_t> Tracer::output_of(std::size_t result) const {
   const auto& slots = op_.output_slots;
-  // Without slots all are produced.
+  // Without slots all results are produced.
   if (slots.empty() && result < op_.outputs.size()) return result;
   if (result >= slots.size() || slots[result] == OpSchema::kNotProduced) {
     return std::nullopt;
@@ -139,7 +140,7 @@ void Tracer::assign(const ProgramLine& line) {
   const TraceValue value = value_of(*line.value);
   names_[line.names[0]] = value;
   if (line.names.size() == 1) return;
-  // The other results of the same step.
+  // The remaining names are the other results of the same step.
   const LocalRef first = tensor_of(value).ref;
   require(first.step >= 0, "an argument has one value");
   const auto& outputs = out_->steps[index(first.step)].schema.outputs;
@@ -169,14 +170,14 @@ TraceValue Tracer::value_of(const Expression& expression) {
     return listed(*list);
   }
   if (const auto* binary = std::get_if<BinaryExpression>(&expression.node)) {
-    // Steps are made in the order in which they are written.
+    // Steps are created in the order in which they are written.
     const TraceValue left = value_of(*binary->left);
     return combined(binary->op, left, value_of(*binary->right));
   }
   return called(std::get<CallExpression>(expression.node));
 }
 
-// Of integers, or of tensors.
+// A list holds integers or tensors, not both.
 TraceValue Tracer::listed(const ListExpression& list) {
   std::vector<std::int64_t> integers;
   TensorValues tensors;

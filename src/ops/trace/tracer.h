@@ -1,5 +1,5 @@
-// Tracer: runs a program on one call, with metas in place of tensors, and notes
-// the operators that it comes to.
+// `Tracer` runs a program on one call, with metas instead of tensors, and
+// records the operators that it calls.
 #pragma once
 
 #include "ops/op_call.h"
@@ -31,7 +31,8 @@ class Tracer {
 
   // tracer.cc: names, lines and expressions.
   void bind_arguments();
-  // Where that result stands among the outputs; nullopt: it is not produced.
+  // Returns the index of that result among the outputs; nullopt if it is not
+  // produced.
   std::optional<std::size_t> output_of(std::size_t result) const;
   bool is_given(const std::string& name) const;
   bool is_made(const ProgramLine& line) const;
@@ -41,7 +42,8 @@ class Tracer {
   TraceValue combined(const std::string& op, const TraceValue& left,
                       const TraceValue& right);
 
-  // trace_functions.cc: what a program calls beside operators.
+  // trace_functions.cc: the functions that a program calls and that are not
+  // operators.
   TraceValue called(const CallExpression& call);
   TraceValue or_default(const CallExpression& call);
   TraceValue itself(Named given);
@@ -68,8 +70,8 @@ class Tracer {
   TraceValue collective(CollectiveKind kind, std::optional<ReduceOp> op,
                         const TraceValue& value);
 
-  // trace_operations.cc: operators, as steps. `name` is a whole overload, or a
-  // base name whose overload is looked for.
+  // trace_operations.cc: operators, as steps. `name` is a full overload name,
+  // or a base name whose overload is looked up.
   TraceValue operation(const std::string& name, const Values& positional,
                        const Named& named);
   std::optional<TraceValue> apply(
