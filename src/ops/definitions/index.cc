@@ -146,8 +146,8 @@ BoundForm bind_masked_index(const OpCall& call) {
     b.input(indexed.indices[i]);
   }
   b.output(indexed.result);
-  // The kernel returns an empty result for an empty operand, even if the result
-  // has elements.
+  // If the indexed operand is empty, the kernel returns an empty result even
+  // when the result has elements.
   for (Factor& factor : b.space.factors) factor.least = 1;
   return b.bound();
 }

@@ -100,7 +100,7 @@ struct ConvolutionDims {
   DimFactors group, in, out;
   Operand weight;
   std::vector<DimFactors> places;  // window positions, per spatial dim
-  std::vector<bool> cut;  // whether the image is sharded like them
+  std::vector<bool> cut;           // whether the image is sharded like them
 };
 
 DimFactors joined(const DimFactors& major, const DimFactors& minor) {
