@@ -101,7 +101,7 @@ std::optional<Argument> fit_one(const ArgumentSchema& declared,
         if (tensor->operand == TensorArg::kNone) return std::nullopt;
         return value;
       }
-      // A Python number stands for a tensor of rank 0.
+      // A Python number represents a tensor of rank 0.
       if (is_number(value) && !declared.alias) return value;
       return std::nullopt;
     case ArgumentType::kInt:

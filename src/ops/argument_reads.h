@@ -20,9 +20,9 @@ namespace shardprop {
 
 enum class Look : std::uint8_t {
   kNothing,
-  kKind,   // which alternative of Argument it is
-  kSign,   // and whether it is below, at or above zero, or no number
-  kValue,  // all of it
+  kKind,   // the alternative of Argument
+  kSign,   // kKind, and the sign: below, at or above zero, or NaN
+  kValue,  // the full value
 };
 
 class ArgumentReads {

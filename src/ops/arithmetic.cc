@@ -140,9 +140,9 @@ Partials all(std::size_t count, ReduceOp op) {
 // `SignedSum` is the sum that `self` and `other` form: signed tensors by
 // operand, plus a constant if one of the two is a number.
 struct SignedSum {
-  std::vector<int> factors;  // their signs
+  std::vector<int> factors;  // the sign of each operand
   bool has_constant = false;
-  bool scales = false;  // a tensor by alpha
+  bool scales = false;  // alpha scales a tensor
 };
 
 SignedSum signed_sum(const OpSchema& op, const std::vector<int>& signs) {

@@ -29,7 +29,7 @@ std::optional<ForeachForm> foreach_form(const FunctionSchema& function,
 // `ElementCall` is the call of the plain overload on one element of the lists.
 struct ElementCall {
   OpSchema op;                        // of `each`, with its results
-  std::vector<std::size_t> operands;  // its operands among those of the lists
+  std::vector<std::size_t> operands;  // indices among operands of the lists
 };
 
 // Returns one call per element of the lists. Errors: kShapeMismatch, if the

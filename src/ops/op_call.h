@@ -26,7 +26,7 @@ namespace shardprop {
 struct CallError {
   std::string message;
   ErrorCode code = ErrorCode::kShapeMismatch;
-  std::optional<std::size_t> operand;  // the one that does not fit, if known
+  std::optional<std::size_t> operand;  // the operand at fault, if known
 };
 [[noreturn]] void call_error(std::string message);
 // Throws for a call that PyTorch accepts and the rule cannot express: sizes
@@ -123,7 +123,7 @@ bool is_dense(const TensorMeta& meta);
 
 // Broadcasts shapes together; a mismatch causes a CallError.
 Dims broadcast(const Dims& a, const Dims& b);
-Dims broadcast(std::span<const TensorMeta> operands);  // all of the call's
+Dims broadcast(std::span<const TensorMeta> operands);  // all operands
 
 // Returns the dtype of an operation on these arguments (tensors or numbers).
 // PyTorch ranks them in three tiers: tensors with dims, tensors without dims,

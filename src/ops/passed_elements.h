@@ -11,7 +11,7 @@ namespace shardprop {
 class OpCall;
 
 struct PassedElements {
-  std::vector<std::string> arguments;  // none: all
+  std::vector<std::string> arguments;  // empty: all arguments
   void operator()(const OpCall& call, IndexSpace& space) const;
 };
 

@@ -65,10 +65,10 @@ struct Expression {
 };
 
 struct ProgramLine {
-  std::vector<std::string> names;  // one, or those of the results of a step
+  std::vector<std::string> names;  // one, or a name per result of a step
   ExpressionPtr value;
   std::string condition;  // empty: always
-  bool negated = false;   // made where the condition does not hold
+  bool negated = false;   // runs if the condition is false
 };
 
 struct ProgramText {

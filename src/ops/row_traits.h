@@ -1,6 +1,7 @@
-// Properties of an operator definition other than its index space: how it
-// samples random numbers, which values its arguments may hold, and where their
-// elements go. A trait is a refinement that leaves the index space unchanged:
+// This header adds properties of an operator definition to its index space.
+// They describe how it samples random numbers, which values its arguments may
+// hold, and where their elements go. A trait is a refinement that leaves the
+// index space unchanged:
 //
 //   f.add("log", pointwise().floating().refine("", positive("self")));
 //   f.add("randn", factory("size").random().refine("", draws(kNormal)));
@@ -21,7 +22,7 @@ namespace shardprop {
 // element is sampled from the numbers at its position in the full tensor
 // (program/random_bits.h).
 enum class Distribution : std::uint8_t {
-  kNotStated,  // or nothing is drawn
+  kNotStated,  // or no numbers are sampled
   kUnit,       // from 0 to 1, in the dtype of the result
   kUniform,    // `from`, `to`
   kNormal,     // `mean`, `std`: numbers or tensors, or neither
@@ -31,15 +32,15 @@ enum class Distribution : std::uint8_t {
   kGeometric,            // `p`
   kIntegers,             // `low`, `high`
   kBernoulli,            // `p`, a number or a tensor, or the first operand
-  kPermutation,          // of all elements
-  kDropout,              // `p`, `train`: what is kept, and which that is
-  kFeatureDropout,       // whole channels
-  kAlphaDropout,         // towards the least value of SELU
-  kFeatureAlphaDropout,  // both
-  kAttention,            // its weights, inside the kernel
-  kAttentionBackward,    // what its forward drew
-  kPoisson,              // as many numbers as the rate asks for
-  kMultinomial,          // from rows
+  kPermutation,          // permutes all elements
+  kDropout,              // `p`, `train`: kept values and their mask
+  kFeatureDropout,       // drops full channels
+  kAlphaDropout,         // drops to the minimum of SELU
+  kFeatureAlphaDropout,  // drops full channels to that minimum
+  kAttention,            // drops weights inside the kernel
+  kAttentionBackward,    // the numbers of its forward
+  kPoisson,              // the rate determines how many numbers
+  kMultinomial,          // samples from each row
 };
 OpDefinition::Refine draws(Distribution distribution);
 Distribution distribution(const OpDefinition& row);
@@ -50,7 +51,7 @@ struct ArgumentDomain {
   // Returns the bound for operand `operand` of the call.
   using SizeOf = std::int64_t (*)(const OpSchema& op, std::size_t operand);
   std::string argument;
-  SizeOf below = nullptr;  // of integers: 0 and more, below that; none: any
+  SizeOf below = nullptr;  // integers in [0, below); null: any
   bool positive = false;
   bool nonzero = false;
 };
@@ -58,8 +59,8 @@ struct ArgumentDomain {
 // size.
 OpDefinition::Refine below(std::string_view argument,
                            ArgumentDomain::SizeOf size);
-OpDefinition::Refine positive(std::string_view argument);  // of a logarithm
-OpDefinition::Refine nonzero(std::string_view argument);   // of a divisor
+OpDefinition::Refine positive(std::string_view argument);  // for logarithms
+OpDefinition::Refine nonzero(std::string_view argument);   // for divisors
 std::vector<ArgumentDomain> domains(const OpDefinition& row);
 
 // `OperandOrder` is the memory order that operands must have. PyTorch's kernels
@@ -67,8 +68,8 @@ std::vector<ArgumentDomain> domains(const OpDefinition& row);
 // tensor may have another order than the full tensor.
 enum class OperandOrder : std::uint8_t {
   kAny,
-  kAsWhole,    // in the order of dims that the whole tensor has
-  kDenseRows,  // the elements of the last dim side by side
+  kAsWhole,    // the dim order of the full tensor
+  kDenseRows,  // the last dim has stride 1
 };
 // Returns the definition with this property.
 OpDefinition in_order(OpDefinition row);       // kAsWhole

@@ -311,9 +311,9 @@ std::optional<int> dim_of(const TensorMeta& meta, int dim) {
   return wrap_dim(dim, meta.rank());
 }
 
-// Returns the size of the batch dim. It is taken from the first tensor that has
-// the dim and shares its size with a result. A predicate, a counter or a weight
-// may come before that tensor.
+// Returns the size of the batch dim. The first tensor that has the dim and
+// shares its size with a result determines it. A predicate, a counter or a
+// weight may come before that tensor.
 std::int64_t batch_size(const OpSchema& op, int dim) {
   std::optional<std::int64_t> first;
   for (const TensorMeta& input : op.inputs) {

@@ -160,7 +160,7 @@ std::optional<WriteBack> range_back(const OpSchema& view) {
                          *view.int_arg("step"));
   }
   auto start = view.int_arg("start");
-  if (!start) return std::nullopt;  // a tensor says where
+  if (!start) return std::nullopt;  // the start is a tensor
   if (*start < 0) *start += base.size(dim);
   return slice_scatter(dim, *start, *start + *view.int_arg("length"), 1);
 }

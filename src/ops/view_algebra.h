@@ -26,7 +26,7 @@ ViewedOperands viewed_operands(const OpSchema& op, const OpLibrary& library);
 struct WriteBack {
   std::string op;                        // empty: the written value is the base
   std::vector<GivenArgument> arguments;  // TensorArgs: see takes_base
-  bool takes_base = false;  // operands are base, written; else written alone
+  bool takes_base = false;  // operands: base, written; else written only
 };
 
 // Returns the write-back through output `output` of `view`. Returns nullopt if

@@ -19,9 +19,9 @@ std::optional<Dims> view_strides(const TensorMeta& self, const Dims& shape) {
   }
   Dims strides(shape.size(), 1);
   if (self.rank() == 0) return strides;
-  std::size_t next = shape.size();  // dims of shape from here on are done
+  std::size_t next = shape.size();  // dims of shape from here on have strides
   std::int64_t base = self.strides().back();
-  std::int64_t run = 1;   // elements of the present run of self
+  std::int64_t run = 1;   // elements of the current run of self
   std::int64_t seen = 1;  // elements of the matching run of shape
   for (std::size_t dim = self.shape().size(); dim-- > 0;) {
     run *= self.shape()[dim];

@@ -22,9 +22,9 @@ namespace {
 // Otherwise they come first.
 struct Indexing {
   std::vector<std::optional<std::size_t>> by_dim;  // operand that indexes it
-  Dims shape;                                      // of the indices together
-  std::size_t place = 0;                           // where their dims stand
-  std::size_t count = 0;                           // dims that are indexed
+  Dims shape;                                      // of the broadcast indices
+  std::size_t place = 0;                           // index of their first dim
+  std::size_t count = 0;                           // number of indexed dims
   bool one_run = true;
 };
 
@@ -63,7 +63,7 @@ struct Indexed {
   std::vector<Operand> indices;  // by operand
   Operand result;
   DimFactors over;    // the factors of the indexed dims
-  DimFactors looked;  // those of the indices
+  DimFactors looked;  // the factors of the indices
 };
 
 Indexed bind_indexed(SpaceBuilder& b, const OpCall& call, const Indexing& by) {
@@ -146,8 +146,8 @@ BoundForm bind_masked_index(const OpCall& call) {
     b.input(indexed.indices[i]);
   }
   b.output(indexed.result);
-  // The kernel returns an empty result for an empty operand, even if the result
-  // has elements.
+  // If the indexed operand is empty, the kernel returns an empty result even
+  // when the result has elements.
   for (Factor& factor : b.space.factors) factor.least = 1;
   return b.bound();
 }

@@ -40,8 +40,8 @@ std::int64_t all_indices(const OpCall& call, char) {
   return call.tensor("indices").numel();
 }
 
-// Lets the program shard the factors of that dim; `left` is the state of the
-// result then.
+// Lets the program shard the factors of that dim. The result then has the state
+// `left`.
 void served_by_rank(IndexSpace& space, std::size_t dim,
                     std::optional<Without> left) {
   if (dim >= space.inputs[0].dims.size()) return;

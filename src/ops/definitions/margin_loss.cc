@@ -23,7 +23,7 @@ struct Margins {
   Operand whole;
   Operand samples;
   Operand targets;
-  Dims loss;  // unreduced
+  Dims loss;  // its shape before the reduction
   LossReduction reduction;
 };
 

@@ -88,7 +88,8 @@ BoundForm bind_batch_norm(const OpCall& call, bool functional, bool reserve) {
   check_running(call, training);
   SpaceBuilder b;
   const Operand whole = b.per_dim(input.shape());
-  // The program returns no reserve and updates no running statistics.
+  // The program returns no reserve, and does not write running statistics in
+  // place.
   const bool writes = !functional && call.has("running_mean") &&
                       call.optional_tensor("running_mean") != nullptr;
   const bool has_program = !reserve && !writes;

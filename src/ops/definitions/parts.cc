@@ -221,7 +221,7 @@ BoundForm bind_windows_added(const OpCall& call) {
   const int dim = call.dim("dim", rank);
   const std::int64_t size = call.integer("size");
   const std::int64_t step = call.integer("step");
-  if (rank == 0) {  // one window, of the scalar or of nothing
+  if (rank == 0) {  // one window, with one or no element
     require(step > 0 && size >= 0 && size <= 1 && grad.size(0) == size,
             "the gradient does not hold the window of a scalar");
     SpaceBuilder b;

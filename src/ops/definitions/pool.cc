@@ -53,7 +53,7 @@ void define_pool(Family f) {
   f.add({"upsample_nearest2d", "upsample_bilinear2d", "upsample_bicubic2d"},
         resized("upsample(output_size)", upsampled)
             .linear_in("self")
-            .linear_in("input"));  // of .vec
+            .linear_in("input"));  // the name in .vec
   f.add({"max_pool2d_with_indices_backward", "max_pool3d_with_indices_backward",
          "avg_pool2d_backward"},
         resized_gradient(pooled));

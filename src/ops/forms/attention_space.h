@@ -109,7 +109,7 @@ class AttentionSpace {
     for (std::size_t i = 0; i < kFactors; ++i) {
       if (i == kValueWidth || (i == kTile && tile == 1)) continue;
       ids_[i] = b_.factor(sizes_[i], kLetters[i]);
-      b_.space.factor(ids_[i]).least = 1;  // kernels refuse empty tensors
+      b_.space.factor(ids_[i]).least = 1;  // kernels reject empty tensors
     }
     block(kWidth, "queries and keys are contracted over it");
     if (tile > 1) block(kTile, "kernels pad a log-sum-exp to it");
@@ -204,7 +204,7 @@ inline void bind_operands(SpaceBuilder& b, AttentionSpace& space,
 // strides and dtype.
 struct AttentionResult {
   Dims shape;
-  const DimsOfFactors* dims = nullptr;  // none: the same on every rank
+  const DimsOfFactors* dims = nullptr;  // null: the same on every rank
   std::optional<Dims> strides;
   std::optional<DType> dtype;
 };

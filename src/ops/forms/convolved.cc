@@ -31,7 +31,7 @@ struct Settings {
   bool by_word = false;    // padding="valid" or "same"
   bool same_size = false;  // padding="same"
   std::int64_t groups = 1;
-  bool has_groups = false;  // as an argument, which a rank gives its own of
+  bool has_groups = false;  // an argument; a rank passes its own
 };
 
 // Reads the arguments of aten.convolution, aten.conv2d and
@@ -99,8 +99,8 @@ struct ConvolutionDims {
   DimFactors channels_out;
   DimFactors group, in, out;
   Operand weight;
-  std::vector<DimFactors> places;  // that the weight is laid on
-  std::vector<bool> cut;  // whether the image is cut where the places are
+  std::vector<DimFactors> places;  // window positions, per spatial dim
+  std::vector<bool> cut;           // whether the image is sharded like them
 };
 
 DimFactors joined(const DimFactors& major, const DimFactors& minor) {

@@ -205,7 +205,7 @@ class Binder {
   SpaceBuilder& b_;
   std::string_view blocked_;
   std::map<char, DimFactors> letters_;
-  std::map<int, DimFactors> leading_;  // from the right
+  std::map<int, DimFactors> leading_;  // by index from the right
 };
 
 // Single letters are bound first, so that dims of several letters find their

@@ -1,5 +1,5 @@
-// The forms of src/ops that users do not write in rules of their own: views,
-// splits and cats of dims, windows.
+// This header declares the forms that op_definition.h does not: views, splits
+// and cats of dims, windows, transforms, norms and losses.
 #pragma once
 
 #include "ops/arithmetic.h"
@@ -137,8 +137,9 @@ OpDefinition shuffled(bool into_space);
 
 // --- Transforms ---
 
-// `Transform` is the result of a Fourier transform: as many elements, the half
-// for a real input, or the full real tensor for such a half.
+// `Transform` is the kind of a Fourier transform. kComplex returns as many
+// elements, and kHalf the half that a real input needs. kReal returns the full
+// real tensor for such a half.
 enum class Transform : std::uint8_t { kComplex, kHalf, kReal };
 // The transform runs over `dim`, or over as many last dims as `s` has sizes.
 // Their length is `n`, `s` or `last_dim_size` if given.

@@ -22,8 +22,8 @@ namespace {
 
 struct Dimwise {
   int dim = 0;
-  Operand self;   // with `dim`
-  Operand index;  // without it
+  Operand self;   // includes `dim`
+  Operand index;  // excludes `dim`
 };
 
 Dimwise dimwise(SpaceBuilder& b, const OpCall& call) {

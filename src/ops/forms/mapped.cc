@@ -215,10 +215,10 @@ class Mapping {
   const OpCall& call_;
   const SizeOf& size_;
   SpaceBuilder b_;
-  std::set<std::size_t> empty_;  // outputs of which the size is 0
+  std::set<std::size_t> empty_;  // outputs without elements
   std::map<char, std::pair<std::int64_t, DimFactors>> letters_;
   std::map<int, std::pair<std::int64_t, DimFactors>>
-      leading_;  // from the right
+      leading_;  // by index from the right
 };
 
 bool names(const std::vector<int>& dims, int dim) {

@@ -23,9 +23,9 @@ const std::vector<TensorArg>* indices_of(const OpCall& call) {
 // are adjacent. Otherwise they come first.
 struct Selection {
   std::vector<bool> is_taken;  // by dim of self
-  std::size_t place = 0;  // of what is selected, among the dims that are kept
+  std::size_t place = 0;       // of the selection, among the kept dims
   std::size_t kept = 0;
-  std::optional<std::size_t> lone_mask;  // operand, of all that is given
+  std::optional<std::size_t> lone_mask;  // operand; the only index
 };
 
 Selection selection_of(const OpCall& call) {

@@ -46,7 +46,7 @@ BoundForm bind_unfold(const OpCall& call) {
 // `Columns` describes one column per window of an image, with the elements of
 // all channels.
 struct Columns {
-  std::int64_t elements = 1;  // of a window
+  std::int64_t elements = 1;  // elements of a window
   std::int64_t windows = 1;
 };
 

@@ -107,7 +107,7 @@ bool is_skipped(const Dims& shape) {
 // `Piece` is one tensor of a cat.
 struct Piece {
   Dims shape;
-  std::vector<int> own;  // of each dim the tensor's own; kNewDim: put in
+  std::vector<int> own;  // the tensor's own dims; kNewDim: inserted
 };
 
 std::vector<Piece> pieces_of(const std::vector<TensorMeta>& tensors,

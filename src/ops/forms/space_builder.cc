@@ -5,7 +5,7 @@
 namespace shardprop {
 
 FactorId SpaceBuilder::factor(std::int64_t size, char letter) {
-  constexpr std::size_t kMost = 32000;  // as many as a FactorId counts
+  constexpr std::size_t kMost = 32000;  // below the maximum of a FactorId
   require(space.factors.size() < kMost, "dims of too many sizes");
   if (letter == 0) {
     letter =

@@ -1,8 +1,9 @@
 // `SpaceBuilder` builds the index spaces of the forms.
 //
 //   SpaceBuilder b;
-//   b.inputs.push_back(b.per_dim(self.shape()));   // a factor per dim
-//   b.outputs.push_back(b.inputs[0]);
+//   const Operand whole = b.per_dim(self.shape());   // a factor per dim
+//   b.input(whole);
+//   b.output(whole);
 //   return b.bound();
 #pragma once
 

@@ -164,7 +164,7 @@ BoundForm bind_expanded(const OpCall& call, const std::string& argument) {
   Operand whole = b.per_dim(dims_of(sizes));
   b.input(b.aligned(whole, self.shape()));
   for (std::size_t i = 1; i < call.op().inputs.size(); ++i) {
-    b.input(whole);  // the tensor whose shape is taken
+    b.input(whole);  // the tensor that gives the shape
   }
   b.output(std::move(whole), {.strides = std::move(strides)});
   return b.bound();

@@ -81,7 +81,7 @@ class Tracer {
 
   const OpSchema& op_;
   const OpLibrary& library_;
-  const IndexSpace* space_;  // of per-rank programs
+  const IndexSpace* space_;  // null unless the program is per rank
   std::map<std::string, TraceValue> names_;
   std::shared_ptr<Decomposition> out_;
 };
