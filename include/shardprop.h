@@ -296,6 +296,12 @@ SHARDPROP_API void shardprop_redistribution_free(
 SHARDPROP_API shardprop_error* shardprop_load(const char* file,
                                               const shardprop_library* library,
                                               shardprop_graph** graph);
+/* Loads a program with the options "rule" (rules for operators of your own), "bound",
+ * "size" and "program" of `options`, as the command line does. An error about one of
+ * them has its text as the location. Plans of the graph record these options. */
+SHARDPROP_API shardprop_error* shardprop_load_with(
+    const char* file, const shardprop_options* options,
+    shardprop_graph** graph);
 SHARDPROP_API const char* shardprop_graph_name(const shardprop_graph* graph);
 SHARDPROP_API int64_t shardprop_graph_node_count(const shardprop_graph* graph);
 SHARDPROP_API void shardprop_graph_free(shardprop_graph* graph);
@@ -303,7 +309,8 @@ SHARDPROP_API void shardprop_graph_free(shardprop_graph* graph);
 SHARDPROP_API shardprop_error* shardprop_options_create(
     shardprop_options** options);
 /* Sets an option. Names, values and defaults are those of the command line:
- * "memory", "80GiB". An error does not change the options. */
+ * "memory", "80GiB". A list, such as "pin" or "rule", gets one value more. An error
+ * does not change the options. */
 SHARDPROP_API shardprop_error* shardprop_options_set(shardprop_options* options,
                                                      const char* name,
                                                      const char* value);
@@ -332,8 +339,8 @@ SHARDPROP_API shardprop_error* shardprop_stop_request(
     const shardprop_stop* stop);
 SHARDPROP_API void shardprop_stop_free(shardprop_stop* stop);
 
-/* Makes a plan. If `options` is NULL, the defaults are those of `shardprop
- * explain`. An infeasible problem is not an error: the status of the plan
+/* Makes a plan. If `library` is NULL, it is the one that the graph was loaded with. If
+ * `options` is NULL, the defaults are those of `shardprop explain`. An infeasible problem is not an error: the status of the plan
  * reports it. */
 SHARDPROP_API shardprop_error* shardprop_plan_make(
     const shardprop_graph* graph, const shardprop_mesh* mesh,

@@ -1,10 +1,10 @@
 // diff: compares two saved plans.
 
 #include "base/try.h"
-#include "cli/plan_file.h"
 #include "commands.h"
 
 #include <shardprop/report/plan_diff.h>
+#include <shardprop/request/saved_plan.h>
 
 #include <string>
 #include <utility>
@@ -16,7 +16,7 @@ Result<int> run_diff(const Arguments& arguments, Console& console) {
   SP_ASSIGN(const auto max_input, arguments.bytes("--max-input"));
   const auto read = [&](const char* name) {
     const std::string path = arguments.get(name);
-    return read_plan_file(path, path, *max_input);
+    return load_plan(path, path, *max_input);
   };
   SP_ASSIGN(const Plan a, read("PLAN_A"));
   SP_ASSIGN(const Plan b, read("PLAN_B"));

@@ -167,7 +167,7 @@ Result<void> write_programs(const GraphPlan& given,
                       "--rank N writes that of one rank"});
   }
   SP_ASSIGN(const SpmdProgram program,
-            lower(given.plan, given.graph, *given.library));
+            lower(given.plan, *given.graph, *given.library));
   const Emission emission{program,
                           *given.library,
                           archive ? EmitFormat::kPt2 : EmitFormat::kJsonGz,

@@ -65,9 +65,9 @@ Result<int> run_explain(const Arguments& arguments, Console& console) {
   const Plan& plan = given.plan;
   warn_of_differences(given, console);
   if (!shows_notes(plan, arguments.get("--format"))) {
-    print_notes(given.graph, console);
+    print_notes(*given.graph, console);
   }
-  warn_of_unsupported(plan, given.graph, console);
+  warn_of_unsupported(plan, *given.graph, console);
   tell_of_pins(plan, console);
   console.data << written(plan, arguments);
   return plan.has_plan() && given.differences.empty() ? kDone : kFinding;

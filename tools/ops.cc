@@ -97,12 +97,12 @@ std::map<std::string, Usage> usage_of(const Graph& graph,
 }
 
 Result<int> print_supported(const Arguments& arguments, Console& console) {
-  const GraphReading reading = reading_of(arguments);
-  SP_ASSIGN(const auto library, library_of(reading));
-  SP_ASSIGN(const Graph graph, graph_of(arguments, arguments.get("--supported"),
-                                        reading, *library));
+  SP_ASSIGN(GraphReading reading, reading_of(arguments));
+  SP_ASSIGN(const LoadedGraph loaded,
+            load_graph(arguments.get("--supported"), std::move(reading)));
+  const Graph& graph = *loaded.graph;
   print_notes(graph, console);
-  const auto used = usage_of(graph, *library);
+  const auto used = usage_of(graph, *loaded.library);
   const bool all = std::all_of(used.begin(), used.end(), [](const auto& entry) {
     return entry.second.why_not.empty();
   });

@@ -198,7 +198,7 @@ Result<int> run_verify(const Arguments& arguments, Console& console) {
   if (!on_threads) {
 #ifdef SHARDPROP_WITH_MPI
     SP_ASSIGN(const std::unique_ptr<Communicator> world, mpi_communicator());
-    SP_ASSIGN(auto ours, verify_on(*world, given.plan, given.graph,
+    SP_ASSIGN(auto ours, verify_on(*world, given.plan, *given.graph,
                                    given.library, options));
     if (!ours) return kDone;  // another rank prints the report
     report = *std::move(ours);
@@ -208,7 +208,7 @@ Result<int> run_verify(const Arguments& arguments, Console& console) {
 #endif
   } else {
     SP_CHECK(check_ranks(given.plan.mesh, "--plan " + arguments.get("--plan")));
-    SP_ASSIGN(report, placed_at_least(verify(given.plan, given.graph,
+    SP_ASSIGN(report, placed_at_least(verify(given.plan, *given.graph,
                                              given.library, options),
                                       arguments.get("GRAPH")));
   }

@@ -6,12 +6,13 @@
 #include "base/quantities.h"
 #include "base/try.h"
 #include "cli/graph_options.h"
+#include "cli/graph_plan.h"
 #include "cli/interruption.h"
 #include "cli/plan_options.h"
 #include "commands.h"
 #include "io/json_text.h"
 
-#include <shardprop/plan/weigh_strategies.h>
+#include <shardprop/request/plan_request.h>
 
 #include <fmt/format.h>
 
@@ -171,25 +172,15 @@ std::string as_json(const Graph& graph, const Node& node,
 }
 
 Result<int> run_why(const Arguments& arguments, Console& console) {
-  GraphReading reading = reading_of(arguments);
-  reading.deadline = deadline_option(arguments);
-  SP_ASSIGN(const auto library, library_of(reading));
-  SP_ASSIGN(const Graph graph, graph_of(arguments, arguments.get("GRAPH"),
-                                        reading, *library));
+  SP_ASSIGN(PlanRequest request, plan_request(arguments));
+  const Graph& graph = *request.graph;
   print_notes(graph, console);
   SP_ASSIGN(const NodeId id, node_option(arguments, graph));
-  SP_ASSIGN(const DeviceMesh mesh, mesh_option(arguments));
-  SP_ASSIGN(const Topology topology,
-            topology_option(arguments, reading.deadline));
-  SP_ASSIGN(PlanOptions options, plan_options(arguments, topology));
-  options.start = arguments.begun();
   const auto interruption = std::make_shared<const Interruption>();
   console.until_written = interruption;
-  options.stop = interruption->token();
-  SP_ASSIGN(const WeighedNode why,
-            placed_at_least(
-                weigh_strategies(graph, id, mesh, topology, *library, options),
-                arguments.get("GRAPH")));
+  request.options.stop = interruption->token();
+  SP_ASSIGN(const WeighedNode why, placed_at_least(weigh_strategies(request, id),
+                                                   arguments.get("GRAPH")));
   const Node& node = graph.node(id);
   if (arguments.get("--format") == "json") {
     console.data << as_json(graph, node, why) << '\n';

@@ -8,7 +8,7 @@ __version__: str
 class Graph:
     """An exported program, read for planning: load_graph() returns one."""
 
-    _read_from: tuple[str | bytes, tuple[int, str, dict[str, int]]]
+    _read_from: tuple[str | bytes, tuple[Any, ...]]
     @property
     def name(self) -> str: ...
     @property
@@ -91,8 +91,8 @@ def load_graph(
     path: str,
     max_input_bytes: int,
     program: str,
-    bounds: dict[str, int],
-    sizes: dict[str, int],
+    bounds: list[tuple[str, int]],
+    sizes: list[tuple[str, int]],
     rules: list[str],
 ) -> Graph: ...
 def read_graph(
@@ -100,8 +100,8 @@ def read_graph(
     name: str,
     max_input_bytes: int,
     program: str,
-    bounds: dict[str, int],
-    sizes: dict[str, int],
+    bounds: list[tuple[str, int]],
+    sizes: list[tuple[str, int]],
     rules: list[str],
 ) -> Graph: ...
 def program_json(path: str, max_input_bytes: int, program: str) -> bytes: ...

@@ -62,8 +62,8 @@ def load_graph(
     how = (
         max_input_bytes,
         program,
-        dict(bounds or {}),
-        dict(sizes or {}),
+        list((bounds or {}).items()),
+        list((sizes or {}).items()),
         rule_texts(rules),
     )
     if isinstance(source, (str, os.PathLike)):

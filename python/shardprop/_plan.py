@@ -232,7 +232,8 @@ def plan(
     pins={"lm_head.weight": "S(0),R"}. A layout may also be a placement for each mesh
     dim: plan.placements(name), or (Shard(0), Replicate()). `rules` say how operators of
     your own may be sharded, as --rule does: ["mylib.swiglu=pointwise()"] or
-    {"mylib.swiglu": "pointwise()"}.
+    {"mylib.swiglu": "pointwise()"}. The rules of load_graph() also apply, unless `rules`
+    has one for the same operator.
 
     `progress` is called a few times a second. If it is True, a line on standard error
     shows the progress; if it is None, only on a terminal. Ctrl-C ends the search and

@@ -1,14 +1,11 @@
 // Bindings of graphs, which are read from files or from memory.
 #include <shardprop/graph/graph.h>
 
-#include <shardprop/io/load_graph.h>
 #include <shardprop/plan/plan.h>
+#include <shardprop/request/graph_reading.h>
 
 #include "bindings.h"
 #include "raise.h"
-
-#include <cli/graph_options.h>
-#include <cli/graph_reading.h>
 
 #include <io/inflate.h>
 #include <io/input_file.h>
@@ -21,7 +18,6 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -32,27 +28,26 @@ namespace nb = nanobind;
 namespace shardprop::python {
 namespace {
 
-using Bounds = std::map<std::string, std::int64_t>;
+using Sizes = std::vector<std::pair<std::string, std::int64_t>>;
 
-LoadOptions load_options(std::int64_t max_input_bytes,
-                         const std::string& program, const Bounds& bounds,
-                         const Bounds& sizes) {
-  LoadOptions options;
-  options.max_input_bytes = max_input_bytes;
-  options.program = program;
-  options.bounds = bounds;
-  options.sizes = sizes;
-  return options;
-}
-
-// Returns the standard library with these rules.
-std::shared_ptr<const OpLibrary> library_with(
-    const std::vector<std::string>& rules) {
-  cli::GraphReading reading;
-  for (const std::string& rule : rules) {
-    reading.rules.push_back({rule, "rule " + rule});
+GraphReading reading_of(std::int64_t max_input_bytes,
+                        const std::string& program, const Sizes& bounds,
+                        const Sizes& sizes,
+                        const std::vector<std::string>& rules) {
+  GraphReading reading;
+  reading.max_input_bytes = max_input_bytes;
+  reading.program = {program, "program " + program};
+  const auto add = [&](const char* name, const std::string& text) {
+    add_option(reading, name, {text, std::string(name) + " " + text});
+  };
+  for (const std::string& rule : rules) add("rule", rule);
+  for (const auto& [name, size] : bounds) {
+    add("bound", name + "=" + std::to_string(size));
   }
-  return value_of(cli::library_of(reading));
+  for (const auto& [name, size] : sizes) {
+    add("size", name + "=" + std::to_string(size));
+  }
+  return reading;
 }
 
 // Counts the calls of each operator, by name.
@@ -62,15 +57,17 @@ std::map<std::string, std::int64_t> operators(const Graph& graph) {
   return counts;
 }
 
-nb::dict counts_of(const Graph& graph) {
+nb::dict counts_of(const LoadedGraph& loaded) {
   nb::dict counts;
-  for (const auto& [name, count] : operators(graph)) {
+  for (const auto& [name, count] : operators(*loaded.graph)) {
     counts[nb::str(name.c_str())] = count;
   }
   return counts;
 }
 
-std::vector<std::pair<std::string, std::string>> inputs(const Graph& graph) {
+std::vector<std::pair<std::string, std::string>> inputs(
+    const LoadedGraph& loaded) {
+  const Graph& graph = *loaded.graph;
   std::vector<std::pair<std::string, std::string>> rows;
   for (const GraphInput& input : graph.inputs()) {
     const Value& value = graph.value(input.value);
@@ -116,20 +113,21 @@ nb::bytes bytes_of(const std::string& text) {
 
 void bind_graph(nb::module_& module) {
   // Python keeps the source of a graph in an attribute, to pickle the graph.
-  nb::class_<Graph>(module, "Graph", nb::dynamic_attr(),
+  nb::class_<LoadedGraph>(module, "Graph", nb::dynamic_attr(),
                     "An exported program, read for planning: load_graph() "
                     "returns one. It never changes.")
       .def_prop_ro(
-          "name", [](const Graph& g) { return g.name(); },
+          "name", [](const LoadedGraph& g) { return g.graph->name(); },
           "The file's name without its ending, or the module's class.")
       .def_prop_ro(
-          "hash", [](const Graph& g) { return hash_text(g.hash()); },
+          "hash", [](const LoadedGraph& g) { return hash_text(g.graph->hash()); },
           "Hash of the program's meaning: a plan records the one that it was "
           "made for.")
       .def(
-          "__len__", [](const Graph& g) { return g.nodes().size(); },
+          "__len__", [](const LoadedGraph& g) { return g.graph->nodes().size(); },
           "Number of operator calls.")
-      .def_prop_ro("has_backward", &Graph::has_backward,
+      .def_prop_ro("has_backward",
+                   [](const LoadedGraph& g) { return g.graph->has_backward(); },
                    "Whether the program holds a backward pass.")
       .def_prop_ro("operators", counts_of,
                    "Number of calls of each operator, by its name.")
@@ -139,23 +137,24 @@ void bind_graph(nb::module_& module) {
           "input.")
       .def_prop_ro(
           "notes",
-          [](const Graph& g) {
-            return std::vector<std::string>(g.notes().begin(), g.notes().end());
+          [](const LoadedGraph& g) {
+            const auto notes = g.graph->notes();
+            return std::vector<std::string>(notes.begin(), notes.end());
           },
           "Assumptions made while the program was read.");
 
   module.def(
       "load_graph",
       [](const std::string& path, std::int64_t max_input_bytes,
-         const std::string& program, const Bounds& bounds, const Bounds& sizes,
+         const std::string& program, const Sizes& bounds, const Sizes& sizes,
          const std::vector<std::string>& rules) {
-        const auto library = library_with(rules);
-        const nb::gil_scoped_release released;
-        auto graph = load_graph(
-            path, *library,
-            load_options(max_input_bytes, program, bounds, sizes));
-        const nb::gil_scoped_acquire held;
-        return value_of(std::move(graph));
+        GraphReading reading =
+            reading_of(max_input_bytes, program, bounds, sizes, rules);
+        auto loaded = [&] {
+          const nb::gil_scoped_release released;
+          return load_graph(path, std::move(reading));
+        }();
+        return value_of(std::move(loaded));
       },
       nb::arg("path"), nb::arg("max_input_bytes"), nb::arg("program"),
       nb::arg("bounds"), nb::arg("sizes"), nb::arg("rules"));
@@ -163,11 +162,11 @@ void bind_graph(nb::module_& module) {
       "read_graph",
       [](const nb::bytes& bytes, const std::string& name,
          std::int64_t max_input_bytes, const std::string& program,
-         const Bounds& bounds, const Bounds& sizes,
+         const Sizes& bounds, const Sizes& sizes,
          const std::vector<std::string>& rules) {
         return value_of(read_graph(
-            {bytes.c_str(), bytes.size()}, name, *library_with(rules),
-            load_options(max_input_bytes, program, bounds, sizes)));
+            {bytes.c_str(), bytes.size()}, name,
+            reading_of(max_input_bytes, program, bounds, sizes, rules)));
       },
       nb::arg("bytes"), nb::arg("name"), nb::arg("max_input_bytes"),
       nb::arg("program"), nb::arg("bounds"), nb::arg("sizes"),

@@ -2,16 +2,13 @@
 #include <shardprop/plan/plan.h>
 
 #include <shardprop/io/topology_file.h>
-#include <shardprop/plan/make_plan.h>
 #include <shardprop/report/plan_json.h>
 #include <shardprop/report/plan_text.h>
+#include <shardprop/request/plan_request.h>
+#include <shardprop/request/saved_plan.h>
 
 #include "bindings.h"
 #include "raise.h"
-
-#include <cli/graph_options.h>
-#include <cli/graph_reading.h>
-#include <cli/plan_file.h>
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -32,21 +29,26 @@ namespace nb = nanobind;
 namespace shardprop::python {
 namespace {
 
-using OptionTexts = std::vector<std::pair<std::string, std::string>>;
+using OptionTexts = std::vector<std::tuple<std::string, std::string>>;
 
-PlanOptions plan_options(const nb::list& given, const Topology& topology) {
-  OptionTexts texts;
-  bool has_work_limit = false;
-  for (const nb::handle item : given) {
-    auto [name, text] = nb::cast<std::tuple<std::string, std::string>>(item);
-    has_work_limit = has_work_limit || name == "work_limit";
-    texts.emplace_back(std::move(name), std::move(text));
+PlanRequest request_of(const LoadedGraph& loaded, const std::string& mesh,
+                       const std::string& topology, const OptionTexts& options,
+                       const std::vector<std::string>& rules) {
+  PlanRequest request;
+  request.graph = loaded.graph;
+  request.mesh = value_of(planned_mesh(mesh));
+  request.topology = value_of(load_topology(topology));
+  request.reading = loaded.reading;
+  std::vector<GivenText> given_rules;
+  for (const std::string& rule : rules) {
+    given_rules.push_back({rule, "rule " + rule});
   }
-  PlanOptions options = default_plan_options(topology, has_work_limit);
-  for (const auto& [name, text] : texts) {
-    value_of(set_option(options, name, text));
-  }
-  return options;
+  replace_rules(request.reading, std::move(given_rules));
+  request.library = value_of(library_with(request.reading.rules));
+  std::vector<GivenOption> given;
+  for (const auto& [name, text] : options) given.push_back({name, text, {}});
+  request.options = value_of(plan_options(given, request.topology));
+  return request;
 }
 
 std::optional<double> microseconds(const std::optional<std::int64_t>& ns) {
@@ -102,29 +104,20 @@ class Progress {
 };
 
 // Returns the plan, and whether it was interrupted.
-std::tuple<Plan, bool> plan(const Graph& graph, const std::string& mesh_text,
-                            const std::string& topology_text,
-                            const nb::list& options_given,
+std::tuple<Plan, bool> make(const LoadedGraph& graph, const std::string& mesh,
+                            const std::string& topology,
+                            const OptionTexts& options,
                             const std::vector<std::string>& rules,
                             nb::object callback) {
-  const DeviceMesh mesh = value_of(DeviceMesh::parse(mesh_text));
-  const Topology topology = value_of(load_topology(topology_text));
-  cli::GraphReading reading;
-  for (const std::string& rule : rules) {
-    reading.rules.push_back({rule, "rule " + rule});
-  }
-  const auto library = value_of(cli::library_of(reading));
-  value_of(cli::check_rules(reading, graph));
-  PlanOptions options = plan_options(options_given, topology);
+  PlanRequest request = request_of(graph, mesh, topology, options, rules);
   Progress progress(std::move(callback));
-  options.stop = progress.token();
-  options.progress = [&](const PlanProgress& now) { progress(now); };
+  request.options.stop = progress.token();
+  request.options.progress = [&](const PlanProgress& now) { progress(now); };
   auto made = [&] {
     const nb::gil_scoped_release released;
-    return make_plan(graph, mesh, topology, *library, options);
+    return plan(request);
   }();
   progress.rethrow();
-  if (made) cli::save(reading, *made);
   if (!made && progress.interrupted()) {
     PyErr_SetNone(PyExc_KeyboardInterrupt);
     throw nb::python_error();
@@ -170,7 +163,7 @@ void bind_plan(nb::module_& module) {
           },
           nb::arg("detail"))
       .def("json", [](const Plan& p) { return plan_to_json(p); });
-  module.def("plan", &plan, nb::arg("graph"), nb::arg("mesh"),
+  module.def("plan", &make, nb::arg("graph"), nb::arg("mesh"),
              nb::arg("topology"), nb::arg("options"), nb::arg("rules"),
              nb::arg("progress").none());
   module.def(
@@ -180,7 +173,7 @@ void bind_plan(nb::module_& module) {
   module.def(
       "load_plan",
       [](const std::string& path, std::int64_t max_input_bytes) {
-        return value_of(cli::read_plan_file(path, path, max_input_bytes));
+        return value_of(load_plan(path, path, max_input_bytes));
       },
       nb::arg("path"), nb::arg("max_input_bytes"));
   module.def("plan_options", &option_table);

@@ -3,12 +3,10 @@
 
 #include <shardprop/io/emit_program.h>
 #include <shardprop/lower/lower.h>
+#include <shardprop/request/graph_reading.h>
 
 #include "bindings.h"
 #include "raise.h"
-
-#include <cli/graph_options.h>
-#include <cli/graph_reading.h>
 
 #include <nanobind/stl/string.h>
 
@@ -47,12 +45,13 @@ void bind_program(nb::module_& module) {
           nb::arg("rank"));
   module.def(
       "lower",
-      [](const Plan& plan, const Graph& graph, bool optimizer_step) {
-        cli::GraphReading reading;
-        value_of(cli::add_saved(reading, plan, "the plan"));
-        auto library = value_of(cli::library_of(reading));
-        SpmdProgram program = value_of(
-            lower(plan, graph, *library, {.optimizer_step = optimizer_step}));
+      [](const Plan& plan, const LoadedGraph& loaded, bool optimizer_step) {
+        GraphReading reading;
+        value_of(add_reading_of(plan, "the plan", reading));
+        auto library = value_of(library_with(reading.rules));
+        SpmdProgram program =
+            value_of(lower(plan, *loaded.graph, *library,
+                           {.optimizer_step = optimizer_step}));
         return LoweredProgram{std::move(program), std::move(library)};
       },
       nb::arg("plan"), nb::arg("graph"), nb::arg("optimizer_step") = true);

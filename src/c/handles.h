@@ -7,8 +7,8 @@
 #include <shardprop/graph/graph.h>
 #include <shardprop/ops/op_library.h>
 #include <shardprop/ops/op_schema.h>
-#include <shardprop/plan/make_plan.h>
 #include <shardprop/propagate/caching_propagator.h>
+#include <shardprop/request/plan_request.h>
 
 #include <memory>
 #include <optional>
@@ -50,8 +50,9 @@ struct CallObject {
 
 // The options that the user gave. The topology of a plan gives the others.
 struct OptionsObject {
+  GraphReading reading;
   PlanOptions options;
-  std::vector<std::pair<std::string, std::string>> given;  // name and text
+  std::vector<GivenOption> given;
 };
 
 struct ShardingObject {
@@ -86,7 +87,7 @@ SHARDPROP_HANDLE(shardprop_cache, kCache, CachingPropagator, "cache")
 SHARDPROP_HANDLE(shardprop_sharding, kSharding, ShardingObject, "sharding")
 SHARDPROP_HANDLE(shardprop_redistribution, kRedistribution,
                  RedistributionObject, "redistribution")
-SHARDPROP_HANDLE(shardprop_graph, kGraph, Graph, "graph")
+SHARDPROP_HANDLE(shardprop_graph, kGraph, LoadedGraph, "graph")
 SHARDPROP_HANDLE(shardprop_options, kOptions, OptionsObject, "options")
 SHARDPROP_HANDLE(shardprop_stop, kStop, std::stop_source, "stop")
 SHARDPROP_HANDLE(shardprop_plan, kPlan, Plan, "plan")

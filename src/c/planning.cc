@@ -3,9 +3,9 @@
 #include "c/boundary.h"
 
 #include <shardprop/io/load_graph.h>
-#include <shardprop/plan/make_plan.h>
 #include <shardprop/report/plan_json.h>
 #include <shardprop/report/plan_text.h>
+#include <shardprop/request/plan_request.h>
 
 #include <string>
 
@@ -20,16 +20,27 @@ namespace {
 // line on this topology.
 Result<PlanOptions> options_of(const shardprop_options* options,
                                const Topology& topology) {
-  if (options == nullptr) return default_plan_options(topology);
+  if (options == nullptr) return plan_options({}, topology);
   SP_ASSIGN(const OptionsObject* of, get(options));
-  const bool is_work_limited = of->options.work_limit.has_value();
-  PlanOptions chosen = default_plan_options(topology, is_work_limited);
-  for (const auto& [name, text] : of->given) {
-    SP_CHECK(set_option(chosen, name, text));
-  }
+  SP_ASSIGN(PlanOptions chosen, plan_options(of->given, topology));
   chosen.progress = of->options.progress;
   chosen.stop = of->options.stop;
   return chosen;
+}
+
+// The value of an option of the reading, a list with blanks between; empty if it
+// is another option.
+std::optional<std::string> reading_text(const GraphReading& reading,
+                                        std::string_view option) {
+  if (option == "program") return reading.program.text;
+  const std::vector<GivenText>* list = option == "rule"    ? &reading.rules
+                                       : option == "bound" ? &reading.bounds
+                                       : option == "size"  ? &reading.sizes
+                                                           : nullptr;
+  if (list == nullptr) return std::nullopt;
+  std::string out;
+  for (const GivenText& one : *list) out += (out.empty() ? "" : " ") + one.text;
+  return out;
 }
 
 }  // namespace
@@ -42,16 +53,30 @@ shardprop_error* shardprop_load(const char* file,
     SP_ASSIGN(const char* path, text_of(file, "file"));
     SP_ASSIGN(const auto* operators, get(library));
     SP_ASSIGN(Graph made, load_graph(path, **operators));
+    return give(graph, {*operators,
+                        std::make_shared<const Graph>(std::move(made)),
+                        {}});
+  });
+}
+shardprop_error* shardprop_load_with(const char* file,
+                                     const shardprop_options* options,
+                                     shardprop_graph** graph) {
+  return barrier([&]() -> Result<void> {
+    SP_CHECK(clear(graph, "graph"));
+    SP_ASSIGN(const char* path, text_of(file, "file"));
+    SP_ASSIGN(const OptionsObject* of, get(options));
+    SP_ASSIGN(LoadedGraph made, load_graph(path, of->reading));
     return give(graph, std::move(made));
   });
 }
 const char* shardprop_graph_name(const shardprop_graph* graph) {
-  const Graph* found = peek(graph);
-  return found == nullptr ? "" : found->name().c_str();
+  const auto* found = peek(graph);
+  return found == nullptr ? "" : found->graph->name().c_str();
 }
 int64_t shardprop_graph_node_count(const shardprop_graph* graph) {
-  const Graph* found = peek(graph);
-  return found == nullptr ? 0 : static_cast<int64_t>(found->nodes().size());
+  const auto* found = peek(graph);
+  return found == nullptr ? 0
+                          : static_cast<int64_t>(found->graph->nodes().size());
 }
 void shardprop_graph_free(shardprop_graph* graph) { release(graph); }
 
@@ -67,9 +92,11 @@ shardprop_error* shardprop_options_set(shardprop_options* options,
     SP_ASSIGN(OptionsObject * of, get(options));
     SP_ASSIGN(const char* option, text_of(name, "name"));
     SP_ASSIGN(const char* text, text_of(value, "value"));
+    const GivenText given = {text, std::string(option) + " " + text};
+    if (add_option(of->reading, option, given)) return {};
     PlanOptions next = of->options;
     SP_CHECK(set_option(next, option, text));
-    of->given.emplace_back(option, text);
+    of->given.push_back({option, text, {}});
     of->options = std::move(next);
     return {};
   });
@@ -80,6 +107,9 @@ shardprop_error* shardprop_options_get(const shardprop_options* options,
     SP_CHECK(clear(value, "value"));
     SP_ASSIGN(const OptionsObject* of, get(options));
     SP_ASSIGN(const char* option, text_of(name, "name"));
+    if (const auto text = reading_text(of->reading, option)) {
+      return give_text(value, *text);
+    }
     SP_ASSIGN(const std::string text, get_option(of->options, option));
     return give_text(value, text);
   });
@@ -142,12 +172,20 @@ shardprop_error* shardprop_plan_make(const shardprop_graph* graph,
                                      shardprop_plan** plan) {
   return barrier([&]() -> Result<void> {
     SP_CHECK(clear(plan, "plan"));
-    SP_ASSIGN(const Graph* of, get(graph));
+    SP_ASSIGN(const auto* of, get(graph));
     SP_ASSIGN(const DeviceMesh* on, get(mesh));
     SP_ASSIGN(const Topology* machine, get(topology));
-    SP_ASSIGN(const auto* operators, get(library));
-    SP_ASSIGN(const PlanOptions chosen, options_of(options, *machine));
-    SP_ASSIGN(Plan made, make_plan(*of, *on, *machine, **operators, chosen));
+    PlanRequest request{.graph = of->graph,
+                        .library = of->library,
+                        .mesh = *on,
+                        .topology = *machine,
+                        .reading = of->reading};
+    if (library != nullptr) {
+      SP_ASSIGN(const auto* operators, get(library));
+      request.library = *operators;
+    }
+    SP_ASSIGN(request.options, options_of(options, *machine));
+    SP_ASSIGN(Plan made, shardprop::plan(request));
     return give(plan, std::move(made));
   });
 }

@@ -131,15 +131,6 @@ std::string_view to_string(Fusion fusion) {
   return at < std::size(kFusions) ? kFusions[at] : kFusions[0];
 }
 
-PlanOptions default_plan_options(const Topology& topology,
-                                 bool has_work_limit) {
-  PlanOptions options;
-  options.memory_limit = topology.allocatable_bytes();
-  options.overlap = topology.overlap_discount.value;
-  if (has_work_limit) options.time_limit_seconds = 1e12;
-  return options;
-}
-
 bool trains(const Graph& graph) {
   return std::any_of(graph.outputs().begin(), graph.outputs().end(),
                      [](const GraphOutput& output) {

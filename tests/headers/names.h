@@ -34,6 +34,8 @@
 #include <shardprop/redistribute/fit.h>
 #include <shardprop/reference/tensor.h>
 #include <shardprop/report/plan_diff.h>
+#include <shardprop/request/plan_request.h>
+#include <shardprop/request/saved_plan.h>
 #include <shardprop/solver/solve.h>
 #include <shardprop/strategy/layout_table.h>
 #include <shardprop/verify/verify.h>

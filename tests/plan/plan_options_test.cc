@@ -69,14 +69,6 @@ TEST_CASE("a graph that trains is planned with adamw unless told otherwise") {
   CHECK(optimizer_of(forward, with("optimizer", "adamw")) == "adamw");
 }
 
-TEST_CASE("the default limit is what a process can allocate on the device") {
-  const Topology& topology = default_topology();
-  const PlanOptions options = default_plan_options(topology);
-  CHECK(options.memory_limit == topology.allocatable_bytes());
-  CHECK(options.overlap == topology.overlap_discount.value);
-  CHECK(!options.optimizer);
-}
-
 // docs/planning.md has the table as it stands here.
 TEST_CASE("the docs list the options") {
   std::ifstream file("docs/planning.md");

@@ -3,12 +3,12 @@
 #pragma once
 
 #include "cli/command.h"
-#include "cli/graph_reading.h"
 
 #include <shardprop/graph/graph.h>
-#include <shardprop/ops/op_library.h>
+#include <shardprop/request/graph_reading.h>
 
-#include <memory>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace shardprop::cli {
@@ -16,17 +16,9 @@ namespace shardprop::cli {
 // --bound, --size, --rule, --program, --max-input.
 std::vector<Option> graph_options();
 
-// Returns the standard library with the user's rules. Errors: kInvalidArgument,
-// kUnknownOperator.
-Result<std::shared_ptr<const OpLibrary>> library_of(
-    const GraphReading& reading);
-
-// Whether every rule is of an operator of the graph. Error: kInvalidArgument.
-Result<void> check_rules(const GraphReading& reading, const Graph& graph);
-
-// Reads the graph at `path`. Errors: those of load_graph; kInvalidArgument.
-Result<Graph> graph_of(const Arguments& arguments, const std::string& path,
-                       const GraphReading& reading, const OpLibrary& library);
+// Returns the reading that these options specify. The place of each text is its
+// flag. Error: kInvalidArgument (--max-input).
+Result<GraphReading> reading_of(const Arguments& arguments);
 
 // Prints the notes of the graph among the messages, for a command whose output
 // has none. The text of a plan has them.

@@ -7,6 +7,7 @@
 #include <shardprop/graph/graph.h>
 #include <shardprop/ops/op_library.h>
 #include <shardprop/plan/plan.h>
+#include <shardprop/request/plan_request.h>
 
 #include <cstdint>
 #include <memory>
@@ -17,7 +18,7 @@ namespace shardprop::cli {
 
 struct GraphPlan {
   std::shared_ptr<const OpLibrary> library;
-  Graph graph;
+  std::shared_ptr<const Graph> graph;
   Plan plan;
   std::vector<std::string> differences;  // as JudgedPlan's
 };
@@ -34,9 +35,13 @@ enum class WithPlan : std::uint8_t { kWork, kOutput };
 // planning_options() and --plan.
 std::vector<Option> graph_plan_options();
 
-// Time limits count from here, reading included. Errors: those of the options,
-// of load_graph(), make_plan() and judge_plan(); kPlanFile; kPlanOtherGraph if
-// the plan belongs to another graph or mesh.
+// Returns the request that planning_options() specify, with its graph read.
+// Options that need no graph are checked before the graph is read. Errors: those
+// of the options and of load_graph().
+Result<PlanRequest> plan_request(const Arguments& arguments);
+
+// Answers the request of the options, or takes the plan of --plan. Errors: those of
+// plan_request(), plan(), load_plan() and take_plan().
 Result<GraphPlan> graph_plan(const Arguments& arguments, SavedPlan saved,
                              Console& console, WithPlan next = WithPlan::kWork);
 

@@ -1,11 +1,6 @@
 #include "cli/plan_file.h"
 
-#include "base/try.h"
-#include "io/inflate.h"
-
 #include <shardprop/report/plan_json.h>
-
-#include <utility>
 
 namespace shardprop::cli {
 
@@ -24,21 +19,6 @@ std::string saved_plan(const Plan& plan, const Arguments& arguments) {
   return plan_to_json(plan, arguments.get("--local-args") == "by-dim"
                                 ? RankForm::kByDim
                                 : RankForm::kEachRank);
-}
-
-Result<Plan> read_plan_file(const std::string& path, const std::string& place,
-                            std::int64_t max_input, Deadline deadline) {
-  auto text = read_file(path, max_input, deadline);
-  if (text && is_gzip(*text)) text = inflate_gzip(*text, max_input);
-  if (!text) {
-    Error error = std::move(text).error();
-    if (error.code != ErrorCode::kStopped) error.code = ErrorCode::kPlanFile;
-    error.location = place;
-    return fail(std::move(error));
-  }
-  Result<Plan> plan = parse_plan_json(*text);
-  if (!plan) return fail(std::move(plan).error().at(place));
-  return plan;
 }
 
 }  // namespace shardprop::cli

@@ -1,14 +1,10 @@
 #include "cli/plan_options.h"
 
-#include "base/parse_number.h"
-#include "base/try.h"
 #include "cli/graph_options.h"
-#include "plan/problem/stop.h"
 
 #include <shardprop/io/topology_file.h>
-#include <shardprop/redistribute/planner.h>
+#include <shardprop/request/plan_request.h>
 
-#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -21,6 +17,17 @@ std::string_view default_by_topology(std::string_view name) {
   if (name == "memory") return "; default: what a process can allocate on the device";
   if (name == "overlap") return "; default: the topology's";
   return {};
+}
+
+std::vector<GivenOption> given_options(const Arguments& arguments) {
+  std::vector<GivenOption> given;
+  for (const OptionInfo& info : plan_option_table()) {
+    const std::string flag = flag_of(info);
+    for (const std::string& text : arguments.all(flag)) {
+      given.push_back({std::string(info.name), text, flag + " " + text});
+    }
+  }
+  return given;
 }
 
 }  // namespace
@@ -67,29 +74,11 @@ Result<DeviceMesh> mesh_option(const Arguments& arguments) {
                       "say what to plan for, as in --mesh dp=2,tp=4"});
   }
   const std::string text = arguments.get("--mesh");
-  auto mesh = DeviceMesh::parse(text);
-  if (!mesh) return fail(std::move(mesh).error().at("--mesh " + text));
-  int dims = 0;
-  for (const MeshDim& dim : mesh->dims()) dims += dim.size > 1 ? 1 : 0;
-  if (dims > kMaxPlannedDims) {
-    return fail(
-        Error{ErrorCode::kMeshTooManyDims,
-              "the mesh has " + std::to_string(dims) + " dims larger than 1",
-              "--mesh " + text,
-              {},
-              "plan for at most " + std::to_string(kMaxPlannedDims)});
-  }
-  return mesh;
+  return placed(planned_mesh(text), "--mesh " + text);
 }
 
 Deadline deadline_option(const Arguments& arguments) {
-  const std::string text = arguments.get("--time-limit");
-  if (text.empty() && arguments.has("--work-limit")) return std::nullopt;
-  // plan_options() refuses a limit that is not a number, with the other
-  // options.
-  const auto seconds = text.empty() ? PlanOptions().time_limit_seconds
-                                    : parse_number(text).value_or(0);
-  return deadline(arguments.begun(), seconds);
+  return end_of_time_limit(given_options(arguments), arguments.begun());
 }
 
 Result<Topology> topology_option(const Arguments& arguments,
@@ -102,12 +91,7 @@ Result<Topology> topology_option(const Arguments& arguments,
 
 Result<PlanOptions> plan_options(const Arguments& arguments,
                                  const Topology& topology) {
-  PlanOptions options =
-      default_plan_options(topology, arguments.has("--work-limit"));
-  SP_CHECK(arguments.apply(plan_option_table(), [&](auto name, auto text) {
-    return set_option(options, name, text);
-  }));
-  return options;
+  return shardprop::plan_options(given_options(arguments), topology);
 }
 
 }  // namespace shardprop::cli

@@ -2,26 +2,29 @@
 #pragma once
 
 #include "cli/command.h"
-#include "io/input_file.h"
 
 #include <shardprop/mesh/device_mesh.h>
 #include <shardprop/mesh/topology.h>
 #include <shardprop/plan/plan_options.h>
 
+#include <chrono>
+#include <optional>
 #include <vector>
 
 namespace shardprop::cli {
+
+using Deadline = std::optional<std::chrono::steady_clock::time_point>;
 
 // GRAPH, --mesh, --topology, --memory, --optimizer, --overlap, --pin, the
 // limits and --strict.
 std::vector<Option> planning_options();
 
 // Reads --mesh. Errors: kInvalidArgument if it is not given, and those of
-// DeviceMesh::parse(), at the flag.
+// planned_mesh(), at the flag.
 Result<DeviceMesh> mesh_option(const Arguments& arguments);
 
-// Returns the end of the time limit, which includes reading. There is none if
-// only a work limit is given.
+// Returns the end of the time limit, which includes reading; empty if the time is
+// unlimited.
 Deadline deadline_option(const Arguments& arguments);
 
 // Reads the topology of --topology; the deadline bounds the wait for a fifo.
@@ -29,7 +32,8 @@ Deadline deadline_option(const Arguments& arguments);
 Result<Topology> topology_option(const Arguments& arguments,
                                  Deadline deadline = std::nullopt);
 
-// Reads the options of a plan. Errors: kInvalidArgument, those of Pin::parse().
+// Reads the options of a plan. Errors: those of shardprop::plan_options(), at the
+// flag.
 Result<PlanOptions> plan_options(const Arguments& arguments,
                                  const Topology& topology);
 

@@ -7,9 +7,9 @@
 #include "io/json_text.h"
 
 #include <shardprop/plan/judge_plan.h>
-#include <shardprop/plan/make_plan.h>
 #include <shardprop/report/jax_specs.h>
 #include <shardprop/report/torch_styles.h>
+#include <shardprop/request/plan_request.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -96,7 +96,7 @@ Words words_of(std::string_view as, const GraphPlan& given) {
   TorchStyles styles =
       as == "fully-shard"
           ? fully_shard_styles(plan)
-          : tensor_parallel_styles(plan, given.graph, *given.library);
+          : tensor_parallel_styles(plan, *given.graph, *given.library);
   return {styles.pins, styles.unsaid, [&plan, as, styles](JsonText& json) {
             json.member("mesh_dim", plan.mesh.name(styles.mesh_dim));
             write_torch(json, as, styles);
@@ -121,19 +121,20 @@ Result<PlanOptions> options_for(const Plan& plan, const Arguments& arguments) {
 Result<std::string> styles_json(std::string_view as, const GraphPlan& given,
                                 const Arguments& arguments) {
   const Words words = words_of(as, given);
-  SP_ASSIGN(PlanOptions options, options_for(given.plan, arguments));
-  options.pins.insert(options.pins.end(), words.pins.begin(), words.pins.end());
+  PlanRequest request{.graph = given.graph,
+                      .library = given.library,
+                      .mesh = given.plan.mesh,
+                      .topology = given.plan.topology};
+  SP_ASSIGN(request.options, options_for(given.plan, arguments));
+  std::vector<Pin>& pins = request.options.pins;
+  pins.insert(pins.end(), words.pins.begin(), words.pins.end());
   const Interruption interruption;
-  options.stop = interruption.token();
-  const auto planned = [&] {
-    return make_plan(given.graph, given.plan.mesh, given.plan.topology,
-                     *given.library, options);
-  };
-  Result<Plan> made = planned();
+  request.options.stop = interruption.token();
+  Result<Plan> made = plan(request);
   if (!made && made.error().code == ErrorCode::kPinConflict) {
     // The styles conflict with a pin of the user.
-    options.pins = words.pins;
-    made = planned();
+    pins = words.pins;
+    made = plan(request);
   }
   if (!made) return fail(std::move(made).error());
   const Plan& said = *made;

@@ -344,8 +344,8 @@ struct Plan {
   std::size_t graph_ops = 0;
   DeviceMesh mesh;
   Topology topology;
-  // Name and value of every option that shaped the plan, including pins. The
-  // command line also records how it read the graph: `bound` (u0=128), `rule`.
+  // Name and value of every option that shaped the plan, including pins. A
+  // PlanRequest adds how the graph was read: `bound` (u0=128), `size`, `rule`.
   std::vector<std::pair<std::string, std::string>> options;
 
   PlanStatus status = PlanStatus::kUnknown;

@@ -8,7 +8,6 @@
 #include <shardprop/base/option.h>
 #include <shardprop/graph/graph.h>
 #include <shardprop/graph/node.h>
-#include <shardprop/mesh/topology.h>
 #include <shardprop/placement/layout.h>
 #include <shardprop/plan/pin.h>
 #include <shardprop/plan/recipe.h>
@@ -114,13 +113,6 @@ struct PlanOptions {
   // and at most a few times a second during the search.
   std::function<void(const PlanProgress&)> progress;
 };
-
-// Returns the default options. The memory limit is the memory that a process
-// can allocate on the topology's device, and the overlap is the topology's.
-// With a work limit the time is unlimited, so that every machine makes the same
-// plan.
-PlanOptions default_plan_options(const Topology& topology,
-                                 bool has_work_limit = false);
 
 // Returns whether an output of the graph is the gradient of a parameter.
 bool trains(const Graph& graph);

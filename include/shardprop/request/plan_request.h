@@ -1,0 +1,95 @@
+// `PlanRequest` is a question to the planner as one value: a graph, a mesh, a
+// topology, a library of operators and options. plan() answers it. The command
+// line, the Python package and the C API all make this value, so that the same
+// request has the same answer everywhere.
+//
+//   LoadedGraph loaded = load_graph("model.pt2", GraphReading()).value();
+//   PlanRequest request{.graph = loaded.graph,
+//                       .library = loaded.library,
+//                       .mesh = planned_mesh("dp=2,tp=4").value(),
+//                       .topology = default_topology(),
+//                       .reading = loaded.reading};
+//   const std::vector<GivenOption> given = {{"work_limit", "1000000", ""}};
+//   request.options = plan_options(given, request.topology).value();
+//   request.options.memory_limit;         // what a process can allocate, bytes
+//   request.options.time_limit_seconds;   // 1e12: the work limit alone counts
+//   Result<Plan> answer = shardprop::plan(request);
+#pragma once
+
+#include <shardprop/base/result.h>
+#include <shardprop/graph/graph.h>
+#include <shardprop/mesh/device_mesh.h>
+#include <shardprop/mesh/topology.h>
+#include <shardprop/ops/op_library.h>
+#include <shardprop/plan/plan.h>
+#include <shardprop/plan/plan_options.h>
+#include <shardprop/plan/weigh_strategies.h>
+#include <shardprop/request/graph_reading.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace shardprop {
+
+// `PlanRequest` owns its parts or shares them; it can be copied and moved. Requests
+// for other meshes, topologies or options may share the graph and the library.
+struct PlanRequest {
+  std::shared_ptr<const Graph> graph;
+  std::shared_ptr<const OpLibrary> library;
+  DeviceMesh mesh;
+  Topology topology;
+  // Options of plan_options(). Options that are empty depend on the graph: a graph
+  // that trains has AdamW, and AdamW has mixed precision (plan/plan_options.h).
+  PlanOptions options;
+  // The reading that the graph came from. The plan records it; it does not change
+  // the answer.
+  GraphReading reading;
+};
+
+// Answers the request. Precondition: `graph` and `library` are not null. An
+// infeasible problem is not an error: Plan::status reports it. Errors: those of
+// make_plan() and check_rules().
+Result<Plan> plan(const PlanRequest& request);
+
+// Returns the cost of each strategy of one operator, and that of the best plan with
+// it. Errors: those of weigh_strategies() of plan/weigh_strategies.h.
+Result<WeighedNode> weigh_strategies(const PlanRequest& request, NodeId node);
+
+// `GivenOption` is one option of the user as text. `name` is that of
+// plan_option_table(). An error about the value has `place` as its location, or
+// the name if `place` is empty.
+struct GivenOption {
+  std::string name;
+  std::string text;
+  std::string place;
+};
+
+// Returns the options that the user gave. The others have defaults that depend on
+// the topology and on each other:
+//
+//   memory       the bytes that a process can allocate on the device
+//   overlap      the topology's
+//   time_limit   none if there is a work limit, so that every machine makes the
+//                same plan; otherwise that of PlanOptions
+//
+// A list, such as `pin`, may be given several times; of other options the last one
+// counts. Errors: those of set_option().
+Result<PlanOptions> plan_options(std::span<const GivenOption> given,
+                                 const Topology& topology);
+
+// Returns the end of the time limit that these options have, counted from `start`;
+// empty if the time is unlimited. A limit that is not a number ends at `start`,
+// and plan_options() refuses it.
+std::optional<std::chrono::steady_clock::time_point> end_of_time_limit(
+    std::span<const GivenOption> given,
+    std::chrono::steady_clock::time_point start);
+
+// Parses a mesh that the planner accepts. Errors: those of DeviceMesh::parse();
+// kMeshTooManyDims if more than 5 dims are larger than 1.
+Result<DeviceMesh> planned_mesh(std::string_view text);
+
+}  // namespace shardprop

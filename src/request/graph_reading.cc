@@ -1,0 +1,296 @@
+#include <shardprop/request/graph_reading.h>
+
+#include "base/parse_int.h"
+#include "base/try.h"
+
+#include <shardprop/io/load_graph.h>
+#include <shardprop/ops/rule_text.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+namespace shardprop {
+namespace {
+
+// Names of the reading's options in a plan.
+constexpr std::string_view kRule = "rule";
+constexpr std::string_view kBound = "bound";
+constexpr std::string_view kSize = "size";
+constexpr std::string_view kProgram = "program";
+
+std::string without_blanks(std::string_view text) {
+  std::string out(text);
+  std::erase(out, ' ');
+  return out;
+}
+
+// Returns the operator that a rule is for, or the name of a size:
+//
+//   torch.ops.mylib::swiglu = pointwise()             mylib.swiglu
+//   acme::accum(Tensor x, Tensor(a!) y) -> ()=...     acme.accum
+//   s72=8                                             s72
+std::string operator_of(std::string_view rule) {
+  std::string name = without_blanks(rule.substr(0, rule.find_first_of("=(")));
+  constexpr std::string_view kPrefix = "torch.ops.";
+  if (name.starts_with(kPrefix)) name.erase(0, kPrefix.size());
+  if (const auto colons = name.find("::"); colons != std::string::npos) {
+    name.replace(colons, 2, ".");
+  }
+  return name;
+}
+
+// Returns the operator definition: the text after the last `=`; empty without one.
+std::string_view row_of(std::string_view rule) {
+  const std::size_t equals = rule.rfind('=');
+  return equals == std::string_view::npos ? std::string_view()
+                                          : rule.substr(equals + 1);
+}
+
+// Returns the declaration of the operator; empty if the rule has only its name.
+std::string_view declaration_of(std::string_view rule) {
+  rule = rule.substr(0, rule.rfind('='));
+  return rule.find('(') == std::string_view::npos ? std::string_view() : rule;
+}
+
+Error given_twice(const std::string& option, const std::string& name,
+                  const std::string& place) {
+  return {ErrorCode::kInvalidArgument,
+          option + " is given twice for `" + name + "`",
+          place,
+          {},
+          "give it once"};
+}
+
+bool is_named(std::string_view op, std::string_view rule) {
+  return op == rule || (op.starts_with(rule) && op.size() > rule.size() &&
+                        op[rule.size()] == '.');
+}
+
+// Returns the sizes of --bound or --size by name.
+Result<std::map<std::string, std::int64_t>> sizes_of(
+    const std::vector<GivenText>& given, const std::string& option) {
+  std::map<std::string, std::int64_t> sizes;
+  for (const auto& [text, place] : given) {
+    const std::size_t equals = text.find('=');
+    const auto value =
+        equals == std::string::npos
+            ? std::nullopt
+            : parse_int(std::string_view(text).substr(equals + 1));
+    if (!value || *value < 0 || equals == 0) {
+      return fail(Error{ErrorCode::kInvalidArgument,
+                        (option == "--bound" ? "a bound" : "a size") +
+                            std::string(" is written NAME=N, N a size"),
+                        place,
+                        {},
+                        option == "--bound" ? "as in --bound u0=128"
+                                            : "as in --size batch=64,s1=128"});
+    }
+    const std::string name = text.substr(0, equals);
+    if (!sizes.emplace(name, *value).second) {
+      return fail(given_twice(option, name, place));
+    }
+  }
+  return sizes;
+}
+
+// Returns the error with the user's place if it is about a bound or size.
+Error at_given_size(Error error, const GraphReading& reading) {
+  for (const auto& [text, place] : reading.bounds) {
+    if (error.location.ends_with("bound " + text)) error.location = place;
+  }
+  for (const auto& [text, place] : reading.sizes) {
+    if (error.location.ends_with("size " + text)) error.location = place;
+  }
+  return error;
+}
+
+// Calls `read(library, options)` for the graph.
+template <class Read>
+Result<LoadedGraph> loaded(GraphReading reading, const Read& read) {
+  SP_ASSIGN(auto library, library_with(reading.rules));
+  LoadOptions options;
+  options.max_input_bytes = reading.max_input_bytes;
+  options.program = reading.program.text;
+  options.deadline = reading.deadline;
+  SP_ASSIGN(options.bounds, sizes_of(reading.bounds, "--bound"));
+  SP_ASSIGN(options.sizes, sizes_of(reading.sizes, "--size"));
+  Result<Graph> graph = read(*library, options);
+  if (!graph) return fail(at_given_size(std::move(graph).error(), reading));
+  SP_CHECK(check_rules(reading.rules, *graph));
+  return LoadedGraph{std::move(library),
+                     std::make_shared<const Graph>(*std::move(graph)),
+                     std::move(reading)};
+}
+
+Error made_with_another(std::string_view option, const std::string& text,
+                        const GivenText& given) {
+  return {ErrorCode::kInvalidArgument,
+          "the plan was made with --" + std::string(option) + " " + text,
+          given.place,
+          {},
+          "leave it out, or plan anew without --plan"};
+}
+
+// Adds a rule or size of a saved plan to the given list.
+Result<void> add_saved(std::vector<GivenText>& given, std::string_view option,
+                       const std::string& text, const std::string& place) {
+  const std::string name = operator_of(text);
+  const auto same = std::find_if(
+      given.begin(), given.end(),
+      [&](const GivenText& other) { return operator_of(other.text) == name; });
+  if (same == given.end()) {
+    given.push_back({text, place});
+    return {};
+  }
+  const auto same_part = [&](std::string_view (*part)(std::string_view)) {
+    return without_blanks(part(same->text)) == without_blanks(part(text));
+  };
+  if (same_part(row_of) && same_part(declaration_of)) return {};
+  return fail(made_with_another(option, text, *same));
+}
+
+}  // namespace
+
+bool add_option(GraphReading& reading, std::string_view name,
+                const GivenText& given) {
+  if (name == kRule) {
+    reading.rules.push_back(given);
+  } else if (name == kBound) {
+    reading.bounds.push_back(given);
+  } else if (name == kSize) {
+    // All sizes are added, or none if memory is short.
+    std::vector<GivenText> sizes = reading.sizes;
+    for (std::string_view rest = given.text;;) {
+      const std::size_t comma = rest.find(',');
+      sizes.push_back({std::string(rest.substr(0, comma)), given.place});
+      if (comma == std::string_view::npos) break;
+      rest.remove_prefix(comma + 1);
+    }
+    reading.sizes = std::move(sizes);
+  } else if (name == kProgram) {
+    reading.program = given;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void replace_rules(GraphReading& reading, std::vector<GivenText> rules) {
+  std::erase_if(reading.rules, [&](const GivenText& old) {
+    return std::any_of(rules.begin(), rules.end(), [&](const GivenText& rule) {
+      return operator_of(rule.text) == operator_of(old.text);
+    });
+  });
+  for (GivenText& rule : rules) reading.rules.push_back(std::move(rule));
+}
+
+Result<std::shared_ptr<const OpLibrary>> library_with(
+    const std::vector<GivenText>& rules) {
+  std::shared_ptr<const OpLibrary> library = OpLibrary::standard();
+  std::set<std::string> ruled;
+  for (const auto& [text, place] : rules) {
+    const std::string op = operator_of(text);
+    if (text.find('=') == std::string::npos ||
+        op.find('.') == std::string::npos) {
+      return fail(Error{ErrorCode::kInvalidArgument,
+                        "a rule is written OP=ROW or DECLARATION=ROW",
+                        place,
+                        {},
+                        "as in --rule 'mylib.swiglu=pointwise()'"});
+    }
+    if (!ruled.insert(op).second) {
+      return fail(given_twice("--rule", op, place));
+    }
+    auto definition = parse_rule(row_of(text));
+    if (!definition) return fail(std::move(definition).error().at(place));
+    OpLibrary::Addition addition;
+    addition.declaration = declaration_of(text);
+    if (addition.declaration.empty()) addition.name = op;
+    addition.definition = *std::move(definition);
+    addition.note = "by --rule";
+    auto with = library->with(std::move(addition));
+    if (!with) return fail(std::move(with).error().at(place));
+    library = *std::move(with);
+  }
+  return library;
+}
+
+Result<void> check_rules(const std::vector<GivenText>& rules,
+                         const Graph& graph) {
+  for (const auto& [text, place] : rules) {
+    const std::string op = operator_of(text);
+    const auto& nodes = graph.nodes();
+    const auto found =
+        std::find_if(nodes.begin(), nodes.end(), [&](const Node& node) {
+          return is_named(node.op_name(), op);
+        });
+    if (found != nodes.end() && !declaration_of(text).empty() &&
+        found->op.function->has_tag("undeclared")) {
+      return fail(Error{ErrorCode::kInvalidArgument,
+                        "the graph was read without the declaration of `" + op +
+                            "`",
+                        place,
+                        {},
+                        "give the rule when the graph is read: "
+                        "load_graph(source, rules=...)"});
+    }
+    if (found == nodes.end()) {
+      return fail(Error{ErrorCode::kInvalidArgument,
+                        "`" + op + "` is not an operator of the graph",
+                        place,
+                        {},
+                        "shardprop ops --supported lists its operators"});
+    }
+  }
+  return {};
+}
+
+Result<LoadedGraph> load_graph(const std::string& path, GraphReading reading) {
+  return loaded(std::move(reading), [&](const OpLibrary& library,
+                                        const LoadOptions& options) {
+    return load_graph(path, library, options);
+  });
+}
+
+Result<LoadedGraph> read_graph(std::string_view bytes, const std::string& name,
+                               GraphReading reading) {
+  return loaded(std::move(reading), [&](const OpLibrary& library,
+                                        const LoadOptions& options) {
+    return read_graph(bytes, name, library, options);
+  });
+}
+
+Result<void> add_reading_of(const Plan& saved, const std::string& place,
+                            GraphReading& reading) {
+  for (const auto& [name, text] : saved.options) {
+    const std::string member = place + " $.options." + name;
+    if (name == kRule) SP_CHECK(add_saved(reading.rules, name, text, member));
+    if (name == kBound) SP_CHECK(add_saved(reading.bounds, name, text, member));
+    if (name == kSize) SP_CHECK(add_saved(reading.sizes, name, text, member));
+    if (name != kProgram) continue;
+    if (reading.program.text.empty()) reading.program = {text, member};
+    if (reading.program.text != text) {
+      return fail(made_with_another(name, text, reading.program));
+    }
+  }
+  return {};
+}
+
+void record(const GraphReading& reading, Plan& plan) {
+  for (const GivenText& bound : reading.bounds) {
+    plan.options.emplace_back(kBound, bound.text);
+  }
+  for (const GivenText& size : reading.sizes) {
+    plan.options.emplace_back(kSize, size.text);
+  }
+  for (const GivenText& rule : reading.rules) {
+    plan.options.emplace_back(kRule, rule.text);
+  }
+  if (!reading.program.text.empty()) {
+    plan.options.emplace_back(kProgram, reading.program.text);
+  }
+}
+
+}  // namespace shardprop

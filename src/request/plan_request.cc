@@ -1,0 +1,85 @@
+#include <shardprop/request/plan_request.h>
+
+#include "base/try.h"
+#include "plan/problem/stop.h"
+
+#include <shardprop/plan/make_plan.h>
+#include <shardprop/redistribute/planner.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace shardprop {
+namespace {
+
+// Unit: seconds. Time limit beside a work limit.
+constexpr double kUnlimitedSeconds = 1e12;
+
+// Returns the defaults that depend on the other options.
+PlanOptions options_beside(std::span<const GivenOption> given) {
+  PlanOptions options;
+  if (std::any_of(given.begin(), given.end(), [](const GivenOption& option) {
+        return option.name == "work_limit";
+      })) {
+    options.time_limit_seconds = kUnlimitedSeconds;
+  }
+  return options;
+}
+
+}  // namespace
+
+Result<Plan> plan(const PlanRequest& request) {
+  SP_CHECK(check_rules(request.reading.rules, *request.graph));
+  SP_ASSIGN(Plan made, make_plan(*request.graph, request.mesh, request.topology,
+                                 *request.library, request.options));
+  record(request.reading, made);
+  return made;
+}
+
+Result<WeighedNode> weigh_strategies(const PlanRequest& request, NodeId node) {
+  return weigh_strategies(*request.graph, node, request.mesh, request.topology,
+                          *request.library, request.options);
+}
+
+Result<PlanOptions> plan_options(std::span<const GivenOption> given,
+                                 const Topology& topology) {
+  PlanOptions options = options_beside(given);
+  options.memory_limit = topology.allocatable_bytes();
+  options.overlap = topology.overlap_discount.value;
+  for (const auto& [name, text, place] : given) {
+    auto set = set_option(options, name, text);
+    if (set) continue;
+    Error error = std::move(set).error();
+    if (error.location == name && !place.empty()) error.location = place;
+    return fail(std::move(error));
+  }
+  return options;
+}
+
+std::optional<std::chrono::steady_clock::time_point> end_of_time_limit(
+    std::span<const GivenOption> given,
+    std::chrono::steady_clock::time_point start) {
+  PlanOptions options = options_beside(given);
+  for (const auto& [name, text, place] : given) {
+    if (name == "time_limit" && !set_option(options, name, text)) return start;
+  }
+  return deadline(start, options.time_limit_seconds);
+}
+
+Result<DeviceMesh> planned_mesh(std::string_view text) {
+  SP_ASSIGN(DeviceMesh mesh, DeviceMesh::parse(text));
+  const auto dims = std::count_if(
+      mesh.dims().begin(), mesh.dims().end(),
+      [](const MeshDim& dim) { return dim.size > 1; });
+  if (dims > kMaxPlannedDims) {
+    return fail(
+        Error{ErrorCode::kMeshTooManyDims,
+              "the mesh has " + std::to_string(dims) + " dims larger than 1",
+              {},
+              {},
+              "plan for at most " + std::to_string(kMaxPlannedDims)});
+  }
+  return mesh;
+}
+
+}  // namespace shardprop

@@ -1,0 +1,133 @@
+#include <shardprop/request/graph_reading.h>
+
+#include "request/refused.h"
+#include "support/result_checks.h"
+
+#include <shardprop/request/plan_request.h>
+
+#include <string>
+#include <vector>
+
+namespace shardprop {
+namespace {
+
+using testing::refused;
+using testing::value_of;
+
+constexpr const char* kCustom = "tests/golden/inputs/custom_op.json";
+constexpr const char* kDynamic = "examples/graphs/tiny/mlp_dynamic.json.gz";
+
+GraphReading reading_with(
+    const std::vector<std::pair<std::string, std::string>>& options) {
+  GraphReading reading;
+  for (const auto& [name, text] : options) {
+    CHECK(add_option(reading, name, {text, "--" + name + " " + text}));
+  }
+  return reading;
+}
+
+std::vector<std::string> texts_of(const std::vector<GivenText>& given) {
+  std::vector<std::string> texts;
+  for (const GivenText& one : given) texts.push_back(one.text);
+  return texts;
+}
+
+TEST_CASE("options are added by name, several sizes at once") {
+  GraphReading reading = reading_with({{"rule", "my.op=batch(0)"},
+                                       {"size", "s0=8,s1=4"},
+                                       {"size", "seq=2"},
+                                       {"bound", "u0=1"},
+                                       {"program", "second"}});
+  CHECK(texts_of(reading.rules) == std::vector<std::string>{"my.op=batch(0)"});
+  CHECK(texts_of(reading.sizes) ==
+        std::vector<std::string>{"s0=8", "s1=4", "seq=2"});
+  CHECK(reading.sizes[1].place == "--size s0=8,s1=4");
+  CHECK(reading.bounds[0].text == "u0=1");
+  CHECK(reading.program.text == "second");
+  CHECK_FALSE(add_option(reading, "memory", {"1GiB", {}}));
+}
+
+TEST_CASE("a graph is read with its rules and sizes") {
+  const LoadedGraph custom = value_of(load_graph(
+      kCustom, reading_with({{"rule", "mylib.swiglu=pointwise()"}})));
+  for (const Node& node : custom.graph->nodes()) {
+    CHECK(custom.library->index_space(node.op).has_value());
+  }
+  const LoadedGraph small =
+      value_of(load_graph(kDynamic, reading_with({{"size", "batch=8"}})));
+  CHECK(small.graph->hash() !=
+        value_of(load_graph(kDynamic, GraphReading())).graph->hash());
+}
+
+TEST_CASE("an error about a reading has the place of its text") {
+  const std::pair<std::vector<std::pair<std::string, std::string>>, std::string>
+      wrong[] = {
+          {{{"rule", "mylib.swiglu"}}, "--rule mylib.swiglu"},
+          {{{"rule", "mylib.swiglu=pointwise()"},
+            {"rule", "torch.ops.mylib::swiglu=batch(0)"}},
+           "--rule torch.ops.mylib::swiglu=batch(0)"},
+          {{{"rule", "mylib.other=pointwise()"}},
+           "--rule mylib.other=pointwise()"},
+          {{{"bound", "u0"}}, "--bound u0"},
+          {{{"bound", "u9=4"}}, "--bound u9=4"},
+          {{{"size", "s77=-1"}}, "--size s77=-1"},
+          {{{"size", "s77=8"}, {"size", "s77=9"}}, "--size s77=9"},
+          {{{"size", "s99=8"}}, "--size s99=8"}};
+  for (const auto& [options, place] : wrong) {
+    CAPTURE(place);
+    CHECK(refused(load_graph(kCustom, reading_with(options)),
+                     ErrorCode::kInvalidArgument)
+              .location == place);
+  }
+}
+
+TEST_CASE("a declaration is given when the graph is read") {
+  const std::vector<GivenText> rules = {
+      {"mylib::swiglu(Tensor a, Tensor b) -> Tensor=pointwise()", "rules"}};
+  const LoadedGraph plain = value_of(load_graph(kCustom, GraphReading()));
+  CHECK(refused(check_rules(rules, *plain.graph),
+                   ErrorCode::kInvalidArgument)
+            .location == "rules");
+  GraphReading reading;
+  reading.rules = rules;
+  CHECK(check_rules(rules, *value_of(load_graph(kCustom, reading)).graph));
+}
+
+TEST_CASE("a rule replaces one of the same operator") {
+  GraphReading reading =
+      reading_with({{"rule", "my.op=batch(0)"}, {"rule", "my.other=batch(1)"}});
+  replace_rules(reading, {{"torch.ops.my::op=pointwise()", "again"}});
+  CHECK(texts_of(reading.rules) ==
+        std::vector<std::string>{"my.other=batch(1)",
+                                 "torch.ops.my::op=pointwise()"});
+}
+
+TEST_CASE("a plan brings its reading along") {
+  const GraphReading made = reading_with({{"bound", "u0=1"},
+                                          {"size", "s0=8,s1=4"},
+                                          {"rule", "my.op=batch(0)"},
+                                          {"program", "second"}});
+  Plan plan;
+  record(made, plan);
+  GraphReading reading;
+  CHECK(add_reading_of(plan, "a.json", reading));
+  CHECK(texts_of(reading.bounds) == texts_of(made.bounds));
+  CHECK(texts_of(reading.sizes) == texts_of(made.sizes));
+  CHECK(texts_of(reading.rules) == texts_of(made.rules));
+  CHECK(reading.program.text == "second");
+  CHECK(reading.bounds[0].place == "a.json $.options.bound");
+  // An equal value is no contradiction, but another value is.
+  CHECK(add_reading_of(plan, "a.json", reading));
+  CHECK(texts_of(reading.sizes) == texts_of(made.sizes));
+  for (const auto& [name, text] :
+       std::vector<std::pair<std::string, std::string>>{
+           {"size", "s1=5"}, {"rule", "my.op=batch(1)"}, {"program", "first"}}) {
+    GraphReading other = reading_with({{name, text}});
+    CHECK(refused(add_reading_of(plan, "a.json", other),
+                     ErrorCode::kInvalidArgument)
+              .location == "--" + name + " " + text);
+  }
+}
+
+}  // namespace
+}  // namespace shardprop

@@ -1,0 +1,179 @@
+"""The command line, the Python package and the C API give the same answer to the same
+request: the same bytes apart from the time that it took.
+
+  test_front_ends.py BINARY C_LIBRARY [PYTHON_PACKAGE]
+
+PYTHON_PACKAGE is the folder that holds the package `shardprop`; the interpreter must
+be the one that its extension module was built for. torch is not needed."""
+
+import ctypes
+import itertools
+import json
+import re
+import sys
+import unittest
+
+LIBRARY = sys.argv.pop(2) if len(sys.argv) > 2 else ""
+PACKAGE = sys.argv.pop(2) if len(sys.argv) > 2 else ""
+
+import command_line  # noqa: E402
+from command_line import MLP, ROOT, TINY, Case, shardprop  # noqa: E402
+
+LLAMA = str(TINY / "llama3_train.json.gz")
+INPUTS = ROOT / "tests/golden/inputs"
+CUSTOM = str(INPUTS / "custom_op.json")
+UNBACKED = str(INPUTS / "unbacked.json")
+SECONDS = re.compile(r'"solve_seconds": ?[0-9.e+-]+')
+WORK = ("work_limit", "20000000")
+# These options concern how the graph is read.
+READING = ("rule", "bound", "size")
+
+
+class CApi:
+    """The functions of the C API that plan. An error that they return is raised."""
+
+    def __init__(self, path):
+        self.c = ctypes.CDLL(path)
+        self.c.shardprop_error_text.restype = ctypes.c_char_p
+
+    def call(self, name, *arguments):
+        function = getattr(self.c, f"shardprop_{name}")
+        function.restype = ctypes.c_void_p
+        error = function(*arguments)
+        if error:
+            text = self.c.shardprop_error_text(ctypes.c_void_p(error))
+            raise RuntimeError(text.decode())
+
+    def make(self, name, *arguments):
+        out = ctypes.c_void_p()
+        self.call(name, *arguments, ctypes.byref(out))
+        return out
+
+    def options(self, options):
+        made = self.make("options_create")
+        for name, value in options:
+            self.call("options_set", made, name.encode(), value.encode())
+        return made
+
+    def option(self, options, name):
+        text = self.make("options_get", options, name.encode())
+        return ctypes.string_at(text).decode()
+
+    def plan(self, graph, mesh, topology, options):
+        chosen = self.options(options) if options else None
+        if any(name in READING for name, _ in options):
+            library = None  # the graph's own, which has the rules
+            loaded = self.make("load_with", graph.encode(), chosen)
+        else:
+            library = self.make("library_standard")
+            loaded = self.make("load", graph.encode(), library)
+        plan = self.make(
+            "plan_make", loaded, self.make("mesh_parse", mesh.encode()),
+            self.make("topology_find", topology and topology.encode()), library, chosen)
+        return ctypes.string_at(self.make("plan_to_json", plan)).decode()
+
+
+def of_python(graph, mesh, topology, options):
+    """The plan of the Python package as JSON."""
+    import shardprop as sp
+
+    lists = {name: [text for key, text in options if key == name]
+             for name in (*READING, "pin")}
+    sizes = {
+        key + "s": {name: int(size) for text in lists[key] for each in text.split(",")
+                    for name, size in [each.split("=")]}
+        for key in ("size", "bound")}
+    read = sp.load_graph(graph, rules=lists["rule"], **sizes)
+    more = {} if topology is None else {"topology": topology}
+    return sp.plan(
+        read, mesh, pins=lists["pin"], progress=False, **more,
+        **{name: text for name, text in options if name not in lists}).to_json()
+
+
+class FrontEnds(Case):
+    def same(self, graph, mesh, *options, topology=None):
+        flags = [] if topology is None else ["--topology", topology]
+        for name, value in options:
+            flags += ["--" + name.replace("_", "-"), value]
+        done = shardprop("explain", graph, "--mesh", mesh, *flags, "--format", "json")
+        self.assertIn(done.returncode, (0, 1), done.stderr)
+        answers = {"C": CApi(LIBRARY).plan(graph, mesh, topology, options)}
+        if PACKAGE:
+            answers["Python"] = of_python(graph, mesh, topology, options)
+        self.assertEqual(len(SECONDS.findall(done.stdout)), 1)
+        expected = SECONDS.sub("", done.stdout).splitlines()
+        for front_end, answer in answers.items():
+            lines = SECONDS.sub("", answer).splitlines()
+            differs = next(
+                (pair for pair in itertools.zip_longest(lines, expected)
+                 if pair[0] != pair[1]), None)
+            self.assertIsNone(differs, f"{front_end} and the command line")
+        return json.loads(done.stdout)["options"]
+
+    def test_without_options(self):
+        for topology in (None, "dgx-a100"):
+            with self.subTest(topology):
+                used = self.same(MLP, "dp=2,tp=2", topology=topology)
+                self.assertNotEqual(used["memory"], "none")
+
+    def test_a_work_limit_is_the_only_limit(self):
+        for graph in (MLP, LLAMA):
+            with self.subTest(graph):
+                self.same(graph, "2,2", WORK)
+
+    def test_options_that_are_given(self):
+        cases = [[("memory", "none")], [("memory", "1KiB")], [("overlap", "none")],
+                 [("optimizer", "adamw"), ("accumulate", "4")],
+                 [("optimizer", "none"), ("seed", "3")], [("precision", "own")],
+                 [("pin", "*=R,R")], [("recipe", "fsdp=dp")],
+                 [("fusion", "none"), ("pin", "*.q_proj.weight=R,S(0)"),
+                  ("pin", "*.k_proj.weight=R,S(0)")]]
+        for options in cases:
+            with self.subTest(options):
+                self.same(LLAMA, "dp=2,tp=2", WORK, *options)
+
+    def test_how_the_graph_is_read(self):
+        cases = [(CUSTOM, [("rule", "mylib.swiglu=pointwise()")]),
+                 (CUSTOM, [("rule", "mylib::swiglu(Tensor a, Tensor b) -> Tensor"
+                                    "=pointwise()")]),
+                 (UNBACKED, [("bound", "u0=4")]),
+                 (MLP, [("size", "s77=8")]), (MLP, [("size", "batch=16")])]
+        for graph, options in cases:
+            with self.subTest(options):
+                used = self.same(graph, "2", WORK, *options)
+                for name, text in options:
+                    self.assertEqual(used[name], [text])
+
+    def test_a_plan_suffices_to_read_its_graph(self):
+        for graph, options in ((MLP, [("size", "s77=8")]),
+                               (CUSTOM, [("rule", "mylib.swiglu=pointwise()")])):
+            with self.subTest(options):
+                plan = CApi(LIBRARY).plan(graph, "2", None, [WORK, *options])
+                if PACKAGE:
+                    plan = of_python(graph, "2", None, [WORK, *options])
+                file = self.file("plan.json", plan)
+                self.answered(shardprop("explain", graph, "--plan", file))
+
+
+class COptions(Case):
+    def test_options_of_the_reading(self):
+        api = CApi(LIBRARY)
+        options = api.options([("size", "s0=8,s1=4"), ("size", "seq=2"),
+                               ("program", "second"), ("bound", "u0=1")])
+        for name, text in (("size", "s0=8 s1=4 seq=2"), ("program", "second"),
+                           ("bound", "u0=1"), ("rule", "")):
+            self.assertEqual(api.option(options, name), text)
+
+    def test_errors_have_the_text_as_their_place(self):
+        api = CApi(LIBRARY)
+        for graph, name, text in ((CUSTOM, "rule", "mylib.swiglu"),
+                                  (CUSTOM, "rule", "mylib.other=pointwise()"),
+                                  (UNBACKED, "bound", "u9=4"), (MLP, "size", "s77=65")):
+            with self.assertRaisesRegex(RuntimeError, re.escape(f"--> {name} {text}")):
+                api.make("load_with", graph.encode(), api.options([(name, text)]))
+
+
+if __name__ == "__main__":
+    if PACKAGE:
+        sys.path.insert(0, PACKAGE)
+    command_line.main()
