@@ -1,8 +1,8 @@
 #include "cli/interruption.h"
 #include "commands.h"
 
+#include "base/budget.h"
 #include "base/try.h"
-#include "plan/problem/stop.h"
 
 #include <shardprop/io/contest.h>
 #include <shardprop/solver/solve.h>
@@ -104,9 +104,9 @@ Result<int> run_solve(const Arguments& arguments, Console& console) {
   }
   SP_ASSIGN(
       const io::ContestProblem contest,
-      io::read_contest(arguments.get("PROBLEM"),
-                       static_cast<std::uint64_t>(*max_input),
-                       deadline(options.start, options.time_limit_seconds)));
+      io::read_contest(
+          arguments.get("PROBLEM"), static_cast<std::uint64_t>(*max_input),
+          Budget({options.time_limit_seconds}, {}, options.start).deadline()));
   const auto interruption = std::make_shared<const Interruption>();
   console.until_written = interruption;
   options.stop = interruption->token();

@@ -3,13 +3,13 @@
 #include "base/guard.h"
 #include "base/try.h"
 #include "plan/explain/assemble_plan.h"
-#include "plan/problem/stop.h"
+#include "plan/problem/plan_budget.h"
 #include "plan/search/compare_recipes.h"
 #include "plan/search/solve_plan.h"
 #include "plan/search/staged_search.h"
 
 #include <algorithm>
-#include <chrono>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,25 +22,22 @@ constexpr std::uint64_t kWorkPerQuestion = 400'000'000;
 // Unit: seconds. Limit of such a check, unless the caller limits the work.
 constexpr double kSecondsPerQuestion = 10;
 
-using Clock = std::chrono::steady_clock;
-
 // ConflictMinimizer finds a minimal conflict of an infeasible problem. It drops the recipe,
 // then each pin, and keeps it dropped if the rest is still infeasible. The
 // remaining pins are the reported conflict.
 class ConflictMinimizer {
  public:
-  // Precondition: `options.start` is set.
   ConflictMinimizer(const Graph& graph, const DeviceMesh& mesh,
                     const Topology& topology, const OpLibrary& library,
-                    PlanOptions options)
+                    PlanOptions options, const Budget& budget)
       : graph_(graph),
         mesh_(mesh),
         topology_(topology),
         library_(library),
         options_(std::move(options)),
-        by_work_(options_.work_limit.has_value()) {
-    options_.work_limit = std::min(
-        options_.work_limit.value_or(kWorkPerQuestion), kWorkPerQuestion);
+        budget_(budget) {
+    // If the caller limits the work, the work alone decides each answer.
+    if (!budget.work_limit()) per_question_.seconds = kSecondsPerQuestion;
     options_.progress = nullptr;
   }
 
@@ -70,12 +67,11 @@ class ConflictMinimizer {
   // Solves the problem with `fewer` options, and keeps these if it is
   // infeasible.
   Result<void> drop(PlanOptions fewer, PlanSolution& solution) {
-    is_over_ = left() <= 0 || options_.stop.stop_requested();
+    is_over_ = budget_.is_cut_off();
     unsure_ = unsure_ || is_over_;
     if (is_over_) return {};
-    auto problem = PlanProblem::create(
-        graph_, mesh_, topology_, library_, fewer,
-        {{}, deadline(*options_.start, options_.time_limit_seconds)});
+    auto problem = PlanProblem::create(graph_, mesh_, topology_, library_,
+                                       fewer, {{}, budget_});
     if (!problem) {
       if (problem.error().code != ErrorCode::kStopped) {
         return fail(std::move(problem).error());
@@ -83,10 +79,7 @@ class ConflictMinimizer {
       is_over_ = unsure_ = true;
       return {};
     }
-    // If the caller sets a work limit, the work alone decides the answer.
-    PlanSolution without = solve_plan(
-        *problem, {by_work_ ? left() : std::min(left(), kSecondsPerQuestion),
-                   options_.work_limit});
+    PlanSolution without = solve_plan(*problem, budget_.within(per_question_));
     if (without.status == PlanStatus::kInfeasible) {
       options_ = std::move(fewer);
       solution = std::move(without);
@@ -96,16 +89,13 @@ class ConflictMinimizer {
     return {};
   }
 
-  double left() const {
-    return options_.time_limit_seconds - seconds_since(*options_.start);
-  }
-
   const Graph& graph_;
   const DeviceMesh& mesh_;
   const Topology& topology_;
   const OpLibrary& library_;
   PlanOptions options_;
-  bool by_work_;
+  const Budget& budget_;
+  BudgetLimits per_question_{.work = kWorkPerQuestion};
   bool unsure_ = false;   // a part that is left may be unneeded
   bool is_over_ = false;  // no time is left for more checks
 };
@@ -113,19 +103,20 @@ class ConflictMinimizer {
 Result<Plan> plan_for(const Graph& graph, const DeviceMesh& mesh,
                       const Topology& topology, const OpLibrary& library,
                       const PlanOptions& options) {
+  const Budget budget = budget_of(options);
   PlanOptions own = options;
-  if (!own.start) own.start = Clock::now();
   const auto tell = [&](PlanProgress progress) {
-    progress.seconds = seconds_since(*own.start);
+    progress.seconds = budget.seconds_spent();
     if (options.progress) options.progress(progress);
   };
   if (options.progress) own.progress = tell;
   SP_ASSIGN(StagedResult found,
-            search_in_stages(graph, mesh, topology, library, own));
+            search_in_stages(graph, mesh, topology, library, own, budget));
   PlanSolution& solution = found.solution;
   std::vector<std::string> pins;
   if (solution.status == PlanStatus::kInfeasible) {
-    ConflictMinimizer minimize_conflict(graph, mesh, topology, library, own);
+    ConflictMinimizer minimize_conflict(graph, mesh, topology, library, own,
+                                        budget);
     SP_CHECK(minimize_conflict.run(solution));
     for (const Pin& pin : minimize_conflict.pins())
       pins.push_back(to_string(pin));
@@ -139,10 +130,10 @@ Result<Plan> plan_for(const Graph& graph, const DeviceMesh& mesh,
   plan.ran_out = found.ran_out;
   plan.conflict.pins = std::move(pins);
   if (options.compare) {
-    SP_ASSIGN(plan.recipes,
-              compare_recipes(graph, mesh, topology, library, own, found));
+    SP_ASSIGN(plan.recipes, compare_recipes(graph, mesh, topology, library, own,
+                                            budget, found));
   }
-  plan.solve_seconds = seconds_since(*own.start);
+  plan.solve_seconds = budget.seconds_spent();
   return plan;
 }
 

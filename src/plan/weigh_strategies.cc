@@ -2,19 +2,16 @@
 
 #include "base/guard.h"
 #include "base/try.h"
+#include "plan/problem/plan_budget.h"
 #include "plan/problem/problem_data.h"
-#include "plan/problem/stop.h"
 #include "plan/search/solve_plan.h"
 #include "plan/search/staged_search.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 namespace shardprop {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 // Share of the time limit for the plan itself.
 constexpr double kShareOfPlan = 0.5;
@@ -117,7 +114,6 @@ std::vector<UnshardedDim> unsharded_dims(const IndexSpace& space,
 
 class Weighing {
  public:
-  // Precondition: `options.start` is set.
   Weighing(const Graph& graph, NodeId node, const DeviceMesh& mesh,
            const Topology& topology, const OpLibrary& library,
            PlanOptions options)
@@ -126,13 +122,13 @@ class Weighing {
         mesh_(mesh),
         topology_(topology),
         library_(library),
-        options_(std::move(options)) {}
+        options_(std::move(options)),
+        budget_(budget_of(options_)) {}
 
   Result<WeighedNode> run() {
-    PlanOptions own = options_;
-    own.time_limit_seconds *= kShareOfPlan;
     SP_ASSIGN(StagedResult found,
-              search_in_stages(graph_, mesh_, topology_, library_, own));
+              search_in_stages(graph_, mesh_, topology_, library_, options_,
+                               budget_.until(kShareOfPlan, 1)));
     const PlanVariableId variable = found.problem.variable_of(node_);
     if (!variable.valid()) {
       return fail(no_strategies(found.problem, graph_.node(node_)));
@@ -159,14 +155,12 @@ class Weighing {
     std::size_t left = out.strategies.size();
     for (WeighedStrategy& one : out.strategies) {
       one.lower_bound_nanoseconds = out.lower_bound_nanoseconds;
-      const double share =
-          (options_.time_limit_seconds - seconds_since(*options_.start)) /
-          static_cast<double>(left--);
+      const double share = 1 / static_cast<double>(left--);
       if (one.chosen) {
         one.status = out.status;
         one.objective_nanoseconds = out.objective_nanoseconds;
-      } else if (share > 0 && !options_.stop.stop_requested()) {
-        SP_CHECK(weigh(share, space, one));
+      } else if (!budget_.is_cut_off()) {
+        SP_CHECK(weigh(budget_.share(share, 1), space, one));
       }
     }
     const auto rank = [](const WeighedStrategy& s) {
@@ -180,19 +174,18 @@ class Weighing {
     return {};
   }
 
-  Result<void> weigh(double seconds, const PlanSpace& space,
+  Result<void> weigh(const Budget& budget, const PlanSpace& space,
                      WeighedStrategy& one) {
-    const auto start = Clock::now();
     PlanOptions own = options_;
     own.forced = ForcedStrategy{node_, one.takes, one.makes};
     auto problem = PlanProblem::create(graph_, mesh_, topology_, library_, own,
-                                       {space, deadline(start, seconds)});
+                                       {space, budget});
     if (!problem) {
       if (problem.error().code == ErrorCode::kStopped) return {};
       return fail(std::move(problem).error());
     }
-    const PlanSolution solution = solve_plan(
-        *problem, {seconds - seconds_since(start), options_.work_limit, false});
+    const PlanSolution solution =
+        solve_plan(*problem, budget, {.break_ties = false});
     one.status = solution.status;
     one.lower_bound_nanoseconds =
         std::max(one.lower_bound_nanoseconds, solution.lower_bound);
@@ -208,6 +201,7 @@ class Weighing {
   const Topology& topology_;
   const OpLibrary& library_;
   PlanOptions options_;
+  Budget budget_;
 };
 
 }  // namespace
@@ -218,9 +212,7 @@ Result<WeighedNode> weigh_strategies(const Graph& graph, NodeId node,
                                      const OpLibrary& library,
                                      const PlanOptions& options) {
   return guarded([&] {
-    PlanOptions own = options;
-    if (!own.start) own.start = Clock::now();
-    return Weighing(graph, node, mesh, topology, library, std::move(own)).run();
+    return Weighing(graph, node, mesh, topology, library, options).run();
   });
 }
 

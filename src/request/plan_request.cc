@@ -1,7 +1,7 @@
 #include <shardprop/request/plan_request.h>
 
+#include "base/budget.h"
 #include "base/try.h"
-#include "plan/problem/stop.h"
 
 #include <shardprop/plan/make_plan.h>
 #include <shardprop/redistribute/planner.h>
@@ -63,7 +63,7 @@ std::optional<std::chrono::steady_clock::time_point> end_of_time_limit(
   for (const auto& [name, text, place] : given) {
     if (name == "time_limit" && !set_option(options, name, text)) return start;
   }
-  return deadline(start, options.time_limit_seconds);
+  return Budget({options.time_limit_seconds}, {}, start).deadline();
 }
 
 Result<DeviceMesh> planned_mesh(std::string_view text) {

@@ -135,7 +135,8 @@ TEST_CASE("overlapped time is priced after a network with other variables") {
   NetworkOptions reserve = limited;
   reserve.reserved.assign(graph.nodes().size() + 1, 1);
   for (const NetworkOptions& first : {NetworkOptions{}, reserve}) {
-    NetworkSearch search(problem, {1e9, 2'000'000'000});
+    NetworkSearch search(problem,
+                         Budget({.seconds = 1e9, .work = 2'000'000'000}));
     REQUIRE(search.solve(first));
     REQUIRE(search.tried().evaluation.exposed() > 0);
     OverlapSearch overlapped(search, limited, true);

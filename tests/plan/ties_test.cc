@@ -190,7 +190,8 @@ TEST_CASE(
                                         default_topology(), library, options));
   };
   const PlanProblem free = problem_within(std::nullopt);
-  const PlanSolution any = solve_plan(free, {.break_ties = false});
+  const PlanSolution any =
+      solve_plan(free, Budget({.seconds = 60}), {.break_ties = false});
   const PlanSolution small = solve_plan(free);
   REQUIRE(any.assignment.has_value());
   REQUIRE(small.evaluation.objective == any.evaluation.objective);

@@ -137,7 +137,7 @@ TEST_CASE("the dual and its bounds on single choices hold at every step") {
     // Little is reduced, so that the dual has something to do.
     passes.disable(Pass::kLowDegree);
     passes.disable(Pass::kDominance);
-    reduce(network, passes, clock, StopSignal{});
+    reduce(network, passes, clock, Budget());
     REQUIRE(!network.infeasible);
     if (network.num_alive() == 0) continue;
     const Core core(network, 1e12);

@@ -104,7 +104,7 @@ TEST_CASE("dual bounds stay below the optimum at any ceiling and any prices") {
     PassSet passes;
     passes.disable(Pass::kLowDegree);
     passes.disable(Pass::kDominance);
-    reduce(network, passes, clock, StopSignal{});
+    reduce(network, passes, clock, Budget());
     REQUIRE(!network.infeasible);
     if (network.num_alive() == 0) continue;
     const Core core(network, std::ldexp(1.0, 48 + i % 5));

@@ -65,7 +65,7 @@ TEST_CASE("a chain of copies contracts to one variable with everyone's bytes") {
   CHECK(contract_determined(network));
   CHECK(network.num_alive() == 1);
   PassClock clock;
-  reduce(network, PassSet{}, clock, StopSignal{});
+  reduce(network, PassSet{}, clock, Budget());
   // Two neighbours live at once: the first choice needs 8 of 7 bytes.
   CHECK(network.num_alive() == 0);
   CHECK(network.expand(std::vector<int>(5, 0)) == Assignment{1, 1, 1, 1, 1});
@@ -182,7 +182,7 @@ TEST_CASE("elimination under a ceiling finds what costs less, and only that") {
       network.normalise(static_cast<int>(v));
     }
     network.normalise_edges();
-    const auto order = order_elimination(network, {1e9, 1e9}, StopSignal{});
+    const auto order = order_elimination(network, {1e9, 1e9}, Budget());
     REQUIRE(order.has_value());
     const double room =
         truth ? static_cast<double>(*truth - network.offset) : 1000;
@@ -190,7 +190,7 @@ TEST_CASE("elimination under a ceiling finds what costs less, and only that") {
       if (ceiling < 1) continue;
       std::uint64_t work = 0;
       const auto solved =
-          eliminate_in_order(network, *order, ceiling, 1, StopSignal{}, work);
+          eliminate_in_order(network, *order, ceiling, 1, Budget(), work);
       REQUIRE(solved.has_value());
       CAPTURE(i);
       CAPTURE(ceiling);
@@ -212,14 +212,12 @@ TEST_CASE("elimination stops when told to") {
   std::stop_source stop;
   stop.request_stop();
   std::uint64_t work = 0;
-  const auto order = order_elimination(network, {1e9, 1e9}, StopSignal{});
+  const auto order = order_elimination(network, {1e9, 1e9}, Budget());
   REQUIRE(order.has_value());
-  CHECK(!eliminate_in_order(network, *order, kInfinity, 2,
-                            {std::nullopt, stop.get_token()}, work)
+  const Budget stopped({}, stop.get_token());
+  CHECK(!eliminate_in_order(network, *order, kInfinity, 2, stopped, work)
              .has_value());
-  CHECK(
-      !order_elimination(network, {1e9, 1e9}, {std::nullopt, stop.get_token()})
-           .has_value());
+  CHECK(!order_elimination(network, {1e9, 1e9}, stopped).has_value());
 }
 
 TEST_CASE("no order is found where finding one takes too many steps") {
@@ -239,7 +237,7 @@ TEST_CASE("no order is found where finding one takes too many steps") {
   }
   Network network(*std::move(builder).build());
   merge_parallel_edges(network);
-  CHECK(!order_elimination(network, {kInfinity, kInfinity}, StopSignal{})
+  CHECK(!order_elimination(network, {kInfinity, kInfinity}, Budget())
              .has_value());
 }
 

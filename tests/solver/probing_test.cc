@@ -32,7 +32,7 @@ TEST_CASE("probing: the bound stays below the optimum, what is found above") {
     state.best.offer(std::vector<int>(kVariables, 0));
     state.best.raise_bound(0);
     // As much as a search would have worked by then.
-    state.work = 1'000'000;
+    state.budget.charge(1'000'000);
     DualAscent dual(state);
     REQUIRE(dual.is_due(0));
     dual.start();

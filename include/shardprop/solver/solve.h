@@ -18,6 +18,7 @@
 
 #include <shardprop/base/option.h>
 #include <shardprop/base/result.h>
+#include <shardprop/base/stopped_by.h>
 #include <shardprop/solver/checker.h>
 #include <shardprop/solver/cost.h>
 #include <shardprop/solver/pass.h>
@@ -65,8 +66,7 @@ struct Conflict {
   bool irreducible = false;
 };
 
-// The limit that ended a search before its proof.
-enum class StoppedBy : std::uint8_t { kTime, kWork, kRequest };
+using shardprop::StoppedBy;
 
 // `Solution` is the best assignment found, its bound and its proof.
 struct Solution {

@@ -1,5 +1,4 @@
-// PlanSolution is what a search of a plan problem found. SolveLimits bounds
-// such a search.
+// PlanSolution is what a search of a plan problem found.
 #pragma once
 
 #include "plan/evaluate/plan_assignment.h"
@@ -45,18 +44,15 @@ struct PlanSolution {
   std::optional<Error> failure;
 };
 
-// SolveLimits replaces the limits of the options. They are smaller if building
-// the problem has used a part of them.
-struct SolveLimits {
-  double seconds = 60;
-  std::optional<std::uint64_t> work;  // of the solver, in table entries
+// SearchScope says which questions a search answers.
+struct SearchScope {
   // Whether to search, among plans of equal cost, for one that takes less
   // memory and gives equal layers the same layouts.
   bool break_ties = true;
   // Whether the search begins with plans of small parts of the space
   // (first_plans.h).
   bool first_plans = true;
-  // Whether a proof that no plan fits comes with PlanSolution::clash.
+  // Whether a proof that no plan fits comes with PlanSolution::conflict.
   bool explains = true;
 };
 

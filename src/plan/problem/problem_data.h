@@ -7,9 +7,9 @@
 #include "plan/problem/fusion.h"
 #include "plan/problem/overlap_windows.h"
 #include "plan/problem/pinned_values.h"
+#include "plan/problem/plan_budget.h"
 #include "plan/problem/plan_variable.h"
 #include "plan/problem/set_up.h"
-#include "plan/problem/stop.h"
 #include "plan/problem/transfer_costs.h"
 
 #include <shardprop/graph/graph.h>
@@ -48,7 +48,10 @@ struct ProblemData {
 
   // Error: kStopped.
   Result<void> check_stop() const {
-    return shardprop::check_stop(options, set_up.deadline);
+    if (const auto cause = set_up.budget.cut_off()) {
+      return fail(set_up_cut_off(*cause));
+    }
+    return {};
   }
 
   // Like PlanProblem's, for a value whose tensor and hideable are known.

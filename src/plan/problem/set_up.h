@@ -1,20 +1,20 @@
 // SetUp holds the arguments of PlanProblem::create(): the search space, the
-// deadline, and the given choices of judge_plan().
+// budget, and the given choices of judge_plan().
 #pragma once
 
-#include <shardprop/plan/plan_space.h>
+#include "base/budget.h"
 
-#include <chrono>
-#include <optional>
+#include <shardprop/plan/plan_space.h>
 
 namespace shardprop {
 
 struct GivenChoices;  // given_choices.h
 
-// PlanProblem::create() fails with kStopped once the deadline has come.
+// PlanProblem::create() fails with kStopped once its budget is cut off. It
+// does not count work.
 struct SetUp {
   PlanSpace space;
-  std::optional<std::chrono::steady_clock::time_point> deadline;
+  Budget budget;
   const GivenChoices* given = nullptr;  // judge_plan()'s
 };
 

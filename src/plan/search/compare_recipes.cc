@@ -2,12 +2,10 @@
 
 #include "base/try.h"
 #include "plan/problem/constraints/recipe_layouts.h"
-#include "plan/problem/stop.h"
 #include "plan/search/restricted_problem.h"
 #include "plan/search/solve_plan.h"
 
 #include <algorithm>
-#include <chrono>
 #include <optional>
 #include <string>
 #include <utility>
@@ -40,12 +38,14 @@ class RecipeComparison {
  public:
   RecipeComparison(const Graph& graph, const DeviceMesh& mesh,
                    const Topology& topology, const OpLibrary& library,
-                   const PlanOptions& options, const StagedResult& found)
+                   const PlanOptions& options, const Budget& budget,
+                   const StagedResult& found)
       : graph_(graph),
         mesh_(mesh),
         topology_(topology),
         library_(library),
         options_(options),
+        budget_(budget),
         found_(found) {}
 
   Result<std::vector<PlanRecipe>> run() {
@@ -71,10 +71,6 @@ class RecipeComparison {
   }
 
  private:
-  double seconds_left() const {
-    return options_.time_limit_seconds - seconds_since(*options_.start);
-  }
-
   // Returns the result that the search found for a recipe.
   PlanRecipe met(const std::string& name) const {
     if (options_.recipe) {
@@ -92,14 +88,13 @@ class RecipeComparison {
   // them.
   Result<void> search_freely() {
     optimum_.name = kOptimum;
-    if (seconds_left() <= 0 || options_.stop.stop_requested()) return {};
+    if (budget_.is_cut_off()) return {};
     PlanOptions free = options_;
     free.recipe.reset();
     free.progress = nullptr;
-    free.time_limit_seconds = seconds_left();
-    free.start = std::chrono::steady_clock::now();
     SP_ASSIGN(StagedResult found,
-              search_in_stages(graph_, mesh_, topology_, library_, free));
+              search_in_stages(graph_, mesh_, topology_, library_, free,
+                               budget_.rest()));
     optimum_ = priced(optimum_.name, found.solution);
     recipes_ = std::move(found.recipes);
     return {};
@@ -108,18 +103,18 @@ class RecipeComparison {
   // Searches the recipe's part of the space to its end. The remaining time is
   // shared equally by `left` recipes.
   void look_closer(const Recipe& recipe, std::size_t left, PlanRecipe& row) {
-    const double seconds = seconds_left() / static_cast<double>(left);
     if (found_.solution.status != PlanStatus::kOptimal || options_.recipe ||
-        seconds <= 0 || options_.stop.stop_requested()) {
+        budget_.is_cut_off()) {
       return;
     }
+    const Budget budget = budget_.share(1 / static_cast<double>(left), 1);
     const RestrictedProblem part(found_.problem,
                                  following(found_.problem, recipe));
-    SolveLimits limits{seconds, options_.work_limit, false};
-    limits.first_plans = false;
-    limits.explains = false;
-    const PlanRecipe closer =
-        priced(row.name, solve_plan(part.problem(), limits));
+    const PlanRecipe closer = priced(
+        row.name,
+        solve_plan(
+            part.problem(), budget,
+            {.break_ties = false, .first_plans = false, .explains = false}));
     if (!row.objective_nanoseconds ||
         (closer.objective_nanoseconds &&
          *closer.objective_nanoseconds <= *row.objective_nanoseconds)) {
@@ -130,7 +125,7 @@ class RecipeComparison {
   // Prices the plan that the recipe lays out itself. Planning with the recipe
   // alone does so, too, if its search finds no plan.
   void construct(PlanRecipe& row) const {
-    if (options_.stop.stop_requested()) return;
+    if (budget_.is_requested_to_stop()) return;
     PlanOptions own = options_;
     own.progress = nullptr;
     own.recipe.reset();
@@ -141,13 +136,13 @@ class RecipeComparison {
     }
     const auto problem = PlanProblem::create(
         graph_, mesh_, topology_, library_, own,
-        {PlanSpace{0},
-         graph_.nodes().size() <= kFewOperators
-             ? std::nullopt
-             : deadline(*options_.start, options_.time_limit_seconds)});
+        {PlanSpace{0}, graph_.nodes().size() <= kFewOperators
+                           ? budget_.renewed({})
+                           : budget_});
     if (!problem) return;
     const PlanSolution solution =
-        solve_plan(*problem, {kSecondsOfConstructed, 0, false});
+        solve_plan(*problem, budget_.renewed({kSecondsOfConstructed, 0}),
+                   {.break_ties = false});
     if (!solution.assignment) return;
     row = priced(row.name, solution);
     row.status = PlanStatus::kFeasible;
@@ -158,6 +153,7 @@ class RecipeComparison {
   const Topology& topology_;
   const OpLibrary& library_;
   const PlanOptions& options_;
+  const Budget& budget_;
   const StagedResult& found_;
   PlanRecipe optimum_;
   std::vector<PlanRecipe> recipes_;  // found by a search
@@ -165,13 +161,13 @@ class RecipeComparison {
 
 }  // namespace
 
-Result<std::vector<PlanRecipe>> compare_recipes(const Graph& graph,
-                                                const DeviceMesh& mesh,
-                                                const Topology& topology,
-                                                const OpLibrary& library,
-                                                const PlanOptions& options,
-                                                const StagedResult& found) {
-  return RecipeComparison(graph, mesh, topology, library, options, found).run();
+Result<std::vector<PlanRecipe>> compare_recipes(
+    const Graph& graph, const DeviceMesh& mesh, const Topology& topology,
+    const OpLibrary& library, const PlanOptions& options, const Budget& budget,
+    const StagedResult& found) {
+  return RecipeComparison(graph, mesh, topology, library, options, budget,
+                          found)
+      .run();
 }
 
 }  // namespace shardprop

@@ -1,6 +1,7 @@
 // compare_recipes() prices the known recipes next to a plan.
 #pragma once
 
+#include "base/budget.h"
 #include "plan/search/staged_search.h"
 
 #include <shardprop/base/result.h>
@@ -22,12 +23,11 @@ namespace shardprop {
 // If the plan is proven, recipes without a proof are searched again in the
 // remaining time. No recipe is then better than the plan. A recipe without a
 // plan gets the plan that it lays out itself, with all other values replicated.
-// Precondition: `options.start` is set.
-Result<std::vector<PlanRecipe>> compare_recipes(const Graph& graph,
-                                                const DeviceMesh& mesh,
-                                                const Topology& topology,
-                                                const OpLibrary& library,
-                                                const PlanOptions& options,
-                                                const StagedResult& found);
+// The rest of the time is for all further searches together. Each of them has
+// all the work of the budget.
+Result<std::vector<PlanRecipe>> compare_recipes(
+    const Graph& graph, const DeviceMesh& mesh, const Topology& topology,
+    const OpLibrary& library, const PlanOptions& options, const Budget& budget,
+    const StagedResult& found);
 
 }  // namespace shardprop

@@ -174,9 +174,10 @@ NetworkOutcome LayerMix::solve(const Counts& counts,
     if (at_boundary(layer)) continue;
     options.left.hold(known_[plan_of[layer]].assignment, v);
   }
-  return search_.solve(options, {.bounds = false,
-                                 .share_of_time = kMixShareOfTime,
-                                 .enough_gap = kEnoughMixGap});
+  return search_.solve(options,
+                       {.bounds = false,
+                        .budget = search_.budget().share(kMixShareOfTime, 1),
+                        .enough_gap = kEnoughMixGap});
 }
 
 bool LayerMix::keep_best(std::vector<std::size_t> follows) {
@@ -207,8 +208,9 @@ NetworkOutcome LayerMix::solve_again(std::size_t layer, double share,
     if (layers_[index(best_.assignment.slot(v))] == layer) continue;
     options.left.hold(best_.assignment, v);
   }
-  return search_.solve(options,
-                       {.bounds = false, .share_of_time = kMixShareOfTime});
+  return search_.solve(
+      options,
+      {.bounds = false, .budget = search_.budget().share(kMixShareOfTime, 1)});
 }
 
 // Returns the plans that the layer and its neighbours follow. Layers with the

@@ -1,6 +1,8 @@
 #include "plan/search/network_search.h"
 
+#include "base/option_bounds.h"
 #include "base/saturating.h"
+#include "plan/problem/plan_budget.h"
 
 #include <shardprop/base/error.h>
 
@@ -13,72 +15,44 @@ namespace {
 
 constexpr double kSecondsBetweenReports = 0.2;
 
-std::optional<RanOut> limit_of(
-    const std::optional<solver::StoppedBy>& stopped_by) {
-  if (!stopped_by) return std::nullopt;
-  switch (*stopped_by) {
-    case solver::StoppedBy::kTime:
-      return RanOut::kTime;
-    case solver::StoppedBy::kWork:
-      return RanOut::kWork;
-    case solver::StoppedBy::kRequest:
-      return RanOut::kInterrupted;
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
-NetworkSearch::NetworkSearch(const PlanProblem& problem,
-                             const SolveLimits& limits)
+NetworkSearch::NetworkSearch(const PlanProblem& problem, const Budget& budget,
+                             const SearchScope& scope)
     : problem_(problem),
       options_(problem.options()),
-      limits_(limits),
-      start_(std::chrono::steady_clock::now()) {}
+      budget_(budget.rest()),
+      scope_(scope) {}
 
-double NetworkSearch::seconds() const {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() -
-                                       start_)
-      .count();
-}
-
-solver::SolveOptions NetworkSearch::solver_options(double seconds_left) const {
+solver::SolveOptions NetworkSearch::solver_options(const Budget& budget) const {
   solver::SolveOptions how;
-  how.time_limit_seconds = seconds_left;
+  how.time_limit_seconds = std::clamp(budget.seconds_left(), 0.0, kMostSeconds);
+  how.work_limit = budget.work_left();
+  how.stop = budget.stop_token();
   how.threads = options_.threads;
   how.seed = options_.seed;
-  how.stop = options_.stop;
-  if (limits_.work) {
-    how.work_limit = out_of_work() ? 0 : *limits_.work - out_.work;
-  }
   return how;
 }
 
 bool NetworkSearch::out_of_limits() {
-  if (options_.stop.stop_requested()) {
-    ended_by_ = RanOut::kInterrupted;
-  } else if (out_of_work()) {
-    ended_by_ = RanOut::kWork;
-  } else if (seconds_left() <= 0) {
-    ended_by_ = RanOut::kTime;
-  } else {
-    return false;
-  }
-  return true;
+  const std::optional<StoppedBy> cause = budget_.stopped();
+  if (cause) ended_by_ = cause;
+  return cause.has_value();
 }
 
 void NetworkSearch::begin_with(std::optional<PlanAssignment> plan,
                                std::uint64_t work) {
-  out_.work += work;
+  budget_.charge(work);
   if (!plan) return;
   judge(*plan);
   if (!options_.progress || !found()) return;
-  report({PlanProgress::Phase::kSearch, seconds(), out_.evaluation.objective,
-          out_.lower_bound});
+  report({PlanProgress::Phase::kSearch, budget_.seconds_spent(),
+          out_.evaluation.objective, out_.lower_bound});
 }
 
 void NetworkSearch::tell(const solver::Progress& now, bool bounds) {
-  PlanProgress progress{PlanProgress::Phase::kSearch, seconds(), {}, {}};
+  PlanProgress progress{
+      PlanProgress::Phase::kSearch, budget_.seconds_spent(), {}, {}};
   if (found()) {
     progress.objective = out_.evaluation.objective;
   } else if (now.cost) {
@@ -100,25 +74,20 @@ void NetworkSearch::report(PlanProgress progress) {
 
 NetworkOutcome NetworkSearch::solve(const NetworkOptions& options,
                                     const Attempt& attempt) {
-  const double left = seconds_left();
   const bool first = std::exchange(first_, false);
   // The first network is reduced even if no work is left to search in it.
-  const bool is_only_reduced =
-      first && left > 0 && !options_.stop.stop_requested();
+  const bool is_only_reduced = first && !budget_.is_cut_off();
   stopped_ = out_of_limits() && !is_only_reduced;
   if (stopped_) return NetworkOutcome::kStopped;
   // The time limit includes building the network.
-  solver::SolveOptions how = solver_options(left * attempt.share_of_time);
+  solver::SolveOptions how =
+      solver_options(attempt.budget ? *attempt.budget : budget_);
   Result<PlanNetwork> built = PlanNetwork::create(problem_, options);
   if (!built) {
     out_.failure = std::move(built).error();
     return NetworkOutcome::kFailed;
   }
   const PlanNetwork& network = *built;
-  if (how.work_limit && attempt.share_of_work < 1) {
-    *how.work_limit = static_cast<std::uint64_t>(
-        attempt.share_of_work * static_cast<double>(*how.work_limit));
-  }
   solver::Messages part;
   std::vector<solver::Assignment> known;
   if (!options.memory_limit) {
@@ -133,7 +102,7 @@ NetworkOutcome NetworkSearch::solve(const NetworkOptions& options,
       how.messages = &part;
     }
   }
-  how.explains = attempt.bounds && !found() && limits_.explains;
+  how.explains = attempt.bounds && !found() && scope_.explains;
   how.enough_gap = attempt.enough_gap;
   how.enough_cost = attempt.enough_cost;
   if (options_.progress) {
@@ -156,10 +125,10 @@ NetworkOutcome NetworkSearch::solve(const NetworkOptions& options,
     };
   }
   const solver::Solution solution = solver::solve(network.network(), how);
-  out_.work += solution.work;
+  budget_.charge(solution.work);
   if (first) first_work_ = solution.work;
   if (solution.failure) out_.failure = solution.failure;
-  if (attempt.bounds) cut_off_by_ = limit_of(solution.stopped_by);
+  if (attempt.bounds) cut_off_by_ = solution.stopped_by;
   if (solution.status == solver::Status::kInfeasible) {
     if (attempt.bounds && !found()) take_conflict(solution);
     return NetworkOutcome::kInfeasible;
@@ -226,6 +195,7 @@ void check_bound(std::int64_t lower_bound, std::int64_t objective) {
 }
 
 PlanSolution NetworkSearch::finish() && {
+  out_.work = budget_.work_spent();
   if (found()) {
     // Costs saturate at kMostNanoseconds. Equal saturated costs prove nothing,
     // so the bound stays below that value.
@@ -237,9 +207,8 @@ PlanSolution NetworkSearch::finish() && {
   }
   if (out_.status != PlanStatus::kOptimal &&
       out_.status != PlanStatus::kInfeasible) {
-    out_.ran_out = ended_by_     ? *ended_by_
-                   : cut_off_by_ ? *cut_off_by_
-                                 : RanOut::kAttempts;
+    const std::optional<StoppedBy> cause = ended_by_ ? ended_by_ : cut_off_by_;
+    out_.ran_out = cause ? ran_out_of(*cause) : RanOut::kAttempts;
   }
   return std::move(out_);
 }

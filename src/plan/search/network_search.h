@@ -1,14 +1,14 @@
 // NetworkSearch solves networks of one plan problem, one after another within
-// its limits. It keeps the best plan and the best bound.
+// its budget. It keeps the best plan and the best bound.
 #pragma once
 
+#include "base/budget.h"
 #include "plan/evaluate/plan_solution.h"
 #include "plan/network/plan_network.h"
 
 #include <shardprop/solver/solve.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -21,12 +21,12 @@ struct Attempt {
   // Whether the network's lower bound is also valid for the plan problem. It is
   // false for a network with restricted choices.
   bool bounds = true;
-  // Share of the attempt's time or work after which it is abandoned if its best
-  // plan does not fit the memory limit. Empty: never.
+  // Share of the attempt's budget after which it is abandoned if its best plan
+  // does not fit the memory limit. Empty: never.
   std::optional<double> gives_up_at;
-  double share_of_time = 1;  // of the remaining time
-  double share_of_work = 1;  // of the remaining work, if work is limited
-  double enough_gap = 0;     // relative, see SolveOptions
+  // A share of the search's budget; the rest of it if null.
+  std::optional<Budget> budget;
+  double enough_gap = 0;  // relative, see SolveOptions
   std::optional<std::int64_t> enough_cost;
 };
 
@@ -63,7 +63,9 @@ void check_bound(std::int64_t lower_bound, std::int64_t objective);
 class NetworkSearch {
  public:
   // `problem` must outlive the search.
-  NetworkSearch(const PlanProblem& problem, const SolveLimits& limits);
+  // The search has the rest of the budget.
+  NetworkSearch(const PlanProblem& problem, const Budget& budget,
+                const SearchScope& scope = {});
 
   // Solves a network. tried() is its solution if there is one.
   NetworkOutcome solve(const NetworkOptions& options,
@@ -96,22 +98,14 @@ class NetworkSearch {
     out_.lower_bound = std::max(out_.lower_bound, bound);
   }
 
-  double seconds() const;
-  // Returns options with `seconds_left` and the remaining work.
-  solver::SolveOptions solver_options(double seconds_left) const;
-  bool out_of_work() const {
-    return limits_.work && out_.work >= *limits_.work;
-  }
+  // The budget of this search; its work is in table entries.
+  const Budget& budget() const { return budget_; }
+  // Returns the problem's options with the rest of a budget.
+  solver::SolveOptions solver_options(const Budget& budget) const;
   // Returns whether a limit ends the search. finish() then reports this limit.
   bool out_of_limits();
   // The work of the first network, in table entries.
   std::uint64_t first_work() const { return first_work_; }
-  // The remaining table entries; 0 if work is not limited.
-  std::uint64_t work_left() const {
-    return limits_.work ? *limits_.work - std::min(*limits_.work, out_.work)
-                        : 0;
-  }
-  double seconds_left() const { return limits_.seconds - seconds(); }
 
   // Drops the warm start of the next solve(): known plans and messages.
   void forget() {
@@ -132,17 +126,18 @@ class NetworkSearch {
 
   const PlanProblem& problem_;
   const PlanOptions& options_;
-  SolveLimits limits_;
-  std::chrono::steady_clock::time_point start_;
+  Budget budget_;
+  SearchScope scope_;
   bool first_ = true;  // nothing has been tried yet
   std::uint64_t first_work_ = 0;
   bool stopped_ = false;
   double next_report_ = 0;
   PlanSolution out_;
   std::optional<std::int64_t> found_here_;
-  // The limit that ended the search.
-  std::optional<RanOut> ended_by_;
-  std::optional<RanOut> cut_off_by_;
+  // The limit that ended the search between two networks, and the one that
+  // ended the last solve of a network whose bound is valid for the problem.
+  std::optional<StoppedBy> ended_by_;
+  std::optional<StoppedBy> cut_off_by_;
   PlanAssignment last_;
   Tried tried_;
   // The warm start of whole networks without memory, which differ in costs

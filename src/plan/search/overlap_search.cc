@@ -97,9 +97,9 @@ void OverlapSearch::price() {
 void OverlapSearch::raise_bound(OverlapMultipliers& prices, double enough_gap) {
   std::vector<std::int64_t> best = network_.overlap_multipliers;
   std::int64_t bound = search_.best().lower_bound;
-  const double for_plans = kShareOfPlans * search_.seconds_left();
+  const double for_plans = kShareOfPlans * search_.budget().seconds_left();
   for (int i = 0; i < kMostPrices && !is_close(); ++i) {
-    if (search_.seconds_left() < for_plans) break;
+    if (search_.budget().seconds_left() < for_plans) break;
     const Tried& met = search_.tried();
     // The last network may have been restricted. Its bound is then not valid
     // for other networks.
@@ -107,9 +107,10 @@ void OverlapSearch::raise_bound(OverlapMultipliers& prices, double enough_gap) {
         std::min(met.bound, search_.best().lower_bound);
     if (!prices.learn(met.evaluation, met_bound)) break;
     network_.overlap_multipliers = by_slot(prices.prices());
-    if (!search_.solve(network_, {.share_of_time = kPricingShareOfTime,
-                                  .enough_gap = enough_gap,
-                                  .enough_cost = search_.best().lower_bound})) {
+    if (!search_.solve(
+            network_, {.budget = search_.budget().share(kPricingShareOfTime, 1),
+                       .enough_gap = enough_gap,
+                       .enough_cost = search_.best().lower_bound})) {
       break;
     }
     note();
@@ -185,13 +186,16 @@ std::optional<std::size_t> first_difference(const NetworkAssignment& a,
 void OverlapSearch::branch() {
   if (takes_long()) return;
   const PlanSolution& best = search_.best();
-  const std::uint64_t before = best.work;
+  const std::uint64_t before = search_.budget().work_spent();
   OpenBranches open;
   open.push({{}, best.lower_bound});
   for (int i = 0; i < kMostBranches && !open.empty(); ++i) {
     // A plan found since may cost less than the bound of the best open branch.
     search_.raise_bound(std::min(open.top().bound, best.evaluation.objective));
-    if (search_.is_done() || best.work - before > kBranchWork) return;
+    if (search_.is_done() ||
+        search_.budget().work_spent() - before > kBranchWork) {
+      return;
+    }
     Branch here = open.top();
     open.pop();
     NetworkOptions options = network_;

@@ -1,6 +1,7 @@
 #include "plan/search/solve_plan.h"
 
 #include "base/guard.h"
+#include "plan/problem/plan_budget.h"
 #include "plan/search/first_plans.h"
 #include "plan/search/network_search.h"
 #include "plan/search/overlap_search.h"
@@ -64,11 +65,12 @@ double spread_out(std::uint32_t i, std::uint32_t base) {
 
 class PlanSolver {
  public:
-  PlanSolver(const PlanProblem& problem, const SolveLimits& limits)
+  PlanSolver(const PlanProblem& problem, const Budget& budget,
+             const SearchScope& scope)
       : problem_(problem),
         options_(problem.options()),
-        limits_(limits),
-        search_(problem, limits) {}
+        scope_(scope),
+        search_(problem, budget, scope) {}
 
   PlanSolution run() {
     try {
@@ -86,24 +88,13 @@ class PlanSolver {
  private:
   // ---- plans of parts of the space
 
-  SolveLimits share_of_rest(double share) const {
-    return within(share * search_.seconds_left(),
-                  share * static_cast<double>(search_.work_left()));
-  }
-  SolveLimits within(double seconds, double work) const {
-    SolveLimits out{.seconds = seconds, .break_ties = false};
-    out.first_plans = false;
-    out.explains = false;
-    if (limits_.work)
-      out.work = static_cast<std::uint64_t>(std::max(work, 0.0));
-    return out;
-  }
-
   // Solves a part of the space. The search then begins with its best plan.
   PlanSolution solve_part(const Restriction& restriction,
-                          const SolveLimits& limits) {
+                          const Budget& budget) {
     const RestrictedProblem part(problem_, restriction);
-    PlanSolution found = solve_plan(part.problem(), limits);
+    PlanSolution found = solve_plan(
+        part.problem(), budget,
+        {.break_ties = false, .first_plans = false, .explains = false});
     if (found.assignment) {
       found.assignment = part.widened(*std::move(found.assignment));
       parts_.push_back(*found.assignment);
@@ -113,24 +104,17 @@ class PlanSolver {
   }
 
   void find_first_plans() {
-    if (!limits_.first_plans || search_.out_of_limits()) return;
+    if (!scope_.first_plans || search_.out_of_limits()) return;
     const std::vector<FirstSpace> spaces = first_spaces(problem_);
-    // The last share is for the mix of the others.
-    auto left = static_cast<double>(spaces.size() + 1);
-    const auto limits_of_next = [&] {
-      const double seconds =
-          kShareOfFirstPlans * limits_.seconds - search_.seconds();
-      const double work =
-          kShareOfFirstPlans * static_cast<double>(limits_.work.value_or(0)) -
-          static_cast<double>(search_.best().work);
-      const SolveLimits limits = within(seconds / left, work / left);
-      left -= 1;
-      return limits;
+    // The last part is for the mix of the others.
+    std::size_t parts = spaces.size() + 1;
+    const auto next_part = [&] {
+      return search_.budget().until(kShareOfFirstPlans).one_of(parts--);
     };
     for (const FirstSpace& space : spaces) {
       if (search_.out_of_limits()) return;
       const PlanSolution found =
-          solve_part(restriction_to(problem_, space), limits_of_next());
+          solve_part(restriction_to(problem_, space), next_part());
       if (!space.recipe) continue;
       PlanRecipe recipe{to_string(*space.recipe), found.status, std::nullopt,
                         found.evaluation.peak_bytes};
@@ -139,15 +123,15 @@ class PlanSolver {
       }
       search_.out().recipes.push_back(std::move(recipe));
     }
-    mix(limits_of_next());
+    mix(next_part());
   }
 
   // Solves the part of the space with the choices of the plans found so far.
-  void mix(const SolveLimits& limits) {
-    if (!limits_.first_plans || parts_.size() < 2 || search_.out_of_limits()) {
+  void mix(const Budget& budget) {
+    if (!scope_.first_plans || parts_.size() < 2 || search_.out_of_limits()) {
       return;
     }
-    solve_part(choices_of_plans(problem_, parts_), limits);
+    solve_part(choices_of_plans(problem_, parts_), budget);
   }
 
   // ---- the whole space
@@ -165,20 +149,20 @@ class PlanSolver {
       network_.memory_limit = options_.memory_limit;
     }
     if (search_.found_here() && !search_.is_done()) {
-      OverlapSearch overlapped(search_, network_, limits_.break_ties);
+      OverlapSearch overlapped(search_, network_, scope_.break_ties);
       network_.overlap_multipliers = overlapped.run();
       uniform_ = overlapped.uniform();
     }
     if (!parts_.empty() && search_.found_here() && !search_.is_done()) {
       parts_.push_back(*search_.best().assignment);
-      mix(share_of_rest(kShareOfMixed));
+      mix(search_.budget().share(kShareOfMixed));
     }
   }
 
   void reduce_each_time() {
     if (search_.out_of_limits()) return;
     if (const auto restriction = reduced_each_time(problem_)) {
-      solve_part(*restriction, share_of_rest(kShareOfEachTime));
+      solve_part(*restriction, search_.budget().share(kShareOfEachTime));
     }
   }
 
@@ -193,9 +177,8 @@ class PlanSolver {
     PlanSolution like;
     like.assignment = search_.last();
     like.evaluation = free;
-    solver::SolveOptions how =
-        search_.solver_options(kShareOfSmall * search_.seconds_left());
-    how.work_limit = std::min(how.work_limit.value_or(kTieWork), kTieWork);
+    const solver::SolveOptions how = search_.solver_options(
+        search_.budget().share(kShareOfSmall, 1).within({.work = kTieWork}));
     if (auto small = small_assignment(problem_, how, like)) {
       search_.offer(*std::move(small));
     }
@@ -224,11 +207,10 @@ class PlanSolver {
 
   // Solves a network for a short time, in search of a plan that fits.
   bool solve_in_round(const NetworkOptions& network) {
-    const NetworkOutcome solved =
-        search_.solve(network, {.bounds = false,
-                                .gives_up_at = kGivesUpAt,
-                                .share_of_time = kShareOfRound,
-                                .share_of_work = kShareOfRound});
+    const NetworkOutcome solved = search_.solve(
+        network, {.bounds = false,
+                  .gives_up_at = kGivesUpAt,
+                  .budget = search_.budget().share(kShareOfRound)});
     nothing_there_ = !solved;
     return !nothing_there_;
   }
@@ -272,12 +254,8 @@ class PlanSolver {
     }
   }
   bool has_looked_enough() const {
-    if (!search_.found_here()) return false;
-    if (limits_.work) {
-      return static_cast<double>(search_.best().work) >
-             kShareOfSpread * static_cast<double>(*limits_.work);
-    }
-    return search_.seconds() > kShareOfSpread * limits_.seconds;
+    return search_.found_here() &&
+           search_.budget().share_spent() > kShareOfSpread;
   }
 
   // Solves a network in a few rounds, and raises the reserves after each.
@@ -303,15 +281,11 @@ class PlanSolver {
 
   // Breaks ties among plans of this cost (ties.h).
   void prefer() {
-    const double left = search_.seconds_left();
-    if (!limits_.break_ties || !search_.found() || left <= 0 ||
-        search_.out_of_work() || options_.stop.stop_requested()) {
-      return;
-    }
+    const Budget& budget = search_.budget();
+    if (!scope_.break_ties || !search_.found() || budget.is_stopped()) return;
     search_.forget();
-    solver::SolveOptions how = search_.solver_options(left);
-    const std::uint64_t most = kTieWork + search_.best().work / kTieShare;
-    how.work_limit = std::min(how.work_limit.value_or(most), most);
+    const solver::SolveOptions how = search_.solver_options(
+        budget.within({.work = kTieWork + budget.work_spent() / kTieShare}));
     break_ties(problem_, network_.overlap_multipliers, how, search_.out());
   }
 
@@ -319,7 +293,7 @@ class PlanSolver {
   // layouts, unless tie-breaking found a cheaper one.
   void price_uniform() {
     PlanSolution& best = search_.out();
-    if (!limits_.break_ties || !search_.found() || !uniform_ ||
+    if (!scope_.break_ties || !search_.found() || !uniform_ ||
         is_uniform(problem_, *best.assignment)) {
       return;
     }
@@ -330,7 +304,7 @@ class PlanSolver {
 
   const PlanProblem& problem_;
   const PlanOptions& options_;
-  SolveLimits limits_;
+  SearchScope scope_;
   NetworkSearch search_;
   NetworkOptions best_look_;             // of the best plan that fits
   bool nothing_there_ = false;           // the last round had no solution
@@ -341,13 +315,13 @@ class PlanSolver {
 
 }  // namespace
 
-PlanSolution solve_plan(const PlanProblem& problem) {
-  return solve_plan(problem, {problem.options().time_limit_seconds,
-                              problem.options().work_limit});
+PlanSolution solve_plan(const PlanProblem& problem, const Budget& budget,
+                        const SearchScope& scope) {
+  return PlanSolver(problem, budget, scope).run();
 }
 
-PlanSolution solve_plan(const PlanProblem& problem, const SolveLimits& limits) {
-  return PlanSolver(problem, limits).run();
+PlanSolution solve_plan(const PlanProblem& problem) {
+  return solve_plan(problem, budget_of(problem.options()));
 }
 
 }  // namespace shardprop

@@ -8,17 +8,19 @@
 //       == solution.evaluation.objective;
 #pragma once
 
-#include "plan/problem/plan_problem.h"
+#include "base/budget.h"
 #include "plan/evaluate/plan_solution.h"
+#include "plan/problem/plan_problem.h"
 
 namespace shardprop {
 
-// Reads limits of time and work, threads and seed from problem.options(). The
-// same problem, seed and work limit give the same solution on any number of
-// threads, unless the time limit is reached. If a stop is requested, the search
-// ends with the best result so far.
+// Searches with the rest of the budget, and reads threads and seed from
+// problem.options(). The same problem, seed and work limit give the same
+// solution on any number of threads, unless the time limit is reached. If a
+// stop is requested, the search ends with the best result so far.
+PlanSolution solve_plan(const PlanProblem& problem, const Budget& budget,
+                        const SearchScope& scope = {});
+// Searches with the limits of problem.options().
 PlanSolution solve_plan(const PlanProblem& problem);
-// Searches under other limits.
-PlanSolution solve_plan(const PlanProblem& problem, const SolveLimits& limits);
 
 }  // namespace shardprop

@@ -2,7 +2,7 @@
 
 #include "base/try.h"
 #include "plan/problem/constraints/recipe_layouts.h"
-#include "plan/problem/stop.h"
+#include "plan/problem/plan_budget.h"
 #include "plan/search/network_search.h"
 #include "plan/search/solve_plan.h"
 
@@ -14,8 +14,8 @@
 namespace shardprop {
 namespace {
 
-// Stage is a space of plans, with the shares of time and work by which it is
-// built and searched. Shares count from the beginning.
+// Stage is a space of plans, with the shares of the budget by which it is built
+// and searched. Shares count from the beginning.
 struct Stage {
   PlanSpace space;
   double set_up_by = 1;
@@ -90,22 +90,23 @@ class StagedSearch {
  public:
   StagedSearch(const Graph& graph, const DeviceMesh& mesh,
                const Topology& topology, const OpLibrary& library,
-               const PlanOptions& options)
+               const PlanOptions& options, const Budget& budget)
       : graph_(graph),
         mesh_(mesh),
         topology_(topology),
         library_(library),
-        options_(options) {}
+        options_(options),
+        budget_(budget) {}
 
   Result<StagedResult> run() {
     SP_ASSIGN(const std::vector<Stage> stages, stages_for(mesh_, options_));
     for (const Stage& stage : stages) {
-      if (seconds() < stage.worthwhile_after * options_.time_limit_seconds ||
+      if (budget_.share_of_time_spent() < stage.worthwhile_after ||
           (stage.without_plan && best_ && best_->solution.assignment)) {
         continue;
       }
       SP_CHECK(enter(stage));
-      if (is_settled()) break;
+      if (is_settled() || is_interrupted()) break;
     }
     if (!best_ || may_be_replicated()) SP_CHECK(enter_replicated());
     if (!best_ || (!best_->solution.assignment && is_refused())) {
@@ -118,18 +119,18 @@ class StagedSearch {
   }
 
  private:
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() -
-                                         *options_.start)
-        .count();
+  // Returns whether there is a proof for the named space.
+  bool is_settled() const {
+    return best_ && best_->space.is_named() &&
+           best_->solution.status != PlanStatus::kUnknown &&
+           best_->solution.status != PlanStatus::kFeasible;
   }
 
-  // Returns whether there is a proof for the named space, or a request to stop.
-  bool is_settled() const {
-    return (best_ && best_->space.is_named() &&
-            best_->solution.status != PlanStatus::kUnknown &&
-            best_->solution.status != PlanStatus::kFeasible) ||
-           options_.stop.stop_requested();
+  // Returns whether a request ends the search, and records that it did.
+  bool is_interrupted() {
+    if (!budget_.is_requested_to_stop()) return false;
+    ended_by_ = RanOut::kInterrupted;
+    return true;
   }
 
   // Returns the limit that ended the search before a proof.
@@ -142,10 +143,7 @@ class StagedSearch {
       return failure_->code == ErrorCode::kOutOfMemory ? RanOut::kMemory
                                                        : RanOut::kSize;
     }
-    if (options_.stop.stop_requested()) return RanOut::kInterrupted;
-    // Building a problem stops only at its deadline.
-    if (failure_) return RanOut::kTime;
-    return last_ran_out_;
+    return ended_by_;
   }
 
   // Returns whether an error other than time or a request to stop kept the
@@ -165,32 +163,25 @@ class StagedSearch {
     return static_cast<double>(found.lower_bound) < (1 - kNear) * cost;
   }
 
-  // Returns the rest of the first `share` of time and work.
-  SolveLimits limits(double share) const {
-    SolveLimits out{options_.time_limit_seconds * share - seconds(), {}};
-    if (options_.work_limit) {
-      const auto most = static_cast<std::uint64_t>(
-          static_cast<double>(*options_.work_limit) * share);
-      out.work = most - std::min(work_, most);
-    }
-    return out;
-  }
-  SetUp set_up(const Stage& stage) const {
-    return {stage.space, deadline(*options_.start, options_.time_limit_seconds *
-                                                       stage.set_up_by)};
-  }
-
   Result<void> enter(const Stage& stage) {
     tell(PlanProgress::Phase::kSetUp);
-    Result<PlanProblem> problem = PlanProblem::create(
-        graph_, mesh_, topology_, library_, options_, set_up(stage));
-    if (!problem) return pass_over(stage, std::move(problem).error());
+    const Budget for_set_up = budget_.until(stage.set_up_by);
+    Result<PlanProblem> problem =
+        PlanProblem::create(graph_, mesh_, topology_, library_, options_,
+                            {stage.space, for_set_up});
+    if (!problem) {
+      // A budget that has stopped once stays stopped.
+      const auto cause = for_set_up.cut_off();
+      if (problem.error().code == ErrorCode::kStopped && cause) {
+        ended_by_ = ran_out_of(*cause);
+      }
+      return pass_over(stage, std::move(problem).error());
+    }
     tell(PlanProgress::Phase::kSearch);
-    SolveLimits within = limits(stage.until);
-    within.break_ties = stage.space.is_named();
-    PlanSolution solution = solve_plan(*problem, within);
-    work_ += solution.work;
-    last_ran_out_ = solution.ran_out;
+    PlanSolution solution = solve_plan(*problem, budget_.until(stage.until),
+                                       {.break_ties = stage.space.is_named()});
+    budget_.charge(solution.work);
+    ended_by_ = solution.ran_out;
     note_recipes(stage.space, solution.recipes);
     if (solution.failure && !solution.assignment) {
       return pass_over(stage, *std::move(solution.failure));
@@ -223,9 +214,10 @@ class StagedSearch {
 
   // The all-replicated plan takes almost no time, so it may exceed the limit.
   Result<void> enter_replicated() {
-    if (options_.stop.stop_requested()) return {};
-    auto problem = PlanProblem::create(graph_, mesh_, topology_, library_,
-                                       options_, {kReplicated, {}});
+    if (is_interrupted()) return {};
+    auto problem =
+        PlanProblem::create(graph_, mesh_, topology_, library_, options_,
+                            {kReplicated, budget_.renewed({})});
     if (!problem) {
       // Some requests, pins for example, exclude replicated tensors.
       if (problem.error().code == ErrorCode::kOutOfMemory) {
@@ -234,7 +226,8 @@ class StagedSearch {
       return {};
     }
     PlanSolution solution =
-        solve_plan(*problem, {kReplicatedSeconds, 0, false});
+        solve_plan(*problem, budget_.renewed({kReplicatedSeconds, 0}),
+                   {.break_ties = false});
     if (solution.failure && !solution.assignment) note(*solution.failure);
     if (best_ && !solution.assignment) return {};
     if (!best_ || !best_->solution.assignment) {
@@ -264,7 +257,7 @@ class StagedSearch {
                           error.code == ErrorCode::kOutOfMemory;
     if (stage.space.is_named() && !is_limit) return fail(std::move(error));
     note(std::move(error));
-    if (options_.stop.stop_requested() && !best_) return fail(*failure_);
+    if (budget_.is_requested_to_stop() && !best_) return fail(*failure_);
     return {};
   }
 
@@ -333,7 +326,7 @@ class StagedSearch {
 
   void tell(PlanProgress::Phase phase) const {
     if (!options_.progress) return;
-    PlanProgress progress{.phase = phase, .seconds = seconds()};
+    PlanProgress progress{.phase = phase, .seconds = budget_.seconds_spent()};
     if (best_ && best_->solution.assignment) {
       progress.objective = best_->solution.evaluation.objective;
     }
@@ -350,10 +343,11 @@ class StagedSearch {
   const Topology& topology_;
   const OpLibrary& library_;
   const PlanOptions& options_;
+  Budget budget_;
   std::optional<StagedResult> best_;
   std::optional<Error> failure_;
-  std::uint64_t work_ = 0;
-  RanOut last_ran_out_ = RanOut::kNothing;
+  // The limit that ended the last stage.
+  RanOut ended_by_ = RanOut::kNothing;
   // The bound of the joined mesh dims, while the best plan is one of these.
   std::optional<std::int64_t> joined_bound_;
   std::vector<PlanRecipe> recipes_;
@@ -365,8 +359,9 @@ Result<StagedResult> search_in_stages(const Graph& graph,
                                       const DeviceMesh& mesh,
                                       const Topology& topology,
                                       const OpLibrary& library,
-                                      const PlanOptions& options) {
-  return StagedSearch(graph, mesh, topology, library, options).run();
+                                      const PlanOptions& options,
+                                      const Budget& budget) {
+  return StagedSearch(graph, mesh, topology, library, options, budget).run();
 }
 
 }  // namespace shardprop

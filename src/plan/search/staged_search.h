@@ -13,11 +13,11 @@
 // tried if a plan is missing, or if the best plan may be far from the optimum.
 #pragma once
 
+#include "base/budget.h"
 #include "plan/evaluate/plan_solution.h"
 
 #include <shardprop/plan/plan_space.h>
 
-#include <chrono>
 #include <optional>
 #include <vector>
 
@@ -42,11 +42,9 @@ struct StagedResult {
 
 // Errors: those of PlanProblem::create(), and PlanSolution::failure if no plan
 // was found. Running out of time is an error only if no space could be built.
-// Precondition: `options.start` is set.
-Result<StagedResult> search_in_stages(const Graph& graph,
-                                      const DeviceMesh& mesh,
-                                      const Topology& topology,
-                                      const OpLibrary& library,
-                                      const PlanOptions& options);
+// The budget limits all stages together, set-up included.
+Result<StagedResult> search_in_stages(
+    const Graph& graph, const DeviceMesh& mesh, const Topology& topology,
+    const OpLibrary& library, const PlanOptions& options, const Budget& budget);
 
 }  // namespace shardprop

@@ -97,7 +97,8 @@ void DualAscent::run(std::uint64_t work) {
   DualBound& dual = *state_.dual;
   state_.clock.time(Pass::kDualBound, [&] {
     const std::uint64_t until = dual.work() + work;
-    while (dual.work() < until && !dual.stalled() && !state_.stop.raised()) {
+    while (dual.work() < until && !dual.stalled() &&
+           !state_.budget.is_cut_off()) {
       dual.advance(state_.core_target());
     }
   });

@@ -5,12 +5,12 @@
 #include <shardprop/solver/solve.h>
 
 #include "base/index.h"
-#include "solver/presolve/core.h"
 #include "solver/bound/dual_bound.h"
 #include "solver/model/incumbent.h"
 #include "solver/model/network.h"
+#include "solver/model/solve_budget.h"
+#include "solver/presolve/core.h"
 #include "solver/presolve/pass_clock.h"
-#include "solver/model/stop_signal.h"
 
 #include <cstdint>
 #include <memory>
@@ -28,7 +28,7 @@ struct SearchState {
   SearchState(const Problem& problem, const SolveOptions& the_options,
               bool sums_fit = false)
       : options(the_options),
-        stop(stop_signal(the_options)),
+        budget(budget_of(the_options)),
         network(problem, sums_fit),
         best(problem, network) {}
 
@@ -50,7 +50,7 @@ struct SearchState {
   // Returns the work so far, including the work spent elsewhere since it was
   // counted.
   std::uint64_t work_so_far() const {
-    return work + (spent_elsewhere - counted_elsewhere);
+    return budget.work_spent() + (spent_elsewhere - counted_elsewhere);
   }
   // Offers choices of the variables in `variable`. The other variables were
   // eliminated and take their first choice.
@@ -65,14 +65,14 @@ struct SearchState {
   }
 
   const SolveOptions& options;
-  StopSignal stop;
+  // Charged with the work of all parts when workers synchronise.
+  Budget budget;
   PassClock clock;
   Network network;
   Incumbent best;
   std::unique_ptr<Core> core;  // the reduced network
   std::unique_ptr<Core> dual_core;
   std::unique_ptr<DualBound> dual;
-  std::uint64_t work = 0;             // as far as it has been counted
   std::uint64_t spent_elsewhere = 0;  // work of deleted parts
   std::uint64_t counted_elsewhere = 0;
 };

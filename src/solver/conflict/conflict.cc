@@ -1,6 +1,6 @@
 #include "solver/conflict/conflict.h"
 
-#include "solver/model/stop_signal.h"
+#include "solver/model/solve_budget.h"
 
 #include <algorithm>
 #include <map>
@@ -184,7 +184,7 @@ class PartialProblem {
 class Explainer {
  public:
   Explainer(const Problem& problem, const SolveOptions& options)
-      : problem_(problem), options_(options), stop_(stop_signal(options)) {
+      : problem_(problem), options_(options), budget_(budget_of(options)) {
     options_.threads = 1;
     options_.work_limit = kWorkPerQuestion;
     options_.progress = nullptr;
@@ -217,7 +217,7 @@ class Explainer {
  private:
   bool infeasible(std::span<const Part> parts) {
     // After the time limit, every part is kept: the set is still a conflict.
-    if (stop_.raised()) {
+    if (budget_.is_cut_off()) {
       unsure_ = true;
       return false;
     }
@@ -255,7 +255,7 @@ class Explainer {
       if (part.kind != step.kind || part.time != step.time)
         others.push_back(part);
     }
-    if (stop_.raised()) return 0;
+    if (budget_.is_cut_off()) return 0;
     const Solution least =
         PartialProblem(problem_, others, step.time).solve(options_);
     return least.lower_bound.value_or(Int128{*problem_.limit()}) -
@@ -264,7 +264,7 @@ class Explainer {
 
   const Problem& problem_;
   SolveOptions options_;
-  StopSignal stop_;
+  Budget budget_;
   bool unsure_ = false;
 };
 

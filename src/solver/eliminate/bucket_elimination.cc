@@ -22,12 +22,12 @@ template <class T>
 class Elimination {
  public:
   Elimination(Network& network, const EliminationOrder& order, T ceiling,
-              int threads, const StopSignal& stop, std::uint64_t& work)
+              int threads, const Budget& budget, std::uint64_t& work)
       : network_(network),
         order_(order.variables),
         ceiling_(ceiling),
         threads_(static_cast<std::size_t>(std::max(1, threads))),
-        stop_(stop),
+        budget_(budget),
         work_(work),
         position_(network.variables.size(), 0),
         waiting_(network.variables.size()) {
@@ -130,7 +130,7 @@ class Elimination {
   std::shared_ptr<const std::vector<T>> filled(const FactorJoin<T>& loops) {
     std::vector<T> out(loops.entries());
     const auto stop = [this] {
-      if (stop_.raised()) stopped_ = true;
+      if (budget_.is_cut_off()) stopped_ = true;
       return stopped_.load();
     };
     const std::size_t threads = loops.touched() < kEntriesForOneThread
@@ -179,7 +179,7 @@ class Elimination {
   const std::vector<int>& order_;
   T ceiling_;
   std::size_t threads_;
-  const StopSignal& stop_;
+  const Budget& budget_;
   std::uint64_t& work_;
   std::vector<std::size_t> choices_;             // by variable
   std::vector<std::size_t> position_;            // in the order, by variable
@@ -194,9 +194,9 @@ template <class T>
 std::optional<Eliminated> run_elimination(Network& network,
                                           const EliminationOrder& order,
                                           T ceiling, int threads,
-                                          const StopSignal& stop,
+                                          const Budget& budget,
                                           std::uint64_t& work) {
-  return Elimination<T>(network, order, ceiling, threads, stop, work).run();
+  return Elimination<T>(network, order, ceiling, threads, budget, work).run();
 }
 
 }  // namespace
@@ -204,22 +204,21 @@ std::optional<Eliminated> run_elimination(Network& network,
 std::optional<Eliminated> eliminate_in_order(Network& network,
                                              const EliminationOrder& order,
                                              double ceiling, int threads,
-                                             const StopSignal& stop,
+                                             const Budget& budget,
                                              std::uint64_t& work) {
   if (ceiling >= 1 && ceiling <= kMostNarrowCost) {
     return run_elimination(network, order, static_cast<std::int32_t>(ceiling),
-                           threads, stop, work);
+                           threads, budget, work);
   }
-  return run_elimination(network, order, ceiling, threads, stop, work);
+  return run_elimination(network, order, ceiling, threads, budget, work);
 }
 
 std::optional<Eliminated> eliminate_all(Network& network, std::size_t cap,
                                         std::uint64_t& work) {
   const auto limit = static_cast<double>(cap);
-  const auto order =
-      order_elimination(network, {limit, 4 * limit}, StopSignal{});
+  const auto order = order_elimination(network, {limit, 4 * limit}, Budget());
   if (!order) return std::nullopt;
-  return eliminate_in_order(network, *order, kInfinity, 1, StopSignal{}, work);
+  return eliminate_in_order(network, *order, kInfinity, 1, Budget(), work);
 }
 
 }  // namespace shardprop::solver

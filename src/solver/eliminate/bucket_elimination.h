@@ -7,9 +7,9 @@
 // are exact in both cases.
 #pragma once
 
+#include "base/budget.h"
 #include "solver/eliminate/elimination_order.h"
 #include "solver/model/network.h"
-#include "solver/model/stop_signal.h"
 
 #include <cstdint>
 #include <optional>
@@ -31,7 +31,7 @@ struct Eliminated {
 std::optional<Eliminated> eliminate_in_order(Network& network,
                                              const EliminationOrder& order,
                                              double ceiling, int threads,
-                                             const StopSignal& stop,
+                                             const Budget& budget,
                                              std::uint64_t& work);
 
 // Runs on one thread and without a ceiling (+inf: infeasible). Returns nullopt

@@ -56,7 +56,7 @@ class Eliminating {
 
   std::optional<EliminationOrder> run(const EliminationLimits& limits,
                                       double most_touched,
-                                      const StopSignal& stop) {
+                                      const Budget& budget) {
     EliminationOrder out;
     while (!queue_.empty()) {
       const int v = queue_.begin()->second;
@@ -67,7 +67,8 @@ class Eliminating {
       out.touched += touched;
       out.largest = std::max(out.largest, touched);
       if (touched > limits.touched || out.touched > most_touched ||
-          out.kept > limits.kept || steps_ > kMostSteps || stop.raised()) {
+          out.kept > limits.kept || steps_ > kMostSteps ||
+          budget.is_cut_off()) {
         return std::nullopt;
       }
       out.variables.push_back(v);
@@ -156,7 +157,7 @@ class Eliminating {
 }  // namespace
 
 std::optional<EliminationOrder> order_elimination(
-    Network& network, const EliminationLimits& limits, const StopSignal& stop) {
+    Network& network, const EliminationLimits& limits, const Budget& budget) {
   const std::size_t n = network.variables.size();
   std::vector<double> choices(n, 0);
   std::vector<double> bits(n, 0);
@@ -179,7 +180,7 @@ std::optional<EliminationOrder> order_elimination(
                            const EliminationLimits& within) {
     const double most = best ? best->touched : 4 * within.touched;
     return Eliminating(choices, bits, neighbours, rule, shake, seed, steps)
-        .run(within, most, stop);
+        .run(within, most, budget);
   };
   const auto keep = [&](std::optional<EliminationOrder> order) {
     if (order && order->largest <= limits.touched &&

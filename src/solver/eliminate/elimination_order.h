@@ -6,8 +6,8 @@
 // touches the fewest entries wins.
 #pragma once
 
+#include "base/budget.h"
 #include "solver/model/network.h"
-#include "solver/model/stop_signal.h"
 
 #include <optional>
 #include <vector>
@@ -29,6 +29,6 @@ struct EliminationLimits {
 // Returns nullopt if every order exceeds a limit, or if the steps run out
 // before one is found. The result is deterministic unless it was stopped.
 std::optional<EliminationOrder> order_elimination(
-    Network& network, const EliminationLimits& limits, const StopSignal& stop);
+    Network& network, const EliminationLimits& limits, const Budget& budget);
 
 }  // namespace shardprop::solver

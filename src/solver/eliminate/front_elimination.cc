@@ -113,7 +113,7 @@ class Run {
         limit_(static_cast<Cost>(((given.gap - 1) >> shift) + 1)),
         front_(limit_, most_entries, state.options.threads,
                [this, &state, most_work] {
-                 return state.stop.raised() || front_.work() > most_work;
+                 return state.budget.is_cut_off() || front_.work() > most_work;
                }),
         is_met_(given.left.size(), false) {}
 
@@ -302,8 +302,9 @@ void FrontElimination::wait(std::uint64_t before, double times) {
 
 // Returns the work done before the run, limited to the remaining work.
 std::uint64_t FrontElimination::most_work() const {
-  const std::uint64_t before = std::max(state_.work, kFewestWork);
-  const auto limit = state_.options.work_limit;
+  const std::uint64_t before =
+      std::max(state_.budget.work_spent(), kFewestWork);
+  const auto limit = state_.budget.work_limit();
   const std::uint64_t done = state_.work_so_far();
   return limit ? std::min(before, *limit - std::min(*limit, done)) : before;
 }

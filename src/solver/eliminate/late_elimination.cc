@@ -35,7 +35,7 @@ bool eliminate_rest(SearchState& state, const PrunedRoot& root,
     if (!v.segments.empty()) return false;
   }
   Network rest = root.network;
-  reduce(rest, state.options.passes, state.clock, state.stop);
+  reduce(rest, state.options.passes, state.clock, state.budget);
   const Int128 below = state.best.cost_in_units();
   Int128 least = Incumbent::kNoCost;
   if (!rest.infeasible && rest.offset < below) {
@@ -44,11 +44,11 @@ bool eliminate_rest(SearchState& state, const PrunedRoot& root,
         Pass::kElimination, [&]() -> std::optional<Eliminated> {
           const auto order = order_elimination(
               rest, {most_touched, kMostTableBytes / bytes_of_entry(room)},
-              state.stop);
+              state.budget);
           if (!order) return std::nullopt;
           return eliminate_in_order(
               rest, *order, room < kMostExact ? room : kInfinity,
-              state.options.threads, state.stop, state.spent_elsewhere);
+              state.options.threads, state.budget, state.spent_elsewhere);
         });
     if (!solved.has_value()) return false;
     if (std::isfinite(solved->cost)) {
@@ -64,18 +64,18 @@ void LateElimination::estimate() {
   is_estimated_ = true;
   const auto order = order_elimination(
       state_.network, {kMostTouched, kMostTableBytes / 4 / kHopedFor},
-      state_.stop);
+      state_.budget);
   if (order) touches_ = order->touched;
 }
 
 // Waits until the search has spent as much work, because most problems need
 // less.
 bool LateElimination::is_due() {
-  const auto worked = static_cast<double>(state_.work);
+  const auto worked = static_cast<double>(state_.budget.work_spent());
   if (!state_.best.known() || worked < kWorkBefore) return false;
   if (may_run_ && !is_estimated_) estimate();
   if (touches_ > kMostTouched) return false;
-  const auto limit = state_.options.work_limit;
+  const auto limit = state_.budget.work_limit();
   const bool affordable =
       !limit || touches_ + worked <= static_cast<double>(*limit);
   return affordable && touches_ <= kWorkShareOfLateElimination * worked;

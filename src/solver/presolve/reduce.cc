@@ -21,10 +21,10 @@ void tidy(Network& network) {
 }  // namespace
 
 void reduce(Network& network, const PassSet& passes, PassClock& clock,
-            const StopSignal& stop) {
+            const Budget& budget) {
   if (network.infeasible) return;
   const auto run = [&](Pass pass, bool (*reduction)(Network&)) {
-    if (network.infeasible || !passes.enabled(pass) || stop.raised()) {
+    if (network.infeasible || !passes.enabled(pass) || budget.is_cut_off()) {
       return false;
     }
     return clock.time(pass, [&] { return reduction(network); });

@@ -2,13 +2,13 @@
 // or it is stopped. A stop leaves a valid network.
 #pragma once
 
+#include "base/budget.h"
 #include "solver/model/network.h"
 #include "solver/presolve/pass_clock.h"
-#include "solver/model/stop_signal.h"
 
 namespace shardprop::solver {
 
 void reduce(Network& network, const PassSet& passes, PassClock& clock,
-            const StopSignal& stop);
+            const Budget& budget);
 
 }  // namespace shardprop::solver

@@ -69,13 +69,13 @@ void BranchAndBound::offer(const Network& network, std::vector<int> choices,
   choices_.assign(full.begin(), full.end());
 }
 
-void BranchAndBound::run(std::uint64_t work, const StopSignal& stop,
+void BranchAndBound::run(std::uint64_t work, const Budget& budget,
                          PassClock& clock) {
   const std::uint64_t until = work_ + work;
-  while (!open_.empty() && work_ < until && !stop.raised()) {
+  while (!open_.empty() && work_ < until && !budget.is_cut_off()) {
     Node node = std::move(open_.back());
     open_.pop_back();
-    if (node.bound < below_) process(std::move(node), stop, clock);
+    if (node.bound < below_) process(std::move(node), budget, clock);
   }
 }
 
@@ -99,7 +99,7 @@ struct BranchAndBound::Bounded {
   }
 };
 
-void BranchAndBound::process(Node node, const StopSignal& stop,
+void BranchAndBound::process(Node node, const Budget& budget,
                              PassClock& clock) {
   Network& network = node.network;
   work_ += kWorkOfVariable * network.variables.size();
@@ -109,18 +109,18 @@ void BranchAndBound::process(Node node, const StopSignal& stop,
     const double top = most_of_all(network);
     Bounded here(network, std::min(room, top));
     work_ += 64 + 4 * here.core.unary.size();
-    raise_bound(node, here, room, room < top ? room : kInfinity, stop, clock);
+    raise_bound(node, here, room, room < top ? room : kInfinity, budget, clock);
     if (std::ceil(here.base) >= room) return;
     if (passes_.enabled(Pass::kLocalSearch)) {
       clock.time(Pass::kLocalSearch,
-                 [&] { look_around(network, here, room, stop); });
+                 [&] { look_around(network, here, room, budget); });
     }
     const bool pruned = prune(network, here);
     if (network.infeasible) return;
     if (pruned && round < kMostRoundsAtNode) continue;
     // Pruning renumbers the choices of a variable, so the node is split at its
     // next visit.
-    if (pruned || stop.raised()) {
+    if (pruned || budget.is_cut_off()) {
       open_.push_back(std::move(node));
     } else {
       split(std::move(node), here);
@@ -132,7 +132,7 @@ void BranchAndBound::process(Node node, const StopSignal& stop,
 // Returns whether the node needs no further decision.
 bool BranchAndBound::settle(Network& network, PassClock& clock) {
   // The network is small enough that no limit matters here.
-  reduce(network, passes_, clock, StopSignal{});
+  reduce(network, passes_, clock, Budget());
   if (network.infeasible || network.offset >= below_) return true;
   if (network.num_alive() == 0) {
     offer(network, std::vector<int>(network.variables.size(), 0),
@@ -157,7 +157,7 @@ bool BranchAndBound::settle(Network& network, PassClock& clock) {
 // The prices start from those of the parent node. Rows may appear and
 // disappear, so a price belongs to the time of its row.
 void BranchAndBound::raise_bound(Node& node, Bounded& here, double room,
-                                 double target, const StopSignal& stop,
+                                 double target, const Budget& budget,
                                  PassClock& clock) {
   const std::vector<std::int64_t>& row_time = node.network.row_time;
   DualBound& dual = here.dual;
@@ -177,7 +177,7 @@ void BranchAndBound::raise_bound(Node& node, Bounded& here, double room,
   }
   clock.time(Pass::kDualBound, [&] {
     double judged = -kInfinity;
-    for (int i = 0; i < kMaxSweeps && (i == 0 || !stop.raised()); ++i) {
+    for (int i = 0; i < kMaxSweeps && (i == 0 || !budget.is_cut_off()); ++i) {
       dual.advance(target);
       if (std::ceil(dual.best_bound()) >= room) break;
       if ((i + 1) % kSweepsBetween != 0) continue;
@@ -201,13 +201,13 @@ void BranchAndBound::raise_bound(Node& node, Bounded& here, double room,
 
 // Starts a local search from the choices that the bound suggests.
 void BranchAndBound::look_around(const Network& network, const Bounded& here,
-                                 double room, const StopSignal& stop) {
+                                 double room, const Budget& budget) {
   const Core& core = here.core;
   ForestSearch search(core, seed_ + work_);
   search.assign(here.decoded);
   search.run(
       64 * static_cast<std::uint64_t>(core.size()) + 8 * core.unary.size(),
-      stop);
+      budget);
   work_ += search.work();
   if (search.best().empty() || search.best_cost() >= room) return;
   std::vector<int> choices(network.variables.size(), 0);

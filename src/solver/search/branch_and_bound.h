@@ -2,9 +2,9 @@
 // passes reduce, the dual bounds, and one choice splits.
 #pragma once
 
+#include "base/budget.h"
 #include "solver/model/network.h"
 #include "solver/presolve/pass_clock.h"
-#include "solver/model/stop_signal.h"
 
 #include <cstdint>
 #include <vector>
@@ -22,7 +22,7 @@ class BranchAndBound {
   void lower(Int128 below) { below_ = below < below_ ? below : below_; }
   // Works on open nodes until it has done `work` more, all nodes are closed, or
   // it must stop.
-  void run(std::uint64_t work, const StopSignal& stop, PassClock& clock);
+  void run(std::uint64_t work, const Budget& budget, PassClock& clock);
 
   bool done() const { return open_.empty(); }
   // No assignment of the root costs less than the smaller of bound() and
@@ -44,12 +44,12 @@ class BranchAndBound {
 
   struct Bounded;
 
-  void process(Node node, const StopSignal& stop, PassClock& clock);
+  void process(Node node, const Budget& budget, PassClock& clock);
   bool settle(Network& network, PassClock& clock);
   void raise_bound(Node& node, Bounded& here, double room, double target,
-                   const StopSignal& stop, PassClock& clock);
+                   const Budget& budget, PassClock& clock);
   void look_around(const Network& network, const Bounded& here, double room,
-                   const StopSignal& stop);
+                   const Budget& budget);
   bool prune(Network& network, const Bounded& here) const;
   void split(Node node, const Bounded& here);
   void offer(const Network& network, std::vector<int> choices, Int128 cost);

@@ -68,7 +68,7 @@ void Branching::start() {
 void Branching::run(std::uint64_t work) {
   const auto start = std::chrono::steady_clock::now();
   // The tree adds the time of the passes that it runs itself.
-  tree_->run(work, state_.stop, state_.clock);
+  tree_->run(work, state_.budget, state_.clock);
   const std::chrono::duration<double> took =
       std::chrono::steady_clock::now() - start;
   state_.clock.add(Pass::kBranchAndBound, 1, took.count());

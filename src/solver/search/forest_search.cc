@@ -344,9 +344,9 @@ void ForestSearch::judge_penalty(bool moved) {
   stuck_ = 0;
 }
 
-void ForestSearch::run(std::uint64_t work, const StopSignal& stop) {
+void ForestSearch::run(std::uint64_t work, const Budget& budget) {
   const std::uint64_t until = work_ + work;
-  while (work_ < until && !stop.raised()) {
+  while (work_ < until && !budget.is_cut_off()) {
     pick_block();
     work_ += 16 * block_.size();
     const bool moved = improve_block();

@@ -12,10 +12,10 @@
 // overflow is tolerated at a high penalty and may never grow.
 #pragma once
 
-#include "solver/presolve/core.h"
+#include "base/budget.h"
 #include "solver/model/rng.h"
 #include "solver/model/row_load.h"
-#include "solver/model/stop_signal.h"
+#include "solver/presolve/core.h"
 
 #include <cstdint>
 #include <vector>
@@ -32,7 +32,7 @@ class ForestSearch {
   void set_prices(const std::vector<double>& row_prices);
   // Searches until `work` more table entries have been touched, or it must
   // stop.
-  void run(std::uint64_t work, const StopSignal& stop);
+  void run(std::uint64_t work, const Budget& budget);
   // A move that raises the cost is accepted with the probability
   // exp(-increase / temperature).
   void set_temperature(double temperature) { temperature_ = temperature; }

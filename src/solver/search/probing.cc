@@ -59,11 +59,9 @@ void Probing::run() {
 
 // Returns the work done so far, limited to the remaining work.
 double Probing::most_touched() const {
-  std::uint64_t most = state_.work;
-  if (const auto limit = state_.options.work_limit) {
-    most = std::min(most, *limit - std::min(*limit, state_.work));
-  }
-  return static_cast<double>(most);
+  const std::uint64_t done = state_.budget.work_spent();
+  return static_cast<double>(
+      std::min(done, state_.budget.work_left().value_or(done)));
 }
 
 void Probing::probe(double target) {

@@ -133,9 +133,9 @@ void SearchWorker::start_cycle(const Guide& guide) {
       std::min(kFirstCycle * std::pow(kCycleGrowth, longer), kLongestCycle);
 }
 
-void SearchWorker::run(std::uint64_t work, const StopSignal& stop) {
+void SearchWorker::run(std::uint64_t work, const Budget& budget) {
   const std::uint64_t until = search_.work() + work;
-  while (in_cycle_ && search_.work() < until && !stop.raised()) {
+  while (in_cycle_ && search_.work() < until && !budget.is_cut_off()) {
     const double progress =
         static_cast<double>(search_.work() - cycle_start_) / cycle_work_;
     if (progress >= 1) {
@@ -145,7 +145,7 @@ void SearchWorker::run(std::uint64_t work, const StopSignal& stop) {
     search_.set_temperature(hottest_ *
                             std::max(0.0, 1 - progress / (1 - kColdShare)));
     const auto step = static_cast<std::uint64_t>(cycle_work_ / kSteps) + 1;
-    search_.run(std::min(step, until - search_.work()), stop);
+    search_.run(std::min(step, until - search_.work()), budget);
   }
 }
 

@@ -8,9 +8,9 @@
 // the best assignment.
 #pragma once
 
+#include "base/budget.h"
 #include "solver/presolve/core.h"
 #include "solver/search/forest_search.h"
-#include "solver/model/stop_signal.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -41,7 +41,7 @@ class SearchWorker {
   };
   // Call this between rounds only. It applies the guide when a cycle has ended.
   void guide(const Guide& guide);
-  void run(std::uint64_t work, const StopSignal& stop);
+  void run(std::uint64_t work, const Budget& budget);
 
   const std::vector<int>& best() const {
     return search_.best_cost() < best_.cost ? search_.best() : best_.choices;

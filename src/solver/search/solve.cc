@@ -80,11 +80,6 @@ class Solver {
  private:
   enum class Task : std::uint8_t { kSearch, kDual, kBranch };
 
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() -
-                                         options_.start)
-        .count();
-  }
   // Returns whether the result is as good as the caller wants.
   bool is_enough() const {
     const Incumbent& best = state_.best;
@@ -100,13 +95,9 @@ class Solver {
     return gap <=
            options_.enough_gap * std::abs(static_cast<double>(best.cost()));
   }
-  bool out_of_work() const {
-    return options_.work_limit && state_.work >= *options_.work_limit;
-  }
   // Returns whether a limit ends the search, and records the limit.
   bool is_stopped() {
-    stopped_by_ = state_.stop.cause();
-    if (!stopped_by_ && out_of_work()) stopped_by_ = StoppedBy::kWork;
+    stopped_by_ = state_.budget.stopped();
     return stopped_by_.has_value();
   }
   std::size_t threads() const {
@@ -190,7 +181,7 @@ void Solver::offer_known() {
 }
 
 void Solver::solve() {
-  reduce(state_.network, options_.passes, state_.clock, state_.stop);
+  reduce(state_.network, options_.passes, state_.clock, state_.budget);
   if (state_.network.infeasible) {
     state_.best.close(state_.network.offset);
     return;
@@ -199,7 +190,7 @@ void Solver::solve() {
   const double ceiling = safe_ceiling(state_.network);
   exact_ = ceiling < kMostExact;
   if (solve_at_once()) return;
-  stopped_by_ = state_.stop.cause();
+  stopped_by_ = state_.budget.cut_off();
   if (stopped_by_ && !bytes_matter(state_.network)) {
     // The time is already over, so a search would only copy the network.
     offer_known();
@@ -273,7 +264,7 @@ bool Solver::is_blind() const {
 void Solver::make_workers() {
   Rng seeds(options_.seed);
   const std::size_t workers =
-      options_.work_limit ? kWorkersUnderWorkLimit : threads();
+      state_.budget.work_limit() ? kWorkersUnderWorkLimit : threads();
   for (std::size_t i = 0; i < workers; ++i) {
     workers_.push_back(
         std::make_unique<SearchWorker>(*state_.core, seeds.next()));
@@ -314,7 +305,7 @@ void Solver::round(std::uint64_t work) {
   std::vector<double> took(workers_.size(), 0);
   const auto timed_search = [&](std::size_t i) {
     const auto start = std::chrono::steady_clock::now();
-    workers_[i]->run(work, state_.stop);
+    workers_[i]->run(work, state_.budget);
     took[i] =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
             .count();
@@ -357,16 +348,17 @@ void Solver::gather() {
 }
 
 void Solver::count_work() {
-  state_.work = state_.spent_elsewhere + branching_.work() +
-                (state_.dual ? state_.dual->work() : 0);
-  for (const auto& worker : workers_) state_.work += worker->work();
+  std::uint64_t work = state_.spent_elsewhere + branching_.work() +
+                       (state_.dual ? state_.dual->work() : 0);
+  for (const auto& worker : workers_) work += worker->work();
+  state_.budget.charge(work - state_.budget.work_spent());
   state_.counted_elsewhere = state_.spent_elsewhere;
 }
 
 void Solver::tell_progress() const {
   if (!options_.progress) return;
   Progress progress;
-  progress.seconds = seconds();
+  progress.seconds = state_.budget.seconds_spent();
   if (state_.best.known()) progress.cost = state_.best.cost();
   progress.lower_bound = state_.best.bound();
   options_.progress(progress);
@@ -375,17 +367,13 @@ void Solver::tell_progress() const {
 bool Solver::may_go_on() {
   const Incumbent& best = state_.best;
   if (!options_.go_on || !best.known() || best.proven()) return true;
-  const double of_time = seconds() / options_.time_limit_seconds;
-  if (!options_.work_limit) return options_.go_on(best.assignment(), of_time);
   // A work limit decides alone, unless time runs out.
   constexpr double kOutOfTime = 0.9;
-  const double of_work = *options_.work_limit == 0
-                             ? 1.0
-                             : static_cast<double>(state_.work) /
-                                   static_cast<double>(*options_.work_limit);
+  const double of_time = state_.budget.share_of_time_spent();
+  const double spent = state_.budget.share_spent();
   return options_.go_on(best.assignment(), of_time >= kOutOfTime
-                                               ? std::max(of_time, of_work)
-                                               : of_work);
+                                               ? std::max(of_time, spent)
+                                               : spent);
 }
 
 bool Solver::is_idle() const {
@@ -423,8 +411,8 @@ Solution Solver::finish() {
   }
   if (options_.messages != nullptr) dual_.leave(*options_.messages);
   solution.passes = state_.clock.stats();
-  solution.seconds = seconds();
-  solution.work = state_.work;
+  solution.seconds = state_.budget.seconds_spent();
+  solution.work = state_.budget.work_spent();
   return solution;
 }
 
@@ -438,10 +426,10 @@ Solution solve_plainly(const Problem& problem, const SolveOptions& options) {
       fine = solver.run();
       if (!solver.too_fine() || fine.failure) return fine;
     }
+    Budget budget = budget_of(options);
+    budget.charge(fine.work);
     SolveOptions left = options;
-    if (left.work_limit) {
-      *left.work_limit -= std::min(*left.work_limit, fine.work);
-    }
+    left.work_limit = budget.work_left();
     Solution coarse = Solver(problem, left, /*sums_fit=*/true).run();
     coarse.work += fine.work;
     return coarse;
@@ -463,9 +451,7 @@ Solution solve(const Problem& problem, const SolveOptions& options) {
     } else {
       solution.failure = std::move(conflict).error();
     }
-    solution.seconds = std::chrono::duration<double>(
-                           std::chrono::steady_clock::now() - options.start)
-                           .count();
+    solution.seconds = budget_of(options).seconds_spent();
   }
   return solution;
 }

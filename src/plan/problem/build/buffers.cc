@@ -5,7 +5,6 @@
 #include "graph/analysis/view_source.h"
 #include "plan/problem/build/buffer_class.h"
 #include "plan/problem/problem_data.h"
-#include "plan/problem/stop.h"
 
 #include <algorithm>
 #include <utility>

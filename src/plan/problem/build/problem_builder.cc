@@ -11,7 +11,6 @@
 #include "plan/problem/constraints/recipe_layouts.h"
 #include "plan/problem/layout_relations.h"
 #include "plan/problem/problem_data.h"
-#include "plan/problem/stop.h"
 
 #include <algorithm>
 #include <map>
