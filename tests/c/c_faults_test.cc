@@ -12,8 +12,9 @@ namespace failing_machine = shardprop::failing_machine;
 
 constexpr std::int32_t kOutOfMemory = 910;
 
-// Everything but planning, whose own faults are tested elsewhere. What is made
-// is freed whatever happens. The code of the first error, or 0.
+// Runs every part of the C API except planning, whose faults another test
+// covers. It frees every object that it creates, even after an error. `run()`
+// returns the code of the first error, or 0.
 class Scenario {
  public:
   std::int32_t run() {
@@ -84,7 +85,7 @@ class Scenario {
   std::int32_t code_ = 0;
 };
 
-// Whatever allocation fails, the call keeps the arguments that it had.
+// The call keeps its arguments, no matter which allocation fails.
 TEST_CASE("memory that fails leaves a call as it was") {
   failing_machine::heal();
   shardprop_mesh* mesh = nullptr;

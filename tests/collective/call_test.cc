@@ -1,4 +1,5 @@
-// What calls may be, what they count for, and how wrong ones are refused.
+// Tests the limits of collective calls, their counts, and the errors of wrong
+// calls.
 #include <shardprop/collective/collective_call.h>
 #include <shardprop/collective/functional.h>
 
@@ -115,7 +116,7 @@ void refused(ErrorCode code, Call&& call) {
   on_ranks(2, [&](Communicator& communicator) {
     CHECK_CODE(call(communicator, group), code);
     CHECK(communicator.stats().calls == 0);
-    // Nothing has happened: the next call is the first.
+    // The refused call is not counted: the next call is the first.
     CHECK(communicator.barrier(group).has_value());
     CHECK(communicator.stats().calls == 1);
   });

@@ -294,7 +294,7 @@ TEST_CASE("after a failure every call fails with it, and buffers are free") {
     CHECK_CODE(late.wait(), ErrorCode::kTimeout);
     CHECK(late.is_done());
   }
-  // What was published is withdrawn: the late one finds nothing to read.
+  // The published data is withdrawn: the late rank finds no data to read.
   CHECK(watch.use_count() == 1);
   CHECK_CODE(all_reduce(*other, x, ReduceOp::kSum, group), ErrorCode::kTimeout);
   CHECK_CODE(one->barrier(group), ErrorCode::kTimeout);

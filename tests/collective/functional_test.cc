@@ -138,7 +138,7 @@ TEST_CASE("all_gather_tensor sets the inputs side by side") {
                const Group::Ranks& ranks, std::size_t me) {
     for (const DType dtype : all_dtypes()) {
       if (item_size(dtype) == 0) continue;
-      // Bits travel unchanged whatever they mean.
+      // Collectives move bits unchanged, also bits that are not valid values.
       std::vector<LocalTensor> inputs;
       for (const std::int64_t rank : ranks) {
         const LocalTensor bytes =

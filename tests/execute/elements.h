@@ -121,7 +121,8 @@ inline Number decode(DType dtype, const std::byte* from) {
   return out;
 }
 
-// What two terms are together. Sums of bools are `or`, products `and`.
+// Returns the reduction of two terms. A sum of bools is `or`, a product is
+// `and`.
 inline Number combined(ReduceOp op, DType dtype, const Number& a,
                        const Number& b) {
   const bool truth = dtype == DType::kBool;

@@ -40,7 +40,7 @@ enum class Fault : std::uint8_t { kThrows, kLeaves, kNeverComes };
 
 constexpr std::chrono::milliseconds kTimeout{200};
 
-// What a run throws to leave in the middle without a word.
+// `Gone` is the exception by which a run ends in the middle without a message.
 struct Gone {};
 
 struct Ending {
@@ -140,7 +140,7 @@ TEST_CASE("a fault at any step is reported by all others within the timeout") {
              error.code == ErrorCode::kTimeout));
       // It says who, be it that another rank waits for it.
       CHECK_MESSAGE(names_rank(to_string(error), faulty), to_string(error));
-      // The timeout, and what a busy machine adds.
+      // The limit is the timeout plus a margin for a busy machine.
       CHECK(endings[r].after < kTimeout + std::chrono::seconds(2));
     }
     ++injected;

@@ -5,8 +5,8 @@
 
 namespace shardprop::testing {
 
-// The same tensor in the communicator's memory, strides and all, and back on
-// the host. Its elements fill a stretch of memory, in whatever order.
+// Returns the same tensor in the memory of `to`, with the same strides. Its
+// elements fill one contiguous range of memory, in any order.
 inline Result<LocalTensor> moved(MemoryOps& memory, const LocalTensor& tensor,
                                  MemoryOps& to) {
   const Dims stretch{tensor.numel()};

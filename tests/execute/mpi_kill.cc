@@ -81,8 +81,8 @@ void list() {
   }
 }
 
-// How the rank's run ends; one whose groups lack the dead rank finds out in the
-// barrier behind it.
+// Returns how the rank's run ends. A rank whose groups lack the dead rank gets
+// the error in the barrier after the run.
 Result<void> run_until_killed(const Problem& problem,
                               Communicator& communicator, std::int64_t killed,
                               std::size_t at) {

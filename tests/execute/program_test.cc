@@ -1,4 +1,4 @@
-// What programs refuse, and what small runs do step by step.
+// Tests which programs are refused, and the steps of small runs.
 #include "support/result_checks.h"
 
 #include <shardprop/collective/thread_world.h>
@@ -134,7 +134,7 @@ TEST_CASE("a source must be the shard that its layout says") {
             if (run(program, communicator, ints)) {
               return fail(ErrorCode::kInvalidArgument, "it was taken");
             }
-            // Nothing has been sent: the right one still works.
+            // The refused run sent no data: a correct run still works.
             const auto own = LocalTensor::zeros({4}, DType::kF32).value();
             auto out = run(program, communicator, own);
             return out ? Result<void>() : fail(out.error());

@@ -1,5 +1,6 @@
-// Random redistributions and what they must come to, by the plainest
-// definition: indices in lists, chunk after chunk, terms combined one by one.
+// Random redistributions and their expected results. The expectation follows
+// the plainest definition: lists of indices, chunk after chunk, and terms
+// reduced one by one.
 #pragma once
 
 #include "execute/elements.h"
@@ -27,7 +28,8 @@ inline std::size_t pick(Random& random, std::size_t below) {
   return static_cast<std::size_t>(random() % below);
 }
 
-// Places in the whole tensor of what a rank holds, in its local order.
+// Returns the indices in the full tensor of the elements on a rank, in local
+// order.
 inline Indices held_elements(const TensorSpec& spec, const Coordinate& at) {
   const Dims& shape = spec.meta().shape();
   Indices out{0};
@@ -136,8 +138,8 @@ class RedistributionCase {
     return out;
   }
 
-  // What `rank` must hold behind; nothing where it depends on the plan's path
-  // (terms of a partial).
+  // Returns the bytes that `rank` must have afterwards. The result is empty if
+  // they depend on the path of the plan (terms of a partial).
   std::vector<std::byte> wanted(std::int64_t rank) const {
     const Indices elements =
         held_elements(dst_, *dst_.mesh().coordinate_of(rank));
@@ -151,7 +153,8 @@ class RedistributionCase {
     return out;
   }
 
-  // An empty text, or what is wrong. `results` by index in dst's mesh.
+  // Returns an empty text, or a description of the error. `results` is indexed
+  // by rank of dst's mesh.
   std::string check(const std::vector<std::vector<std::byte>>& results) const {
     const DeviceMesh& mesh = dst_.mesh();
     const auto item = static_cast<std::size_t>(item_size(dtype()));
@@ -392,8 +395,8 @@ inline RedistributionCase draw_case(const DeviceMesh& mesh, Random& random) {
   const TensorMeta meta = draw_meta(random);
   const Layout from = draw_layout(
       mesh, meta.rank(), draw_partial(meta.dtype(), random), nullptr, random);
-  // What a source holds in sums of up to 16 terms, a target of another op
-  // splits up again.
+  // A source may have sums of up to 16 terms. A target with another op splits
+  // them again.
   const Layout to = draw_layout(
       mesh, meta.rank(), draw_partial(meta.dtype(), random), &from, random);
   return {TensorSpec::create(mesh, from, meta).value(),

@@ -87,7 +87,7 @@ TEST_CASE("copies pair the elements that two regions share") {
 }
 
 TEST_CASE("equal shards of one dim become one copy") {
-  // S(1) of [6,8] over 4 ranks, one shard behind the other in a buffer.
+  // The test packs the shards of S(1) of [6,8] over 4 ranks one after another.
   const auto mesh = DeviceMesh::parse("4").value();
   const auto layout = Layout::parse("S(1)").value();
   const Dims shape{6, 8};

@@ -1,5 +1,6 @@
-// A machine that runs out of memory or threads when a test says so. The test
-// binary's own operator new and pthread_create stand in front of the system's.
+// `failing_machine` makes allocations or thread starts fail when a test asks
+// for it. The test binary's own operator new and pthread_create replace the
+// system's.
 //
 //   failing_machine::memory_after(1000);   // the 1001st allocation fails
 //   const Solution solution = solve(problem, options);

@@ -27,8 +27,9 @@ using testing::value_of;
 
 const std::string kGraph = "examples/graphs/tiny/mlp_dynamic.json.gz";
 
-// Does the work while one allocation after another fails, at most `tries` of
-// them: it is done, or there is an error that says what was lacking.
+// Runs the work while one allocation after another fails, at most `tries` of
+// them. Each run must succeed or return an error that names the lacking
+// resource.
 template <class Work>
 void check_refusals(const Work& work, std::int64_t tries) {
   REQUIRE(work().has_value());  // what the process makes once
@@ -87,7 +88,8 @@ TEST_CASE("a saved plan without memory to read, judge and run it") {
   check_refusals([&] { return verify(plan, graph, library, {}); }, 300);
 }
 
-// What returns text and no Result says it as the standard library does.
+// A function that returns text and no Result throws std::bad_alloc, as the
+// standard library does.
 template <class Write>
 void check_throws(const Write& write, std::int64_t tries) {
   const std::string text = write();

@@ -146,7 +146,8 @@ TEST_CASE("hits wait for no thread, wherever it has stopped in a miss") {
       int found = 0;
       for (int i = 0; i < 3; ++i) {
         found += reader.propagate(mm(16), given).has_value() ? 1 : 0;
-        // Of another size; the second time it would be kept.
+        // This call has another size. A second call of one size would be
+        // cached.
         found += reader.propagate(mm(24), given).has_value() ? 1 : 0;
       }
       return found;

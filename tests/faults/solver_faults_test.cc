@@ -74,7 +74,7 @@ TEST_CASE("without memory the solver ends with what it knows") {
     int with_answer = 0;
     constexpr int kTries = 60;
     for (int i = 0; i < kTries; ++i) {
-      // Most of what is set up is set up early.
+      // The solver allocates most of its state early.
       const std::int64_t at =
           i < kTries / 2 ? i * 40 : needed * (i - kTries / 2) * 2 / kTries;
       failing_machine::memory_after(at);

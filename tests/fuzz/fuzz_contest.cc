@@ -1,5 +1,6 @@
-// Plan problems in the contest's format: what is read writes as what reads back
-// as the same, and what the solver says of it is true.
+// Fuzzes plan problems in the contest's format. A problem that is read must
+// print as text that reads back as the same problem, and the solver's answer
+// must be true.
 #include "fuzz_input.h"
 
 #include <shardprop/io/contest.h>

@@ -1,4 +1,4 @@
-// What the fuzz targets share.
+// Helpers that all fuzz targets share.
 #pragma once
 
 #include <shardprop/base/result.h>
@@ -17,7 +17,7 @@ inline void require(bool holds) {
   if (!holds) std::abort();
 }
 
-// A refusal says what is wrong.
+// Every refusal must have a message.
 template <class T>
 void require_reason(const Result<T>& refused) {
   require(!refused.error().message.empty());

@@ -1,6 +1,7 @@
-// The notation of meshes, layouts, tensors and specs: whatever is read prints
-// as something that reads back as the same, is planned from there to every rank
-// holding all, and whatever is refused says why.
+// Fuzzes the notation of meshes, layouts, tensors and specs. A text that parses
+// must print as text that reads back as the same value. A redistribution from
+// it to a replicated layout must be planned. A text that is refused must have a
+// reason.
 //
 // Input: a mesh, a newline, and a text that is tried as everything else.
 #include "fuzz_input.h"

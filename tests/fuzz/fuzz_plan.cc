@@ -1,6 +1,7 @@
-// Saved plans: what is read prints as text, page, graph and timeline, and writes
-// as JSON that reads back as the same plan. What schema 1 leaves out cannot be written as schema 2. A
-// plan of the graph that the seeds are of is judged.
+// Fuzzes saved plans. A plan that is read must print as text, page, graph and
+// timeline, and as JSON that reads back as the same plan. A schema 1 plan lacks
+// fields of schema 2 and cannot be written as schema 2. A plan of the seeds'
+// graph is also judged.
 #include "fuzz_input.h"
 
 #include <shardprop/io/load_graph.h>

@@ -1,6 +1,6 @@
-// Programs as they come from outside: archives, gzip and JSON, told apart by
-// their first bytes. What is read must be a sound graph and fit to be planned;
-// nothing may crash, hang or grow without bound.
+// Fuzzes exported programs: archives, gzip and JSON, which their first bytes
+// distinguish. A program that is read must give a sound graph that can be
+// planned. No input may cause a crash, a hang or growth without bound.
 #include "fuzz_input.h"
 #include "planned.h"
 

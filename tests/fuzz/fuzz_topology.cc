@@ -1,5 +1,5 @@
-// Topology files: what is read writes as TOML that reads back as the same, and
-// a small program is planned on it.
+// Fuzzes topology files. A topology that is read must print as TOML that reads
+// back as the same, and a small program is planned on it.
 #include "fuzz_input.h"
 #include "planned.h"
 

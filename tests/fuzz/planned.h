@@ -1,4 +1,4 @@
-// A graph, planned on two ranks: what is read must be fit to be planned.
+// Plans a graph on two ranks: every graph that is read must allow a plan.
 #pragma once
 
 #include "fuzz_input.h"
@@ -9,8 +9,7 @@
 
 namespace shardprop {
 
-// Large enough for what a mutation makes of a small graph, small enough for a
-// fuzzer's patience.
+// The limits admit mutations of a small graph and keep a fuzzer's runs short.
 inline bool is_small(const Graph& graph) {
   return graph.nodes().size() <= 60 && graph.values().size() <= 200;
 }

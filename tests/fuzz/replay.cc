@@ -1,5 +1,5 @@
-// Runs a fuzz target on every file of the folders named, where there is no
-// libFuzzer to do it.
+// Runs a fuzz target on every file of the given folders, for builds without
+// libFuzzer.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

@@ -1,4 +1,4 @@
-// What the samples in public headers take as given, by header.
+// Declares, by header, the names that the samples in public headers use.
 #pragma once
 
 #include <shardprop/base/inline_vector.h>

@@ -2,11 +2,12 @@
 
   write_samples.py ROOT OUTPUT
 
-A sample is a stretch of comment lines indented by three spaces of which one ends
-in a semicolon; lists, which begin with `*`, are none. Each becomes a function
-in a namespace named as its header (`mesh/topology.h` is mesh_topology_h), where
-names.h declares what the sample takes as given. (Kernels, reference and solver
-have namespaces of their own.)
+A sample is a run of comment lines that are indented by three spaces, if one of
+them ends in a semicolon. A list, which begins with `*`, is not a sample. Each
+sample becomes a function in a namespace that is named after its header
+(`mesh/topology.h` gives mesh_topology_h). names.h declares in that namespace
+the names that the sample uses. (Kernels, reference and solver have namespaces
+of their own.)
 """
 
 import pathlib

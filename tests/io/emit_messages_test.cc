@@ -46,7 +46,8 @@ std::vector<Message> messages_of(const std::vector<MessageGrid>& grids) {
   return out;
 }
 
-// What the first rank sends to each under `dst` of what it holds under `src`.
+// Returns the messages of the first rank: to each rank under `dst`, a part of
+// its shard under `src`.
 std::vector<Message> sent(const std::string& mesh_text, const char* src,
                           const char* dst, const Dims& shape) {
   const DeviceMesh mesh = value_of(DeviceMesh::parse(mesh_text));

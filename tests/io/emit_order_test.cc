@@ -35,7 +35,7 @@ TEST_CASE("a tensor is copied into an order of dims unless it lies in it") {
   const TensorMeta whole = strided({4, 6, 8}, {8, 32, 1});
   const auto same = graph.value("same", strided({2, 3, 8}, {8, 16, 1}));
   CHECK(emit::in_order_of(graph, same, whole) == same);
-  // A dim of one element lies in any order.
+  // The stride of a dim of one element does not matter.
   const auto one = graph.value("one", strided({1, 3, 8}, {24, 8, 1}));
   CHECK(emit::in_order_of(graph, one, whole) == one);
   CHECK(graph.calls().empty());
@@ -49,8 +49,8 @@ TEST_CASE("a tensor is copied into an order of dims unless it lies in it") {
   CHECK(graph.meta(copied).strides() == Dims{8, 16, 1});
 }
 
-// What one rank runs on `x`, which the whole program has in the order of its
-// dims and the rank in the other one.
+// Returns the operators that one rank runs on `x`. The program has `x` in the
+// order of its dims in memory, the rank has it in the other order.
 std::vector<std::string> run_by(const char* op) {
   SpmdProgram program;
   program.mesh = value_of(DeviceMesh::parse("dp=2"));

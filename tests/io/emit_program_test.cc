@@ -135,8 +135,8 @@ bool all_placed(const nlohmann::json& program) {
   });
 }
 
-// Totals of rows in parts, by an operator that names no device: what the ranks
-// before hold is made within the program.
+// The cumsum of sharded rows names no device. Its local program creates the
+// totals of the ranks before.
 TEST_CASE("what a program makes itself lies where the graph's tensors do") {
   const OpLibrary& library = standard_library();
   for (const std::string device : {"cpu", "cuda"}) {

@@ -119,7 +119,7 @@ TEST_CASE("what is special in a string is seen wherever it stands") {
         escaped += '\\';
         escaped += c;
         CHECK(text_of('"' + escaped + tail + '"') == text);
-        // Twice in a row, after what was unescaped.
+        // The escape appears twice in a row, after unescaped characters.
         CHECK(text_of('"' + escaped + escaped + tail + '"') ==
               head + c + head + c + tail);
       }

@@ -1,5 +1,5 @@
-// Memory stays below 64 MiB + 10 times the JSON, whatever the JSON holds. The
-// allocator is replaced to count what is held at most.
+// Memory stays below 64 MiB + 10 times the size of the JSON, for any JSON. The
+// test replaces the allocator to record the peak.
 #include <doctest/doctest.h>
 #include <malloc.h>
 #include <shardprop/io/load_graph.h>

@@ -1,6 +1,6 @@
-// What torch.export writes of models that nobody tuned for: regions, control
-// flow, sizes that depend on data, custom operators, views in place, and
-// results that the library would not have inferred.
+// Tests programs that torch.export writes for user models: regions, control
+// flow, sizes that depend on data, custom operators, in-place writes to views,
+// and results that the library would not have inferred.
 #include <doctest/doctest.h>
 
 #include <shardprop/ops/rule_text.h>
@@ -125,7 +125,7 @@ TEST_CASE("autocast casts the operands to the dtype that is written") {
   Json graph = region();
   graph["as_graph"]["graph"]["tensor_values"]["cos"]["dtype"] = 13;
   Json json = with_region("torch.ops.higher_order.wrap_with_autocast", graph);
-  // What uses the region's result agrees.
+  // The readers of the region's result have the same dtype.
   tensors_of(json)["relu"]["dtype"] = 13;
   tensors_of(json)["sum_1"]["dtype"] = 13;
   nodes_of(json)[5]["inputs"][0]["arg"] = tensor_argument("mm");
@@ -154,7 +154,7 @@ TEST_CASE("control flow is one operator without a rule") {
 
 TEST_CASE("control flow along batch dims that the user names") {
   Json json = with_region("torch.ops.higher_order.cond", region());
-  // What decides comes first, and has no batch.
+  // The predicate is the first argument and has no batch dim.
   nodes_of(json)[2]["inputs"][0]["arg"] = tensor_argument("b_n");
   const auto library = test_library().with(
       {.name = "higher_order.cond", .definition = *parse_rule("batch(0)")});
@@ -217,7 +217,8 @@ TEST_CASE("an operator with effects stands for itself, without its token") {
   CHECK(relu->op_name() == "aten.relu.default");
   CHECK(relu->inputs.front() == find_node(*read, "mm")->outputs.front());
   CHECK(find_node(*read, "sum_1")->inputs.front() == relu->outputs.front());
-  // What checks is left out silently, what does more is not.
+  // An operator that only checks is dropped without a note. An operator with
+  // other effects gets a note.
   CHECK_FALSE(has_note(*read, "_linalg_check_errors"));
   CHECK(has_note(*read, "`torch.ops.mylib.log.default` has effects"));
 
@@ -234,8 +235,8 @@ TEST_CASE("an operator with effects stands for itself, without its token") {
 TEST_CASE("parameters, arguments and nodes may have one name") {
   Json json = program();
   Json& signature = json["graph_module"]["signature"];
-  // The buffer is called as the argument is, the parameter as a node. There is
-  // an `mm_1` behind that.
+  // The buffer has the same name as the argument, and the parameter has the
+  // name of a node. The graph also has an `mm_1`.
   for (Json& spec : signature["input_specs"]) {
     if (spec.contains("parameter")) spec["parameter"]["parameter_name"] = "mm";
     if (spec.contains("buffer")) spec["buffer"]["buffer_name"] = "x";
@@ -278,7 +279,7 @@ TEST_CASE("sizes that depend on data have a bound") {
   const auto rows = [&](const LoadOptions& options) {
     const auto graph = read_graph(json.dump(), "test", test_library(), options);
     REQUIRE(graph);
-    // Whoever gave the bound is not told of it.
+    // A user who gave the bound gets no note about it.
     CHECK(has_note(*graph, "`u0` depends on data") == options.bounds.empty());
     return find_node(*graph, "mm")->op.outputs[0].size(0);
   };
@@ -410,7 +411,7 @@ TEST_CASE("sizes computed from others tell what those were") {
     REQUIRE(graph->symbols().size() == 1);
     CHECK(graph->symbols()[0].name == "s39");
     CHECK(graph->symbols()[0].hint == given.hint);
-    // A range of what is computed is a guard, and not one more size.
+    // A range of a computed value is a guard, and adds no size.
     const auto guards = graph->guards();
     CHECK(std::any_of(guards.begin(), guards.end(), [](const Guard& guard) {
       return guard.condition == "2*s39 <= 128";
@@ -449,7 +450,7 @@ TEST_CASE("sizes that depend on data share what they must add up to") {
   CHECK(rows(both, bounded) == 21);
   bounded.bounds = {{"u1", 102}};
   CHECK(rows(both, bounded) == 1024);
-  // Others say nothing of what each is.
+  // The other sums do not determine the value of each term.
   for (const char* sum :
        {"Symbol('u0')", "Add(Symbol('u0'), Mul(Integer(2), Symbol('u1')))",
         "Mul(Symbol('u0'), Symbol('u1'))",
@@ -485,7 +486,7 @@ TEST_CASE("of operators that are not proven the file knows better") {
   CHECK(find_node(*graph, "relu")->op.outputs[0].shape() == Dims{16, 4});
 }
 
-// PyTorch wrote the file, whatever the row of an operator says.
+// PyTorch wrote the file, so the file wins over the operator definition.
 TEST_CASE("a call that a proven row does not take is kept as it is written") {
   Json json = program();
   nodes_of(json)[1]["inputs"][0]["arg"] = tensor_argument("p_w");
@@ -503,8 +504,8 @@ TEST_CASE("a call that a proven row does not take is kept as it is written") {
   CHECK(space.error().code == ErrorCode::kShapeMismatch);
 }
 
-// Nobody could say which elements it shows: what is written through it, and how
-// it lies where its base lies in shards.
+// The elements of this view are unknown. A write through it has no known
+// target, and its layout does not follow from its base's shards.
 TEST_CASE("a view that its row does not take is malformed") {
   Json json = program();
   Json& view = nodes_of(json)[2];
@@ -663,7 +664,8 @@ TEST_CASE("a wrapped custom operator is planned as its call") {
   const auto graph =
       read_graph(with_functionalized_accum().dump(), "test", test_library());
   REQUIRE_MESSAGE(graph.has_value(), to_string(graph.error()));
-  // Nobody declared it: the wrapper tells what it writes.
+  // The operator has no declaration: the wrapper's text names the argument that
+  // it writes.
   CHECK(has_note(*graph, "taken for a write of `y`"));
   const Node* add = find_node(*graph, "add");
   REQUIRE(add != nullptr);

@@ -1,5 +1,5 @@
-// Lowered programs of the example graphs: what the plan predicts is read off
-// the program.
+// Tests lowered programs of the example graphs: the program must show the
+// figures that the plan predicts.
 #include "plan/explain/assemble_plan.h"
 #include "plan/evaluate/plan_assignment.h"
 #include "plan/random_plans.h"
@@ -38,7 +38,7 @@ struct Case {
   PlanOptions options = without_step();
 };
 
-// What occurred, so that a test of nothing is noticed.
+// `Counts` counts the tested cases, so that an empty test fails.
 struct Counts {
   std::size_t programs = 0;
   std::size_t nodes = 0;
@@ -86,7 +86,7 @@ void check_order(const SpmdProgram& program) {
     }
   }
   for (const ProgramOutput& output : program.outputs) take(output.value);
-  // What is held at the end is given or handed back.
+  // The values that remain at the end are inputs or outputs of the program.
   std::set<ProgramValueId> stays;
   for (const ProgramInput& input : program.inputs) stays.insert(input.value);
   for (const ProgramOutput& output : program.outputs) {
@@ -162,8 +162,8 @@ void check_case(const Case& given, Counts& counts) {
   check_solution(problem, solution, counts);
 }
 
-// Of those that nobody would choose, some hold copies only of what their views
-// are made of.
+// Checks random plans. Some of them cache only copies of the sources of their
+// views.
 void check_random(const std::string& name, const char* mesh, Counts& counts) {
   const Graph graph = tiny_graph(name);
   const PlanProblem problem =
@@ -189,7 +189,7 @@ TEST_CASE("programs of the example graphs send and hold what was planned") {
       check_case(one, counts);
       if (!full && std::string(mesh) == "4") continue;
       one.options.optimizer = Optimizer::kAdamW;
-      // Programs hold what they train in its own dtype.
+      // Programs train each parameter in its own dtype.
       one.options.precision = Precision::kOwn;
       check_case(one, counts);
     }

@@ -128,8 +128,8 @@ TEST_CASE("a program without the optimizer's step returns gradients") {
     const SpmdProgram whole = value_of(lower(plan, graph, library));
     const SpmdProgram program =
         value_of(lower(plan, graph, library, {.optimizer_step = false}));
-    // The program sends what the plan says, gathers after the step included. It
-    // has no slices of parameters for the step.
+    // The program sends the collectives that the plan reports, with the gathers
+    // after the step. It has no slices of parameters for the step.
     ProgramTraffic sent = traffic(program);
     ProgramTraffic expected = traffic(whole);
     const auto slice = index(CollectiveKind::kSlice);

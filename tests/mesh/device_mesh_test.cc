@@ -175,7 +175,7 @@ TEST_CASE("equality is of names, sizes and ranks, however they are held") {
   CHECK(set.size() == 2);
 }
 
-// The least time of several runs of what a planner does with a mesh.
+// Returns the least time of several runs of a planner's typical mesh calls.
 std::chrono::nanoseconds time_of_use(std::string_view text) {
   using Clock = std::chrono::steady_clock;
   auto least = std::chrono::nanoseconds::max();

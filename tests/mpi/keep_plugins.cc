@@ -1,5 +1,5 @@
-// Under the address sanitizer: Open MPI's plugins stay loaded until the process
-// ends, so that what they never free has a name that lsan.supp can give.
+// Keeps Open MPI's plugins loaded until the process ends under the address
+// sanitizer. Their leaks then have symbol names that lsan.supp can list.
 #if defined(__SANITIZE_ADDRESS__)
 extern "C" int dlclose(void*);
 extern "C" int dlclose(void*) { return 0; }

@@ -118,7 +118,7 @@ class Reader {
     return list_of<std::int64_t>(elements);
   }
 
-  // None stands for an absent tensor, an int for a float.
+  // `None` represents an absent tensor, and an int is accepted as a float.
   template <class T>
   Result<Argument> list_of(const std::vector<Argument>& elements) {
     std::vector<T> out;

@@ -35,7 +35,7 @@ TEST_CASE("einsum: an added term broadcasts, and is a term of the sum") {
   CHECK(factors_of(applied("aten.addmm.default",
                            {"f32[4]", "f32[16,8]", "f32[8,4]"})) ==
         "n,mk,kn->mn {m=16,k=8,n=4} k:sum,.,.->sum");
-  // A dim of 1 says nothing of its letter.
+  // A dim of size 1 does not determine the size of its factor.
   CHECK(factors_of(applied("aten.addmm.default",
                            {"f32[1,4]", "f32[16,8]", "f32[8,4]"})) ==
         "1n,mk,kn->mn {m=16,k=8,n=4} k:sum,.,.->sum");
@@ -89,7 +89,7 @@ TEST_CASE("linearities are those that the dtypes keep") {
       to_string(space_of(applied("aten.copy.default", {"i64[2]", "f64[2]"})));
   CHECK(narrowed.find("_,sum->sum") == std::string::npos);
   CHECK(narrowed.find("_,max->max") != std::string::npos);
-  // What wraps round keeps no order.
+  // Arithmetic that wraps round does not preserve order.
   const std::string negated =
       to_string(space_of(applied("aten.neg.default", {"u8[3]"})));
   CHECK(negated.find("max") == std::string::npos);
@@ -112,7 +112,7 @@ TEST_CASE("integers that nothing is added to keep their order, others wrap") {
   // 0 + 2 * self.
   CHECK_FALSE(keeps_max("aten.rsub.Scalar", "i64[4]",
                         {{"other", zero}, {"alpha", minus_two}}));
-  // A sum of two tensors may wrap, whatever is in them.
+  // A sum of two integer tensors may wrap, for any values.
   const std::string sum =
       to_string(space_of(applied("aten.add.Tensor", {"i64[4]", "i64[4]"})));
   CHECK(sum.find("max") == std::string::npos);

@@ -1,26 +1,27 @@
-// Checks the golden list of index spaces: a line for every operator that has a
-// row, the surface on which a reviewer sees what a change to a row or a form
-// does.
+// Checks the golden list of index spaces, which has a line for every operator
+// with a definition. In this list a reviewer sees the effect of a change to a
+// definition or a rule.
 //
 //   index_spaces FILE REASONS            checks them
 //   index_spaces FILE REASONS --write    writes what the rows say now
 //
-// A line is a call, what it returns and its index space:
+// A line has a call, its results and its index space:
 //
 //   aten.mm.default(f32[4,6], f32[6,8]) => f32[4,8]; ab,bc->ac {...} ...
 //
-// Calls stay as they are when the list is written; an operator without a line
-// gets one by sample_call(), or has to be given its call by hand, or stands in a
-// comment `# no call: NAME  its sizes depend on the data`. Comments start with
-// `#`.
+// A rewrite of the list keeps its calls. An operator without a line gets a call
+// from sample_call(). If that finds none, write the call by hand or add a
+// comment line `# no call: NAME  its sizes depend on the data`. Comments start
+// with `#`.
 //
 // REASONS lists the rows whose form is a function of their own, `custom`, and
 // why: `aten.unfold_backward  windows of a dim`. They are at most a tenth of all
 // rows.
 //
-// A row whose note starts with `replicated: ` says why no dim of its operator is
-// ever cut. Those are the overloads without a factor that may be sharded in any
-// of their lines, and at most three in a hundred of what is not derived.
+// A definition whose note starts with `replicated: ` gives the reason why no
+// dim of its operator is ever sharded. These are exactly the overloads without
+// a shardable factor in any of their lines. At most 3 in 100 underived
+// definitions may have the note.
 
 #include "ops/call_text.h"
 #include "ops/sample_calls.h"
@@ -220,7 +221,7 @@ bool check_replicated(const std::vector<std::string>& lines,
     ++all;
     const bool says_so = row->note.starts_with("replicated: ");
     if (says_so) ++replicated;
-    // Of what has no line the row is believed.
+    // An operator without a line is not checked: its note is accepted.
     const bool has_line =
         !known.contains(std::string(kNoCall) + name + std::string(kByData));
     if (!has_line || says_so != sharded.contains(name)) continue;

@@ -1,4 +1,5 @@
-// Operators on some dims of their operands: what is cut, what stays whole.
+// Tests operators on some dims of their operands: which dims can be sharded and
+// which stay replicated.
 #include <doctest/doctest.h>
 #include <shardprop/ops/op_library.h>
 

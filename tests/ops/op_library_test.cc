@@ -200,7 +200,7 @@ TEST_CASE("a row of one's own is a line, and replaces what was there") {
   const OpSchema op = applied("aten.mm.default", {"f32[16,8]", "f32[8,4]"});
   CHECK(to_string(value_of(mine->index_space(op)))
             .starts_with("mk,kn->mn {m=16,k=8 blocked,n=4}"));
-  // The library that it was made of is as it was.
+  // The library from which it was created is unchanged.
   CHECK(to_string(space_of(op)).starts_with("mk,kn->mn {m=16,k=8,n=4}"));
 
   const auto custom_op = value_of(library().with(
@@ -248,7 +248,8 @@ TEST_CASE("a declared write of a custom operator has a functional form") {
         "(Tensor, Tensor k, Tensor? v)");
   CHECK(functional("acme::self_(Tensor(a!) self, Tensor x) -> Tensor(a!)") ==
         "acme::self_(Tensor self, Tensor x) -> Tensor self");
-  // Nothing to derive, and a form that PyTorch's own naming gives.
+  // A functional declaration has no other form. `twice_` finds its functional
+  // form by PyTorch's naming.
   CHECK(functional("acme::plain(Tensor x) -> Tensor").empty());
   const auto both = library().with(
       {.declaration = "acme::twice(Tensor self) -> Tensor",

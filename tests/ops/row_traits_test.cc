@@ -1,5 +1,5 @@
-// What rows say of draws, of the values of their arguments, and of where these
-// go.
+// Tests traits of operator definitions: random draws, dependence on the values
+// of arguments, and the results that receive those values.
 #include "ops/row_traits.h"
 
 #include "support/result_checks.h"
@@ -43,7 +43,7 @@ TEST_CASE("rows say how they draw, in every form of the operator") {
         Distribution::kNotStated);
 }
 
-// What integers in the operand stay below.
+// Returns the exclusive upper bound of the integers in the operand.
 std::int64_t bound(const char* op, std::vector<GivenArgument> arguments,
                    std::vector<const char*> metas, std::string_view argument,
                    std::size_t operand) {

@@ -1,5 +1,5 @@
-// Rules as text: what they mean, that they print as they parse, and what is
-// said of those that are none.
+// Tests rules as text: their meaning, that they print as they parse, and the
+// errors for texts that are not rules.
 #include <shardprop/ops/rule_text.h>
 
 #include <doctest/doctest.h>

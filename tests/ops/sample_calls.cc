@@ -163,7 +163,8 @@ class Drawer {
   std::vector<TensorMeta> tensors_;
 };
 
-// What makes a sample worth reading: factors, then how its text reads.
+// `Worth` ranks a sample: first by its shardable factors, last by how short its
+// text is.
 struct Worth {
   int shardable = -1;  // three are enough
   int operands = 0;
@@ -199,7 +200,7 @@ std::uint64_t seed_of(std::string_view name) {
   return hash;
 }
 
-// The functional overload's sample with what is written beside it.
+// Returns the functional overload's sample with the written argument added.
 std::optional<OpSchema> derived_sample(const OpLibrary& library,
                                        const FunctionSchema& function) {
   const auto form = library.form(function);

@@ -1,7 +1,7 @@
-// Small calls of any operator, drawn from its declaration until its row takes
-// one: shapes that are equal, that broadcast or that share few sizes; ints that
-// could be dims, sizes or counts. Of those that are taken, the one whose index
-// space has most factors that may be sharded.
+// Samples small calls of any operator from its declaration until its definition
+// accepts one. Shapes are equal, broadcast or share few sizes. Ints could be
+// dims, sizes or counts. Of the accepted calls it returns the one with the most
+// shardable factors.
 #pragma once
 
 #include <shardprop/ops/op_library.h>
@@ -16,8 +16,8 @@ namespace shardprop::testing {
 std::optional<OpSchema> sample_call(const OpLibrary& library,
                                     std::string_view name);
 
-// Fills in the outputs: those inferred, or those that a pointwise operator
-// known by its tag alone would return.
+// Fills in the outputs: the inferred ones, or those of a pointwise operator
+// that only its tag identifies.
 Result<void> fill_outputs(OpSchema& op, const OpLibrary& library);
 
 }  // namespace shardprop::testing

@@ -404,7 +404,8 @@ TEST_CASE("every row is of an operator that is declared, and says what it is") {
   CHECK(rows.size() > 400);
   for (const OpRow* row : rows) {
     CAPTURE(row->name);
-    // What libraries on top of PyTorch register stands in exported files alone.
+    // Operators that libraries on top of PyTorch register are only in exported
+    // files.
     const bool elsewhere = row->name.starts_with("transformers.");
     CHECK((elsewhere || library().find(row->name) != nullptr ||
            !library().overloads(row->name).empty()));

@@ -1,5 +1,5 @@
-// What a view costs nothing for, and where it has to copy; operators that copy
-// what a view shows.
+// Tests when a view is free and when it copies, and operators that copy the
+// elements of a view.
 
 #include "ops/applied_op.h"
 

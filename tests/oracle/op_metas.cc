@@ -1,5 +1,5 @@
-// Says what the library takes the outputs of operator calls to be, strides
-// included, so that tests in Python can compare them with PyTorch's:
+// Prints the outputs, with strides, that the library infers for operator calls.
+// Tests in Python compare them with PyTorch's:
 //
 //   op_metas BATCH.jsonl    lines as `shardprop propagate` reads them
 //   {"outputs": [{"shape": [2, 3], "dtype": "f32", "strides": [3, 1]}]}

@@ -31,7 +31,8 @@ std::string canonical_text(std::string_view mesh, std::string_view layout,
                              value_of(DeviceMesh::parse(mesh)), shape));
 }
 
-// What every rank holds of every dim, in local order.
+// `Ownership` lists the indices of every dim that each rank holds, in local
+// order.
 using Ownership = std::vector<Indices>;
 Ownership ownership(const Layout& layout, const DeviceMesh& mesh,
                     const Dims& shape) {
@@ -120,8 +121,8 @@ std::vector<Layout> all_cuts(const DeviceMesh& mesh, int most_factor) {
 }
 
 TEST_CASE("equal ownership has one encoding, exhaustively") {
-  // Every encoding whose cuts are all even, grouped by what the ranks hold:
-  // one canonical layout a group.
+  // Every encoding with even shards, grouped by the elements of the ranks, has
+  // one canonical layout per group.
   struct Case {
     const char* mesh;
     std::int64_t size;

@@ -162,7 +162,7 @@ TEST_CASE("changing one mesh dim keeps the order of the other cuts") {
     const auto changed = layout.with(at, placement);
     RC_ASSERT(changed.has_value());
     RC_ASSERT((*changed)[at] == placement);
-    // What comes out is a layout that create() would take.
+    // The result is a layout that create() would accept.
     RC_ASSERT(Layout::create(changed->placements(), changed->shard_order()) ==
               *changed);
     if (placement == layout[at]) {
