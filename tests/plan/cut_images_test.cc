@@ -16,7 +16,8 @@ namespace {
 using testing::standard_library;
 using testing::value_of;
 
-// Three convolutions of three rows and columns, one behind the other.
+// The graph has three convolutions of three rows and columns, one after
+// another.
 Plan plan_of_images(const std::string& images) {
   using Ints = std::vector<std::int64_t>;
   const std::vector<GivenArgument> conv = {

@@ -146,7 +146,7 @@ TEST_CASE("joined mesh dims have the plans of the mesh where they are one") {
   CHECK(joined.evaluation.objective <= merged.evaluation.objective);
 }
 
-// What a plan is worth: its cost, or more than any cost without one.
+// Returns the cost of a plan, or INT64_MAX if the plan has no cost.
 std::int64_t cost_of(const Plan& plan) {
   return plan.objective_nanoseconds.value_or(INT64_MAX);
 }
@@ -215,8 +215,8 @@ TEST_CASE("with a memory limit gradients are reduced each time if need be") {
   const std::int64_t sharded = plan_of(graph, "dp=8", least).memory.peak_bytes;
   options.accumulate = 8;
   for (const char* recipe : {"", "fsdp"}) {
-    // What fits one micro-batch fits eight: each gradient is reduced and added
-    // to what is kept of it.
+    // A limit that fits one micro-batch fits eight: each gradient is reduced
+    // and added to the accumulated part.
     for (const int percent : {105, 115, 140}) {
       CAPTURE(std::string(recipe));
       CAPTURE(percent);

@@ -112,7 +112,7 @@ TEST_CASE("a redistribution inside a chain cuts it and pays") {
     ++cuts;
   }
   CHECK(cuts == 1);
-  // A copy of what is written anyway cuts nothing.
+  // A copy of a value that is written anyway adds no kernel boundary.
   const Plan written = plan_of(chain("e"), "8", Fusion::kCompiler,
                                {"x=S(0)", "e=S(0)", "r=S(1)"});
   for (const PlannedCopy& copy : written.copies) {

@@ -1,4 +1,4 @@
-// What holds of every plan, worked out anew from the plan alone.
+// Checks the invariants of every plan, recomputed from the plan alone.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -10,7 +10,8 @@
 
 namespace shardprop::test {
 
-// Runs a plan in words: what is there, when, and how it is laid out.
+// Checks a plan step by step: which values and copies exist, when, and in which
+// layout.
 class PlanChecker {
  public:
   explicit PlanChecker(const Plan& plan)
@@ -68,7 +69,7 @@ class PlanChecker {
     }
   }
 
-  // What a copy is made of is there.
+  // The source of a copy must exist when the copy is produced.
   void check_source(std::size_t c) {
     const PlannedCopy& copy = plan_.copies[c];
     const bool viewed = !copy.undone.empty() || !copy.views.empty();

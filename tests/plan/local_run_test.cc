@@ -12,7 +12,7 @@ using Rows = std::vector<std::vector<std::int64_t>>;
 
 TEST_CASE("values by rank depend on no more mesh dims than they must") {
   const DeviceMesh mesh = value_of(DeviceMesh::parse("a=2,b=3"));
-  // What a=0 and a=1 hold, on every b.
+  // The rows are the values of a=0 and of a=1, for each b.
   const Rows rows = {{8}, {8}, {8}, {5}, {5}, {5}};
   const RankValues values(mesh, {0, 1}, false, rows);
   CHECK(values.mesh_dims() == DimIndices{0});

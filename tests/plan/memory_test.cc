@@ -1,4 +1,5 @@
-// What training keeps, in which dtypes, and what a write into a part costs.
+// Tests the memory that training keeps, its dtypes, and the cost of a partial
+// write.
 #include "plan/explain/assemble_plan.h"
 #include "plan/invariants.h"
 #include "plan/search/solve_plan.h"
@@ -114,7 +115,7 @@ TEST_CASE("replicated parameters keep 16 bytes each on every rank") {
   CHECK(at.solution.evaluation.parameter_bytes == 4 * kParameters);
   CHECK(at.solution.evaluation.optimizer_bytes == 8 * kParameters);
   CHECK(at.solution.evaluation.peak_bytes >= 16 * kParameters);
-  // What is missing is said to the byte.
+  // The error gives the missing memory to the byte.
   const std::int64_t peak = at.solution.evaluation.peak_bytes;
   options.memory_limit = 12 * kParameters - 1000;
   const Solved tight = solved(graph, "8", options);
@@ -180,8 +181,8 @@ TEST_CASE("precision means nothing without an optimizer or 16 bits") {
   CHECK(objective(Precision::kMixed) == objective(Precision::kOwn));
 }
 
-// A cache of 64 MiB, into which one token is written; `looked_at`: what it was
-// before is handed back.
+// Returns a graph with a cache of 64 MiB, into which it writes one token. If
+// `looked_at` is set, the graph also returns the old content.
 Graph cache(bool looked_at) {
   GraphBuilder b("cache", testing::standard_library());
   const ValueId c =
@@ -225,7 +226,7 @@ TEST_CASE("a tight limit is met, where a plan within it is known to be") {
   meets(kMixtral, 15'228);
   if (testing::kThreadSanitizer) return;
   meets(kMixtral, 14'952);
-  // Here what a redistribution takes beside its source and result decides.
+  // In this case the temporary memory of a redistribution decides.
   constexpr const char* kLlama =
       "examples/graphs/tiny/llama3_infer_cuda.json.gz";
   for (const std::int64_t limit : {6'722, 7'058, 7'394}) meets(kLlama, limit);

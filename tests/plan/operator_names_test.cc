@@ -1,4 +1,4 @@
-// Plans ask what an operator does, not what it is called.
+// Tests that planning depends on an operator's semantics, not on its name.
 
 #include "graph/analysis/dim_roles.h"
 #include "plan/small_graphs.h"

@@ -44,7 +44,7 @@ std::vector<std::string> some_parameters(const Graph& graph, std::size_t most) {
   return names;
 }
 
-// What came of pins.
+// `Counts` counts the outcomes of pins.
 struct Counts {
   int planned = 0;
   int empty_rank = 0;  // refused: a dim is cut into more parts than it has
@@ -81,7 +81,8 @@ bool names_no_dim(const Layout& layout, int rank) {
       [&](const Placement& p) { return p.is_shard() && p.dim() >= rank; });
 }
 
-// There is a plan, in which it then lies so, or some rank would hold nothing.
+// A pin must give a plan with that layout, or an error for a dim that the
+// tensor lacks or for a rank without elements.
 void check_pin(const Graph& graph, const OpLibrary& library, const char* mesh,
                const std::string& prefix, const std::string& name,
                const std::string& layout, Counts& counts) {

@@ -161,7 +161,8 @@ TEST_CASE("a view that nobody takes lies as it can") {
   const std::vector<std::int64_t> sizes = {64, 3, 12};
   const ValueId x = test::add_input(b, InputKind::kUser, "x", "f32[64,36]");
   const ValueId h = test::add_op(b, "aten.relu.default", one, {x}, "h");
-  // Halves of 36 are no halves of 3.
+  // The half of 36 is 18, not a multiple of 12: the view cannot keep h's
+  // shards.
   const ValueId viewed = test::add_op(
       b, "aten.view.default", {{"", TensorArg{0}}, {"", sizes}}, {h}, "shown");
   test::add_op(

@@ -52,7 +52,8 @@ inline Graph random_graph(const OpLibrary& library, std::mt19937& draw,
     values.push_back(produced);
     used.push_back(false);
   }
-  // What nothing takes is handed back; the last as the gradient of w.
+  // Values that no operator reads are outputs; the last one is the gradient of
+  // w.
   for (std::size_t v = 2; v < values.size(); ++v) {
     if (used[v] && v + 1 < values.size()) continue;
     if (trained && v + 1 == values.size()) {

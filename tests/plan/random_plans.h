@@ -18,8 +18,9 @@ class RandomPlans {
   // `problem` must outlive it.
   RandomPlans(const PlanProblem& problem, std::uint32_t seed);
 
-  // For assemble_plan(); of any memory. Some operators take whatever strategy
-  // they drew, and every value the copies that follow from it.
+  // Returns a solution for assemble_plan(), without a memory limit. Some
+  // operators get a random strategy, and every value gets the copies that the
+  // strategies need.
   PlanSolution next();
 
  private:

@@ -1,4 +1,5 @@
-// What copies are said to be for where a pin or a recipe leaves no choice.
+// Tests the reasons that a plan gives for copies if a pin or a recipe leaves no
+// choice.
 #include "support/result_checks.h"
 #include "support/standard_library.h"
 

@@ -1,5 +1,6 @@
-// How an optimizer's state may lie: smaller shards than the parameter's are cut
-// out of what a rank holds of that, so that taking them sends nothing.
+// Tests the layouts of an optimizer's state. If its shards are smaller than the
+// parameter's, a rank slices them from its own shard, so that reading them
+// sends no data.
 #include "plan/explain/assemble_plan.h"
 #include "plan/invariants.h"
 #include "plan/small_graphs.h"

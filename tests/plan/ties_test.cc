@@ -1,5 +1,5 @@
-// Ties: equal layers lie alike, or it is said what that would cost; what is
-// sliced anyway is stored in shards.
+// Tests tie-breaking: equal layers have equal layouts, or the plan reports the
+// cost of that. A tensor that is sliced anyway is stored in shards.
 #include "base/name_folding.h"
 #include "plan/search/solve_plan.h"
 #include "plan/search/tie_breaking.h"

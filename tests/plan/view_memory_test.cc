@@ -257,8 +257,9 @@ Graph random_picks(std::mt19937& draw, int num_ops) {
   return value_of(std::move(b).build());
 }
 
-// Choices of the network, one variable after the other, none of which is
-// forbidden beside those before it; empty where it runs into a dead end.
+// Samples a choice for one variable after another, and skips choices that are
+// forbidden with the earlier ones. The result is empty if a variable has no
+// choice left.
 std::vector<std::uint32_t> random_choices(const solver::Problem& network,
                                           std::mt19937& draw) {
   std::vector<std::uint32_t> out(network.num_variables(), 0);
@@ -298,7 +299,7 @@ PlanProblem problem_of(const Graph& graph, const char* mesh,
                                       options));
 }
 
-// By slot, what the network counts for these choices.
+// Returns by slot the bytes that the network counts for these choices.
 std::vector<std::int64_t> counted(const solver::Problem& network,
                                   const std::vector<std::uint32_t>& chosen,
                                   std::size_t slots) {

@@ -1,4 +1,4 @@
-// What each strategy of an operator would cost in its graph.
+// Tests the cost that each strategy of an operator would have in its graph.
 #include <shardprop/plan/weigh_strategies.h>
 
 #include "support/result_checks.h"

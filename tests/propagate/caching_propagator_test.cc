@@ -162,7 +162,7 @@ TEST_CASE("every answer from the cache equals the one without") {
   check_answers("2,3", 1000 * scale, 12, {});
   check_answers("1,2,2", 500 * scale, 13, {});
   check_answers("4", 500 * scale, 14, {.most_entries = 32});
-  // Those that answers of other sizes serve.
+  // Answers for other sizes serve these operators.
   check_answers(
       "2,2", 1500 * scale, 15, {},
       {"aten.mm.default", "aten.add.Tensor", "aten.bmm.default",

@@ -194,7 +194,7 @@ void CallDrawer::change_scalars(OpSchema& op) {
         std::holds_alternative<NoneArg>(op.args[i]) || one_in(2)) {
       continue;
     }
-    // Of the same kind: the declaration takes it.
+    // The new value has the same type, so the declaration accepts it.
     if (std::holds_alternative<double>(op.args[i])) {
       op.args[i] = static_cast<double>(below(7) - 3) / 2;
     } else if (std::holds_alternative<std::int64_t>(op.args[i])) {

@@ -1,6 +1,6 @@
-// Calls of any operator of the library on tensors laid out at random, and
-// others like them: with other scalars, other sizes, other layouts. What a
-// cache might take for the same.
+// Samples calls of any operator of the library on tensors with random layouts,
+// and similar calls: with other scalars, other sizes or other layouts. A cache
+// might confuse the similar calls with the original.
 #pragma once
 
 #include <shardprop/mesh/device_mesh.h>
@@ -26,8 +26,8 @@ class CallDrawer {
  public:
   CallDrawer(const OpLibrary& library, DeviceMesh mesh, std::uint64_t seed);
 
-  // Of an operator drawn from all that have a row; nullopt where its row takes
-  // none of a few tries.
+  // Samples a call of any operator with a definition. The result is nullopt if
+  // the definition refuses each of a few tries.
   std::optional<DrawnCall> call();
   std::optional<DrawnCall> call_of(const std::string& name);
   // Like another, but for something.
@@ -52,13 +52,13 @@ class CallDrawer {
   DeviceMesh mesh_;
   std::mt19937_64 random_;
   std::vector<std::string> names_;
-  // Of the call that is being drawn.
+  // These members belong to the call that is being sampled.
   Dims common_;
   DType dtype_ = DType::kF32;
   std::vector<TensorMeta> tensors_;
 };
 
-// What differs between two answers; empty when nothing does.
+// Returns the difference of two answers; empty if they are equal.
 std::string difference(const OutputSharding& a, const OutputSharding& b,
                        const DeviceMesh& mesh);
 

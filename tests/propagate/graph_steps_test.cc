@@ -46,7 +46,7 @@ Steps run(const Graph& graph, const ShardingPropagator& plain,
     }
     const auto found = reader.propagate(node.op, given);
     if (!found) {
-      // What has no row runs replicated.
+      // An operator without a definition runs replicated.
       CHECK(found.error().code == ErrorCode::kNoStrategy);
       ++steps.without_row;
       for (const ValueId output : node.outputs) {

@@ -256,7 +256,7 @@ TEST_CASE("lists are propagated element by element") {
             layouts({"R", "P(sum)"}))) == ErrorCode::kNoStrategy);
 }
 
-// What takes more on a rank than the one call on its own tensors.
+// These elements need more on a rank than one call on its own tensors.
 TEST_CASE("lists whose elements take programs are refused") {
   const ShardingPropagator propagator = propagator_on("2");
   const auto norms = [&](std::vector<std::string_view> given) {

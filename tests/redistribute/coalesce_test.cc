@@ -29,7 +29,8 @@ struct Tensors {
   }
 };
 
-// Every step of every plan stands in one launch, behind the steps before it.
+// Checks that every step of every plan is in one launch, after its earlier
+// steps.
 void check_complete(const Tensors& tensors, const CoalescedPlan& plan) {
   std::vector<std::size_t> next(tensors.plans.size());
   std::int64_t nanoseconds = 0;

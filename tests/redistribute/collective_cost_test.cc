@@ -78,8 +78,8 @@ TEST_CASE("lines across nodes are those NCCL 2.27.5 tunes") {
 }
 
 TEST_CASE("no collective outruns the network cards of a node") {
-  // Without reductions in the network, a node sends (n - 1) / n of what is
-  // gathered or scattered, and twice that of what is reduced for all.
+  // Without reductions in the network, a node sends (n - 1) / n of the bytes of
+  // a gather or scatter, and twice that for an all-reduce.
   const std::int64_t bytes = std::int64_t{2} << 30;
   for (const Topology& preset : topology_presets()) {
     for (const double slower : {1.0, 0.3, 0.03}) {
@@ -194,7 +194,8 @@ TEST_CASE("measured lines take the model's place") {
                        {CollectiveKind::kAllGather, 2, 2, 10, 0.1, true, "t"},
                        {CollectiveKind::kAllReduce, 2, 2, 1, 1000, false, "t"}};
   const GroupPlace place{4, 2, 2};
-  // The least of both lines: 10 us + 1 KB/0.1 GB/s, then 100 us + 1 MB/1 GB/s.
+  // The cost is the minimum of both lines: 10 us + 1 KB/0.1 GB/s, then 100 us +
+  // 1 MB/1 GB/s.
   CHECK(collective_nanoseconds(topology, CollectiveKind::kAllGather, place,
                                1000) == 20'000);
   CHECK(collective_nanoseconds(topology, CollectiveKind::kAllGather, place,

@@ -45,8 +45,8 @@ std::map<std::int64_t, Elements> holdings(const DeviceMesh& mesh,
   return out;
 }
 
-// Delivers the messages and checks that every rank gets what it lacks, once,
-// from a rank that has it.
+// Delivers the messages and checks that every rank receives each lacking
+// element once, from a rank that has it.
 void deliver(const CrossMeshPlan& plan, const TensorSpec& src,
              const TensorSpec& dst) {
   const TensorMeta& meta = src.meta();
@@ -90,7 +90,8 @@ void deliver(const CrossMeshPlan& plan, const TensorSpec& src,
   std::int64_t busiest = 0;
   for (const auto& [rank, bytes] : sent) busiest = std::max(busiest, bytes);
   CHECK(plan.sent_bytes == busiest);
-  // The bound is met: nobody receives what it has, or anything twice.
+  // The plan meets the bound: no rank receives an element that it has, or one
+  // twice.
   CHECK(plan.received_bytes == bound * item_size(meta.dtype()));
 }
 

@@ -47,9 +47,10 @@ struct Case {
   std::int64_t bucket_bytes = 0;
 };
 
-// Compares `pairs` pairs, or every pair when there are no more. The reference
-// has all of `placements`; the planner knows what its endpoints name, so only
-// pairs that name all partials and strided shards are the same question.
+// Compares `pairs` pairs, or every pair if there are no more. The reference
+// knows all of `placements`; the planner knows only the placements of its
+// endpoints. Only pairs that contain all partials and strided shards ask both
+// the same question.
 int compare(const Case& c, int pairs, std::mt19937& random) {
   CAPTURE(to_string(c.mesh));
   CAPTURE(to_string(c.meta));

@@ -79,7 +79,7 @@ TEST_CASE("what is not wanted whole is sliced before it is gathered") {
 TEST_CASE("shards move by all-to-all, over one mesh dim or several") {
   const auto one = value_of(plan_of("8", "bf16[4096,4096]", "S(0)", "S(1)"));
   CHECK(path(one) == "S(0) -all_to_all[0]-> S(1)");
-  // B (n-1)/n of what a rank holds.
+  // A rank sends (n-1)/n of the bytes B of its shard.
   CHECK(one.bytes_per_rank == 4096 * 4096 * 2 / 8 * 7 / 8);
   const auto two =
       value_of(plan_of("2,4", "bf16[4096,4096]", "S(0),S(0)", "S(1),S(1)"));
@@ -125,7 +125,7 @@ TEST_CASE("nothing to do is no step; mesh dims of size 1 change for free") {
   CHECK(free.nanoseconds == 0);
   CHECK(path(value_of(plan_of("1,4", "f32[8,8]", "S(0),S(0)", "R,R"))) ==
         "S(0),S(0) -all_gather[1]-> R,R");
-  // Order among cuts that do not cut says nothing.
+  // The shard order does not matter if a mesh dim has size 1.
   CHECK(value_of(plan_of("1,4", "f32[8,8]", "S(0)@1,S(0)@0", "S(0),S(0)"))
             .bytes_per_rank == 0);
 }
@@ -176,7 +176,7 @@ TEST_CASE("bad pairs are refused with what is wrong") {
              ErrorCode::kRedistributeMeshTooLarge);
   CHECK_CODE(plan_of("2,2", "f32[1125899906842624,4]", "R,R", "S(0),R"),
              ErrorCode::kRedistributeMeshTooLarge);
-  // Six mesh dims of which one is of size 1 are five.
+  // Six mesh dims count as five if one has size 1.
   CHECK(plan_of("2,2,1,2,2,2", "f32[32]", "R,R,R,R,R,R", "R,R,R,R,R,S(0)")
             .has_value());
 }

@@ -1,4 +1,5 @@
-// One search for all layouts finds what the planner finds pair by pair.
+// Tests that one search for all layouts gives the planner's results for each
+// pair.
 #include "redistribute/recent_reaches.h"
 
 #include "support/placement_gen.h"

@@ -131,7 +131,7 @@ class ReferenceSearch {
   std::int64_t one_move(const Layout& from, const Layout& to) const {
     std::int64_t least = kNoPath;
     for (std::uint32_t group = 1; group < 1U << mesh_.ndim(); ++group) {
-      // What a collective costs does not depend on how its target is written.
+      // The cost of a collective does not depend on the encoding of its target.
       if (legal(from, to, group)) {
         least = std::min(
             least, price(from, canonical(to, mesh_, meta_.shape()), group));
@@ -214,7 +214,7 @@ class ReferenceSearch {
     return !layout.has_strided() && is_even(layout, mesh_, meta_.shape());
   }
 
-  // Shards of the group lie one behind the other in the whole.
+  // Returns whether the shards of the group are adjacent in the full tensor.
   bool contiguous(const Layout& cut, const Layout& whole,
                   std::uint32_t group) const {
     if (!even(cut)) return false;

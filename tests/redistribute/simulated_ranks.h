@@ -1,6 +1,6 @@
-// Simulated ranks: a tensor of integers on every rank of a mesh, and the
-// collectives of a plan run on it, group by group, as the words of
-// redistribute_plan.h say. A rank sees only what the ranks of its group hold.
+// Simulated ranks: a tensor of integers on every rank of a mesh. The
+// collectives of a plan run on them group by group, as redistribute_plan.h
+// specifies. A rank sees only the data of the ranks of its group.
 #pragma once
 
 #include <shardprop/placement/local_region.h>
@@ -188,7 +188,8 @@ class SimulatedRanks {
     return ReduceOp::kSum;
   }
 
-  // What terms over `dims` are divided by: the sizes of averaged mesh dims.
+  // Returns the divisor of terms over `dims`: the product of the sizes of
+  // averaged mesh dims.
   Value divisor(const Layout& layout, std::uint32_t dims) const {
     Value by = 1;
     for (int i = 0; i < mesh_.ndim(); ++i) {

@@ -1,5 +1,5 @@
-// Plans run on simulated ranks give exactly the wanted shards, and send what
-// they say.
+// Plans that run on simulated ranks give exactly the wanted shards, and send
+// the bytes that they predict.
 #include "redistribute/reference_search.h"
 #include "redistribute/simulated_ranks.h"
 
@@ -91,7 +91,7 @@ TEST_CASE("redistributions that were reported as wrong elsewhere") {
       // Uneven shards gathered, the last rank's empty.
       {"144109", "4", "f32[5,3]", "S(0)", "R"},
       {"144109", "4", "f32[9]", "S(0)", "R"},
-      // Strided shards of what does not divide, without gaps.
+      // These strided shards of uneven dims have no gaps.
       {"168134", "2,2", "f32[7]", "SS(0,2),S(0)", "R,R"},
       {"168134", "2,3", "f32[11,2]", "SS(0,3),S(0)", "R,S(1)"},
       {"168134", "3,2", "f32[11]", "S(0),SS(0,4)", "S(0),R"},
@@ -302,7 +302,7 @@ TEST_CASE("without partials no plan beats the bytes a rank lacks") {
     const auto plan = value_of(planner.plan(from, to, meta));
     ++counted;
 
-    // The bound: what a rank needs and does not hold.
+    // The bound counts the elements that a rank needs and lacks.
     std::int64_t bound = 0;
     std::vector<std::int64_t> lacked;
     for (std::int64_t r = 0; r < mesh.size(); ++r) {

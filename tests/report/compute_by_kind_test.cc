@@ -1,4 +1,5 @@
-// The parts that compute is said in add up to it, by kind and by module.
+// Tests that the parts of the reported compute add up to it, by kind and by
+// module.
 #include "report/module_tree.h"
 #include "report/plan_totals.h"
 #include "support/result_checks.h"

@@ -116,7 +116,7 @@ TEST_CASE("a plan brings its reading along") {
   CHECK(texts_of(reading.rules) == texts_of(made.rules));
   CHECK(reading.program.text == "second");
   CHECK(reading.bounds[0].place == "a.json $.options.bound");
-  // An equal value is no contradiction, but another value is.
+  // An equal value does not contradict the reading, but another value does.
   CHECK(add_reading_of(plan, "a.json", reading));
   CHECK(texts_of(reading.sizes) == texts_of(made.sizes));
   for (const auto& [name, text] :

@@ -118,7 +118,8 @@ TEST_CASE("while a clash is looked for, nobody is asked about its parts") {
     const Problem problem = testing::random_problem(
         rng, {.most_variables = 24, .most_assignments = 1 << 29});
     SolveOptions options = patient();
-    // What is left is searched, round by round.
+    // Without these passes the search handles the remaining network, round by
+    // round.
     for (const Pass pass :
          {Pass::kDominance, Pass::kLowDegree, Pass::kElimination}) {
       options.passes.disable(pass);

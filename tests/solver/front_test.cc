@@ -65,8 +65,9 @@ TEST_CASE("front order: each variable once, as narrow as a ladder is") {
   CHECK(widest == 3);
 }
 
-// One run after some messages, on a network that is tidied but not reduced,
-// from the first assignment drawn that holds. Nothing where there is none.
+// Returns the state after one run that follows some messages. The network is
+// reduced by the passes of `options`, and the search starts from the first
+// feasible random assignment. The result is null if none is found.
 std::unique_ptr<SearchState> after_a_run(const Problem& problem,
                                          const SolveOptions& options,
                                          std::size_t most_entries, Rng& rng) {

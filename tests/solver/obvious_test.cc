@@ -119,7 +119,8 @@ TEST_CASE("random lifetimes, each choice half the bytes at twice the cost") {
     builder.add_usage(builder.add_variable(costs), {lo, lo + 1 + rng.below(50)},
                       bytes);
   }
-  // About 75 live at a time: a third of what they would like.
+  // About 75 variables are live at a time, and their cheapest choices need
+  // three times the limit.
   builder.set_limit(20'000);
   check_close(*std::move(builder).build(), 2);
 }

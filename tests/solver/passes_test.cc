@@ -122,7 +122,8 @@ TEST_CASE("every single pass keeps the optimum of random problems") {
       }
       network.tidy_rows();
       if (!network.infeasible) pass(network);
-      // The best of what is left, spelled out and judged on the whole problem.
+      // `best` is the least cost of the remaining assignments, each expanded
+      // and evaluated on the whole problem.
       std::optional<Int128> best;
       std::vector<int> choices(network.variables.size(), 0);
       while (!network.infeasible) {

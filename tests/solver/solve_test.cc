@@ -236,7 +236,7 @@ TEST_CASE("what neither bound nor search closes is eliminated at length") {
 }
 
 TEST_CASE("costs too large for doubles are never called optimal wrongly") {
-  // Two choices a unit apart at 2^60: doubles cannot tell them apart.
+  // Two choices differ by one unit at 2^60, which doubles cannot distinguish.
   constexpr std::int64_t kBase = (std::int64_t{1} << 59) + 1;
   ProblemBuilder builder;
   std::vector<VariableId> ids;

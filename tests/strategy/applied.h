@@ -21,7 +21,8 @@
 
 namespace shardprop::testing {
 
-// The strategies of one application on a mesh; keeps what they refer to.
+// `Strategies` has the strategies of one call on a mesh, and owns the objects
+// that they reference.
 class Strategies {
  public:
   Strategies(OpSchema op, std::string_view mesh,

@@ -1,6 +1,7 @@
-// Calls that no operator takes: every call of tests/golden/index_spaces.list,
-// damaged in every way below. Each costs an error, or is answered where the
-// damage left a call; nothing throws. Nothing is drawn: there is no seed.
+// Tests calls that no operator accepts: every call of
+// tests/golden/index_spaces.list, with every damage below. Each call gives an
+// error, or an answer if the damage left it valid; no call throws. The test has
+// no random choices and no seed.
 
 #include <doctest/doctest.h>
 #include <shardprop/strategy/local_context.h>
@@ -49,8 +50,8 @@ std::vector<GivenArgument> arguments_of(const OpSchema& op) {
   return out;
 }
 
-// The way of a call through the library, up to its strategies on two ranks and
-// what they run.
+// Passes a call through the library, up to its strategies on two ranks and
+// their local programs.
 bool is_answered(const OpSchema& like, std::vector<GivenArgument> given,
                  std::vector<TensorMeta> inputs) {
   auto op = make_op_schema(like.function, std::move(given), std::move(inputs));

@@ -1,4 +1,4 @@
-// What each rank runs of a convolution that is cut over space.
+// Tests the local program of a convolution that is sharded over space.
 #include <shardprop/strategy/local_program.h>
 
 #include "strategy/applied.h"

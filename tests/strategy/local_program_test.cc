@@ -1,4 +1,4 @@
-// What each rank runs.
+// Tests the local program of each rank.
 #include <shardprop/strategy/local_program.h>
 
 #include <shardprop/strategy/local_context.h>
@@ -418,7 +418,7 @@ TEST_CASE("a sum that a step takes twice is reduced once") {
                  {"f32[8,4]", "i64[4]"}),
       "2");
   const LocalContext context = cov.context("S(1),S(0)->R");
-  // Of the weights, of rows, of products of rows.
+  // The ranks reduce sums of the weights, of rows, and of products of rows.
   CHECK(messages_of(context) == Messages{"all_reduce of 4 bytes",
                                          "all_reduce of 32 bytes",
                                          "all_reduce of 256 bytes"});

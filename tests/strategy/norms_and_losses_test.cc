@@ -1,4 +1,4 @@
-// What ranks exchange for norms, losses and extrema whose dims they share.
+// Tests the messages of norms, losses and extrema whose dims are sharded.
 #include <shardprop/strategy/local_program.h>
 
 #include <shardprop/strategy/local_context.h>
@@ -62,7 +62,7 @@ TEST_CASE("a plain batch norm is cut over batch, channels and space") {
   CHECK(exchanged(made, "S(0),R,R->S(0)") == sums);
   CHECK(exchanged(made, "S(2),R,R->S(2)") == sums);
   CHECK(exchanged(made, "S(1),S(0),S(0)->S(1)").empty());
-  // The running statistics are written by what has all of the batch.
+  // Only an operator that has the whole batch can write the running statistics.
   const Strategies kept(batch_norm(true, true), "2");
   CHECK(kept.has("S(1),S(0),S(0),S(0),S(0)->S(1)"));
   CHECK_FALSE(kept.has("S(0),R,R,R,R->S(0)"));

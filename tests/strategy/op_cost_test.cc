@@ -14,7 +14,7 @@ using testing::applied;
 using testing::applied_to;
 using testing::Strategies;
 
-// Of the operator as it stands, on one rank of a DGX H100.
+// Returns the cost of the full operator on one rank of a DGX H100.
 std::int64_t price(OpSchema op, InputStorage storage = InputStorage::kTakenOver,
                    const Topology& topology = default_topology()) {
   const Strategies one(std::move(op), "1");
@@ -57,13 +57,14 @@ TEST_CASE("attention runs at the rate of what it multiplies") {
   const double forward = 8 * 32 * 2 * 2.0 * 2048 * 2048 * 128 / 2;
   const auto one = static_cast<double>(price(flash_forward()));
   CHECK(one == doctest::Approx(1e3 * forward / (0.35 * 989e6)).epsilon(0.01));
-  // A machine that says nothing of attention runs it as other products.
+  // Without an attention efficiency, a machine runs attention like other
+  // matmuls.
   Topology silent = default_topology();
   silent.attention_efficiency.value = 0;
   CHECK(static_cast<double>(
             price(flash_forward(), InputStorage::kTakenOver, silent)) ==
         doctest::Approx(1e3 * microseconds_of(forward, 0)).epsilon(0.01));
-  // Five products; the statistics beside them are f32.
+  // The backward pass has five matmuls, and its statistics are f32.
   const auto back = static_cast<double>(price(flash_backward()));
   CHECK(back / one > 2.25);
   CHECK(back / one < 2.75);
@@ -113,7 +114,7 @@ TEST_CASE("products lose what their tiles and rounds of tiles leave idle") {
   CHECK(busy(128, 128, 512) > 30);
   CHECK(busy(128, 128, 65536) < 20);
   CHECK(busy(8, 4096, 4096) > 4);
-  // Never less than the operations, whatever the shape.
+  // The price is never below the time of the operations, for any shape.
   for (const double rows : {1.0, 7.0, 64.0, 300.0, 5000.0}) {
     for (const double columns : {1.0, 17.0, 640.0, 50257.0}) {
       for (const double depth : {1.0, 80.0, 768.0, 40000.0}) {
@@ -152,7 +153,7 @@ TEST_CASE("convolutions are products of places and channels") {
   const auto found = static_cast<double>(price(op));
   CHECK(found >= expected);
   CHECK(found < 1.1 * expected);
-  // Of f32 in TF32, at half the rate of 16 bits on an H100.
+  // Convolutions of f32 run in TF32, at half the rate of 16 bits on an H100.
   const OpSchema f32 = applied_to("aten.convolution.default", given,
                                   {"f32[256,256,56,56]", "f32[256,256,3,3]"});
   CHECK(static_cast<double>(price(f32)) ==
@@ -190,8 +191,8 @@ TEST_CASE("gradients of convolutions are products of the shapes they have") {
   };
   const std::vector<bool> of_image = {true, false, false};
   const std::vector<bool> of_weight = {false, true, false};
-  // The window is part of what the image is on its side: 3 channels alone would
-  // leave most of a tile idle.
+  // The convolution window counts to the image's side of the matmul: 3 channels
+  // alone would leave most of a tile idle.
   const std::vector<std::string_view> stem = {
       "f32[32,64,109,109]", "f32[32,3,224,224]", "f32[64,3,7,7]"};
   CHECK(found(gradients(stem, 2, of_weight)) ==
@@ -249,7 +250,8 @@ TEST_CASE("three factors are multiplied two at a time, in the best order") {
         std::vector<TensorArg>{TensorArg{0}, TensorArg{1}, TensorArg{2}}}},
       {"bf16[8192,1024]", "bf16[1024,8192]", "bf16[8192,8192]"});
   CHECK(static_cast<double>(price(chain)) == found);
-  // Sharding what one product alone has leaves the other as it is.
+  // A factor of one matmul alone shards that matmul and leaves the other as it
+  // is.
   const Strategies two(chain, "2");
   const auto rows = static_cast<double>(
       compute_nanoseconds(two.context("S(0),R,R->S(0)"), default_topology()));

@@ -31,7 +31,7 @@ TEST_CASE("mesh dims of one rank are given to nothing") {
   CHECK(Strategies(mm(), "1").texts() == Texts{"R,R->R"});
 }
 
-// What one mesh dim does to every operand, read off a 1-D strategy.
+// Returns the placement of every operand on one mesh dim, from a 1-D strategy.
 std::vector<std::string> operand_texts(const std::string& strategy) {
   std::vector<std::string> operands;
   std::string text = strategy;
@@ -111,8 +111,9 @@ TEST_CASE("flattening a sharded minor dim gives a strided shard") {
   const Strategies on_one(flatten, "2");
   CHECK(on_one.has("S(0)->S(0)"));
   CHECK(on_one.has("S(1)->SS(0,4)"));
-  // Cut by its major factor first, whatever the mesh dims: an order where the
-  // pieces are as many as the ranks that cut them, strided where not.
+  // The result is sharded by its major factor first, in any order of the mesh
+  // dims. It has a shard order if the number of pieces equals the number of
+  // ranks that shard them, and strided shards otherwise.
   const Strategies on_two(flatten, "2,2");
   CHECK(on_two.has("[S(0),S(1)]->[S(0),SS(0,2)]"));
   CHECK(on_two.has("[S(1),S(0)]->[SS(0,2)@1,S(0)@0]"));
@@ -132,7 +133,8 @@ TEST_CASE("flattening a sharded minor dim gives a strided shard") {
 }
 
 TEST_CASE("a factor with minor ones behind it is only cut evenly") {
-  // Splitting 15 into 3 x 5 over 2: 8 + 7 rows are no rows of threes.
+  // A shard of 15 over 2 has 8 or 7 elements, and neither is a number of full
+  // rows of three.
   const Strategies split(
       applied("aten.view.default", {"f32[15]"}, {{"size", Ints{3, 5}}}), "2");
   CHECK_FALSE(split.has("S(0)->S(0)"));
@@ -196,7 +198,8 @@ TEST_CASE("an out argument is laid out as the result it becomes") {
   }
 }
 
-// What `assignment` gives the mesh dims larger than 1, in runs.
+// Returns the number of runs of equal values that `assignment` has over the
+// mesh dims larger than 1.
 std::size_t runs_of(const Assignment& assignment, const DeviceMesh& mesh) {
   std::vector<std::int16_t> given;
   for (std::size_t m = 0; m < assignment.size(); ++m) {
@@ -214,7 +217,7 @@ TEST_CASE("on four and five mesh dims the assignments come in runs") {
     options.most_assignments = 256;
     const Strategies some(mm(), mesh, options);
     const DeviceMesh parsed = testing::value_of(DeviceMesh::parse(mesh));
-    // Of ten choices two runs are kept: the least there are.
+    // With ten choices the limit keeps assignments of at most two runs.
     std::set<std::string> in_runs;
     for (const PlacementStrategy& strategy : full.all().strategies) {
       if (runs_of(strategy.assignment, parsed) <= 2) {

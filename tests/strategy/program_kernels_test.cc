@@ -93,7 +93,7 @@ TEST_CASE("views in a batch norm's program count nothing") {
   const Strategies norm(batch_norm(), "4");
   const LocalContext cut = norm.context("S(0),R,R,R,R->S(0),R,R,R,R");
   CHECK(program_kernels(cut, StepFusion::kBetweenCollectives).size() == 3);
-  // Of 25 steps 7 are views.
+  // The program has 25 steps, and 7 of them are views.
   CHECK(program_kernels(cut, StepFusion::kEachStep).size() == 18);
 }
 

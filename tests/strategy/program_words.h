@@ -1,4 +1,4 @@
-// What each rank runs, in words.
+// Prints the local program of each rank in words.
 #pragma once
 
 #include <shardprop/strategy/local_context.h>

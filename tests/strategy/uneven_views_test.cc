@@ -17,7 +17,8 @@ using testing::Strategies;
 
 using Ints = std::vector<std::int64_t>;
 
-// What a rank holds of f[shape], whose elements are numbered in order.
+// Returns the elements of f[shape] on a rank. The elements are numbered in
+// order.
 std::vector<std::int64_t> held_of(const Layout& layout, const DeviceMesh& mesh,
                                   const Ints& shape, const Coordinate& at) {
   std::vector<std::int64_t> held = {0};
@@ -44,7 +45,8 @@ std::string dims_text(const Ints& shape) {
   return text + ']';
 }
 
-// Every layout of plain shards and replicas; what has one element is not cut.
+// Returns every layout of plain shards and replicas. A dim of one element is
+// not sharded.
 std::vector<std::string> plain_layouts(const Ints& shape, int mesh_dims) {
   std::vector<std::string> layouts = {""};
   for (int m = 0; m < mesh_dims; ++m) {

@@ -1,6 +1,6 @@
-// A machine on which compute and memory are dear and sending is cheap: plans
-// are full of shards, partials and collectives inside, where those of small
-// graphs on a fast machine replicate everything.
+// A topology on which compute and memory are expensive and sending is cheap.
+// Its plans are full of shards, partials and collectives inside operators. On a
+// fast machine the plans of small graphs replicate everything.
 #pragma once
 
 #include "support/result_checks.h"

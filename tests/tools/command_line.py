@@ -16,7 +16,8 @@ BINARY = str(pathlib.Path(sys.argv[1]).resolve()) if len(sys.argv) > 1 else ""
 SANITIZED = os.environ.get("SHARDPROP_SANITIZED") == "1"
 TIMEOUT_S = 1200 if SANITIZED else 60
 
-# One error, with its code; behind it place, notes and help, each on its line.
+# The message is one error with its code; place, notes and help follow, one per
+# line.
 ERROR = re.compile(
     r"error\[SP\d{4}\]: [^\n]+\n(  --> [^\n]+\n)?(   \|  [^\n]+\n)*(   = help: [^\n]+\n)?"
 )
@@ -39,7 +40,7 @@ def shardprop(*arguments, **options):
 
 
 def complaints(done, allowed=(0, 1, 3)):
-    """What is wrong with how a run ended; empty where nothing is."""
+    """Returns the faults of how a run ended; empty if there are none."""
     wrong = []
     if done.returncode not in allowed:
         wrong.append(f"exit status {done.returncode}")

@@ -1,5 +1,5 @@
-"""There is a plan in time: on any mesh of up to five dims, for any graph that fits,
-and where there is none it is said what ran out.
+"""Planning finds a plan in time on any mesh of up to five dims, for any graph
+that fits. If there is no plan, the error names the resource that ran out.
 
   test_in_time.py BINARY
 """
@@ -13,7 +13,7 @@ import command_line
 import made_graphs
 from command_line import ROOT, TINY, Case, shardprop
 
-# What a busy machine may take beyond the limit.
+# `SLACK_S` is the margin beyond the time limit for a busy machine.
 SLACK_S = 15
 
 
@@ -42,7 +42,8 @@ class InTime(Case):
                     self.planned(TINY / f"{graph}.json.gz", mesh, 3)
 
     def test_experts(self):
-        # About 700 operators, of which the two best of 8 experts for each token.
+        # The graph has about 700 operators, with the two best of 8 experts for
+        # each token.
         for graph in (ROOT / "examples/graphs", TINY):
             for mesh in ("2,2,2", "2,2,2,2", "2,2,2,2,2"):
                 with self.subTest(graph=graph.name, mesh=mesh):

@@ -1,7 +1,7 @@
-"""Real graphs, plans, lines, topologies and contest problems, damaged at random:
-whatever becomes of them, the command line answers or refuses them as its contract
-says. No signal, no exit 70, no hang, no wrong exit status, no memory out of
-proportion.
+"""Tests real graphs, plans, lines, topologies and contest problems that are
+damaged at random. For every mutant the command line must answer or refuse as
+its contract specifies. It must not end by a signal, exit 70 or a wrong exit
+status, hang, or take memory out of proportion.
 
   test_mutants.py BINARY [--count N] [--seed S] [--only KIND]
 
@@ -73,8 +73,8 @@ def places(tree, limit=20_000):
 
 
 def shift_values(text, rng):
-    """JSON with a few values changed to others of their type, as they stand
-    elsewhere in it: most of it is read, and what is wrong shows later."""
+    """Returns JSON with a few values replaced by others of their type from the
+    same text. Most of it can be read, and the errors show later."""
     tree = json.loads(text)
     leaves = [(n, k) for n, k in places(tree) if not isinstance(n[k], (dict, list))]
     for _ in range(rng.randint(1, 2) if leaves else 0):
@@ -164,7 +164,7 @@ class Kind:
         raise NotImplementedError
 
     def check(self, done, mutant):
-        """What else is wrong; the mutant is the file's content."""
+        """Returns further faults; the mutant is the content of the file."""
         return []
 
 
@@ -206,7 +206,7 @@ class PlanKind(Kind):
         return name, either(data, rng)
 
     def command(self, path):
-        """Whoever takes a plan, in turn."""
+        """Returns a command that reads a plan; the mutant's bytes select it."""
         whole = self.folder / "whole.json"
         if not whole.exists():
             whole.write_bytes(self.samples[0][1])

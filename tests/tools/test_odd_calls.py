@@ -249,7 +249,7 @@ class Outputs(Case):
 
 class Sizes(Case):
     def lacking(self, done, *words):
-        """The run ended for want of memory, before it was begun."""
+        """Checks that the run ended for lack of memory before it began."""
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertRegex(done.stderr.splitlines(keepends=True)[0], r"^error\[SP0910\]: ")
         self.assertRegex(done.stderr, command_line.ERROR)
@@ -394,7 +394,7 @@ class Usage(Case):
         call = graph["nodes"][0]
         call["target"] = "torch.ops.aten." + target
         call["inputs"][0]["name"] = first
-        # `dtype_` is the call's, `dtype` that of what it makes.
+        # `dtype_` is the dtype of the call, `dtype` that of its result.
         call["inputs"] += [{"name": name.rstrip("_"), "arg": arg, "kind": 1}
                            for name, arg in more.items()]
         if len(outputs) > 1:
@@ -414,7 +414,7 @@ class Usage(Case):
         self.assertEqual([one["op"] for one in plan["unsupported"]], ["aten.bmm.default"])
         self.assertNotEqual(plan["status"], "optimal")
         self.refused(shardprop(*explain, "--strict"), 4, "SP0201", "aten.bmm.default")
-        # Outside of a file nothing says what it makes.
+        # Outside of a file the line does not specify the result.
         line = {"op": "aten.bmm.default", "mesh": [2], "args": [
             {"shape": [64, 64], "dtype": "f32", "placements": ["R"]}] * 2}
         done = shardprop("propagate", "--batch", self.file("line", json.dumps(line)))

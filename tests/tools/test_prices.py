@@ -10,10 +10,10 @@ import count_prices  # noqa: E402
 
 SHARDPROP = sys.argv.pop(1)
 
-# By kind: the least and the most that is priced of what is counted, without what
-# tiles lose and with it. What convolutions of f32 lose is much: they run in TF32,
-# whose multipliers small tiles do not keep busy. Writes into a part and lookups
-# touch less than their operands.
+# The ranges are by kind: the minimum and maximum of the ratio of price to
+# count, without and with tile losses. Convolutions of f32 lose much: they run
+# in TF32, whose multipliers small tiles do not keep busy. Partial writes and
+# lookups touch less than their operands.
 RANGES = {
     "attention, forward": ((0.9, 1.1), (0.9, 1.1)),
     "attention, backward": ((0.9, 1.1), (0.9, 1.1)),

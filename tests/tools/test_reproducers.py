@@ -1,5 +1,5 @@
-"""Command lines that once crashed, hung, took all memory, lost an answer or said
-what was not so. Where each of the reported ones is tested: README.md beside this.
+"""Command lines that once crashed, hung, took all memory, lost an answer or
+printed a false one. README.md in this folder lists the test of each report.
 
   test_reproducers.py BINARY
 """

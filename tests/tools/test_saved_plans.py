@@ -1,5 +1,5 @@
-"""A saved plan is judged before anything is said of it: what it chooses must be
-possible, and what it costs is worked out anew.
+"""A saved plan is judged before the command reports it: its choices must be
+possible, and its cost is recomputed.
 
   test_saved_plans.py BINARY
 """
@@ -14,7 +14,7 @@ from command_line import MLP, ROOT, TINY, Case, complaints, shardprop
 
 # Costs that differ much by layout, so that plans are full of copies.
 DEAR = ROOT / "examples/topologies/dear-compute.toml"
-# Ends the search early: what it finds then is full of copies.
+# The option ends the search early, so that its plan is full of copies.
 LITTLE_WORK = ("--topology", DEAR, "--work-limit", "100000", "--threads", "1")
 
 GENUINE = [
@@ -32,7 +32,8 @@ GENUINE = [
     ("gpt2_train", "3,2", LITTLE_WORK),
     ("gpt2_train_cuda", "8,2", LITTLE_WORK),
     ("gpt2_train_cuda", "3,2", LITTLE_WORK),
-    # A copy is made of a copy through another view of the same buffer.
+    # A copy has another copy as its source, through another view of the same
+    # buffer.
     ("llama3_train", "2,2,2,2", ("--topology", DEAR, "--work-limit", "1000")),
 ]
 

@@ -208,7 +208,7 @@ class Outputs(Case):
     def test_a_closed_standard_output_is_an_error(self):
         done = shardprop("ops", stdout=None, preexec_fn=lambda: os.close(1))
         self.refused(done, 2, "SP0002", "standard output", "-o FILE")
-        # Which is no matter where nothing goes there.
+        # A closed stdout does not matter if the command writes no output there.
         out = self.folder / "out"
         done = shardprop("ops", "-o", out, stdout=None, preexec_fn=lambda: os.close(1))
         self.answered(done)

@@ -1,5 +1,5 @@
-"""What `shardprop verify` answers, finds and refuses. That plans of the example
-graphs agree is tested in tests/verify."""
+"""Tests the answers, findings and errors of `shardprop verify`. tests/verify
+tests that plans of the example graphs agree."""
 
 import gzip
 import json

@@ -39,7 +39,8 @@ class Why(Case):
                      "--> NODE mmm_1", "did you mean `mm_1`?")
         self.refused(shardprop("why", LLAMA, "view_1", *ARGUMENTS), 2, "SP0001",
                      "`view_1` is a view", "= help: ask for `")
-        # Through whatever views, what is named has strategies.
+        # A named view refers to an operator with strategies, through any number
+        # of views.
         for view in ("view_1", "view_2", "permute_1"):
             done = shardprop("why", LLAMA, view, *ARGUMENTS)
             self.refused(done, 2, "is a view")

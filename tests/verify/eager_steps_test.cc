@@ -21,7 +21,7 @@ namespace {
 
 using namespace testing;
 
-// Where every byte is dear, collectives inside an operator are worth it.
+// If every byte is expensive, collectives inside an operator pay off.
 Topology dear_bytes() {
   Topology topology = default_topology();
   topology.node_bandwidth_gbps.value = 1e-4;
@@ -124,7 +124,7 @@ class EagerRun {
     }
   }
 
-  // What has no row.
+  // Runs an operator without a definition as replicated.
   void run_replicated(const Node& node, PlannedNode& planned) {
     ++without_row_;
     const Layout whole = Layout::replicated(plan_.mesh.ndim());

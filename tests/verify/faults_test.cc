@@ -60,7 +60,8 @@ ProgramOp* op_at(SpmdProgram& program, std::size_t step) {
 ProgramCollective* move_at(SpmdProgram& program, std::size_t step) {
   return std::get_if<ProgramCollective>(&program.steps[step].action);
 }
-// Of a value of the graph: what lives inside an operator shows in its result.
+// Returns whether the op produces a value of the graph. A value inside an
+// operator shows in the operator's result.
 bool makes_value(const SpmdProgram& program, const ProgramOp& op) {
   return !op.outputs.empty() && op.outputs[0].valid() &&
          !program.value(op.outputs[0]).is_local() && op.op.starts_with("aten.");
@@ -78,7 +79,8 @@ Fault other_operator(std::string from, std::string to) {
     if (op == nullptr || op->op != from || !makes_value(program, *op)) {
       return false;
     }
-    // What is added to an index may be 0.
+    // An integer that is added to an index may be 0, so the fault may have no
+    // effect.
     if (!is_floating(program.value(op->outputs[0]).meta.dtype())) return false;
     op->op = to;
     return true;

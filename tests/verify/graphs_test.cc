@@ -13,7 +13,7 @@ namespace {
 
 using namespace testing;
 
-// What occurred, so that a test of nothing is noticed.
+// `Counts` counts the tested cases, so that an empty test fails.
 struct Counts {
   std::int64_t runs = 0;
   std::int64_t nodes = 0;

@@ -1,6 +1,7 @@
-// What the collectives of local programs send, against what their strategies
-// say: every call of tests/golden/index_spaces.list, by every strategy with
-// collectives inside.
+// Compares the bytes that the collectives of local programs send with the
+// prediction of their strategies. The test runs every call of
+// tests/golden/index_spaces.list with every strategy that has collectives
+// inside.
 
 #include "ops/call_text.h"
 #include "ops/sample_calls.h"

@@ -1,4 +1,5 @@
-// Example graphs planned where compute is dear, lowered and verified.
+// Plans example graphs on a machine with expensive compute, lowers and verifies
+// them.
 #pragma once
 
 #include "support/dear_topology.h"

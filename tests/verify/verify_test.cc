@@ -1,4 +1,4 @@
-// What verify() reports, and what it refuses.
+// Tests the reports of verify() and the inputs that it refuses.
 
 #include "plan/small_graphs.h"
 #include "verify/verified.h"
@@ -164,7 +164,8 @@ TEST_CASE("integers are divided by what is not zero") {
   CHECK(value_of(verify(planned(graph, "2"), graph, shared_library())).ok);
 }
 
-// Prefixes and the largest of all shards, by what the ranks tell each other.
+// These operators compute prefix sums and the maximum of all shards from
+// exchanged messages.
 TEST_CASE("operators gather inside their own programs") {
   GraphBuilder b("scans", *shared_library());
   const ValueId x = test::add_input(b, InputKind::kUser, "x", "f32[15,10]");
