@@ -201,6 +201,8 @@ class Agreement {
     const std::int64_t peak = unlimited.evaluation.peak_bytes;
     const std::int64_t limit = peak / 100 * percent;
     settings.options.memory_limit = limit;
+    // Where nothing fits the search tries for as long as it may.
+    if (!testing::full_counts()) settings.options.work_limit = 2'000'000;
     const PlanProblem problem = test::problem_with(graph, settings);
     const PlanSolution limited = solve_plan(problem);
     // Without a plan, all that there is has to be enumerated: in few graphs.
