@@ -100,6 +100,25 @@ class ConflictMinimizer {
   bool is_over_ = false;  // no time is left for more checks
 };
 
+// One note on each part of the space that the search could not look at, and one
+// if another part failed and there is a proof all the same.
+std::vector<std::string> search_notes(const StagedResult& found) {
+  std::vector<std::string> out;
+  for (const PlanSolution::LeftOut& left : found.left_out) {
+    std::string note =
+        "the search went on without " + left.part + ": " + left.why.message;
+    if (std::find(out.begin(), out.end(), note) == out.end()) {
+      out.push_back(std::move(note));
+    }
+  }
+  const bool is_proven = found.ran_out == RanOut::kNothing;
+  if (is_proven && found.failure && found.solution.assignment) {
+    out.push_back("the plan is proven, although a part of the search failed: " +
+                  found.failure->message);
+  }
+  return out;
+}
+
 Result<Plan> plan_for(const Graph& graph, const DeviceMesh& mesh,
                       const Topology& topology, const OpLibrary& library,
                       const PlanOptions& options) {
@@ -128,6 +147,9 @@ Result<Plan> plan_for(const Graph& graph, const DeviceMesh& mesh,
   Plan plan = assemble_plan(found.problem, solution);
   if (plan.has_plan()) plan.space = found.space;
   plan.ran_out = found.ran_out;
+  for (std::string& note : search_notes(found)) {
+    plan.notes.push_back(std::move(note));
+  }
   plan.conflict.pins = std::move(pins);
   if (options.compare) {
     SP_ASSIGN(plan.recipes, compare_recipes(graph, mesh, topology, library, own,

@@ -4,6 +4,7 @@
 #include "plan/explain/assemble_plan.h"
 #include "plan/invariants.h"
 #include "plan/random_graph.h"
+#include "plan/slow_links.h"
 #include "plan/search/solve_plan.h"
 #include "plan/small_graphs.h"
 #include "support/property.h"
@@ -31,21 +32,6 @@ PlanProblem problem_with_overlap(
   return value_of(PlanProblem::create(graph, value_of(DeviceMesh::parse(mesh)),
                                       topology, testing::standard_library(),
                                       options));
-}
-
-// Links that are `times` as slow as a DGX H100's, and nothing that is paid
-// whatever the size: then what is sent and what is computed are of a kind.
-Topology slow_links(double times) {
-  Topology topology = default_topology();
-  topology.measured.clear();
-  topology.node_reduces = false;
-  topology.launch_us.value = 0;
-  topology.node_latency_us.value = 0;
-  topology.network_latency_us.value = 0;
-  topology.node_bandwidth_gbps.value /= times;
-  topology.network_bandwidth_gbps.value /= times;
-  topology.all_to_all_gbps.value /= times;
-  return topology;
 }
 
 void check_windows(const PlanEvaluation& judged, const Plan& plan) {
@@ -103,7 +89,7 @@ TEST_CASE("what hides in a window is bounded by the compute there") {
     options.optimizer = Optimizer::kAdamW;
     options.work_limit = 2'000'000'000;
     const PlanProblem problem =
-        problem_with_overlap(graph, "dp=8", options, slow_links(times));
+        problem_with_overlap(graph, "dp=8", options, test::slow_links(times));
     CHECK(problem.num_windows() >= 1);
     const PlanSolution solution = solve_plan(problem);
     REQUIRE(solution.assignment);
@@ -156,15 +142,23 @@ std::vector<Recounted> recount(const Plan& plan) {
   return out;
 }
 
+// Each graph on fast and on slow links with SHARDPROP_FULL=1, every third of
+// these pairs every day.
 TEST_CASE("the example graphs hide no more than there is compute") {
   const OpLibrary& library = testing::standard_library();
-  int full = 0;  // windows whose compute is all made use of
+  std::vector<std::string> paths;
   for (const auto& entry :
        std::filesystem::directory_iterator("examples/graphs/tiny")) {
     const std::string path = entry.path().string();
-    if (!path.ends_with(".json.gz")) continue;
+    if (path.ends_with(".json.gz")) paths.push_back(path);
+  }
+  std::sort(paths.begin(), paths.end());
+  int full = 0;  // windows whose compute is all made use of
+  int pair = 0;
+  for (const std::string& path : paths) {
     const Graph graph = value_of(load_graph(path, library));
     for (const double times : {1.0, 20.0}) {
+      if (pair++ % 3 != 0 && !testing::full_counts()) continue;
       CAPTURE(path);
       CAPTURE(times);
       PlanOptions options;
@@ -172,7 +166,7 @@ TEST_CASE("the example graphs hide no more than there is compute") {
       options.optimizer = Optimizer::kAdamW;
       options.work_limit = 20'000'000;
       const PlanProblem problem =
-          problem_with_overlap(graph, "2,2", options, slow_links(times));
+          problem_with_overlap(graph, "2,2", options, test::slow_links(times));
       const PlanSolution solution = solve_plan(problem);
       REQUIRE(solution.assignment);
       const Plan plan = assemble_plan(problem, solution);
@@ -235,7 +229,7 @@ TEST_CASE("small graphs with overlap cost what counting through them says") {
     if (i % 3 != 0) options.optimizer = Optimizer::kAdamW;
     const double times = std::array{0.5, 1.0, 2.0, 8.0}[draw() % 4];
     const PlanProblem problem = problem_with_overlap(
-        graph, i % 2 == 0 ? "2" : "4", options, slow_links(times));
+        graph, i % 2 == 0 ? "2" : "4", options, test::slow_links(times));
     test::Exhaustive unbounded(problem);
     if (unbounded.size() > kMostCombinations) continue;
     ++counted;

@@ -2,6 +2,7 @@
 #include "plan/network/plan_network.h"
 #include "plan/search/network_search.h"
 #include "plan/search/overlap_search.h"
+#include "plan/slow_links.h"
 #include "plan/small_graphs.h"
 #include "support/property.h"
 #include "support/result_checks.h"
@@ -19,20 +20,6 @@ namespace {
 
 using testing::value_of;
 
-// Slow links without a latency: a plan then has more to overlap than compute.
-Topology slow_network() {
-  Topology topology = default_topology();
-  topology.measured.clear();
-  topology.node_reduces = false;
-  topology.launch_us.value = 0;
-  topology.node_latency_us.value = 0;
-  topology.network_latency_us.value = 0;
-  topology.node_bandwidth_gbps.value /= 8;
-  topology.network_bandwidth_gbps.value /= 8;
-  topology.all_to_all_gbps.value /= 8;
-  return topology;
-}
-
 PlanOptions training_options() {
   PlanOptions options;
   options.overlap = 1;
@@ -43,9 +30,10 @@ PlanOptions training_options() {
 }
 
 PlanProblem layers_problem(const Graph& graph, const PlanOptions& options) {
-  return value_of(PlanProblem::create(
-      graph, value_of(DeviceMesh::parse("dp=8")), slow_network(),
-      testing::standard_library(), options));
+  return value_of(
+      PlanProblem::create(graph, value_of(DeviceMesh::parse("dp=8")),
+                          test::slow_links(8), testing::standard_library(),
+                          options));
 }
 
 NetworkAssignment solved(const PlanNetwork& network) {
@@ -123,7 +111,7 @@ TEST_CASE("choices that are left belong to one network") {
 }
 
 // The last network that was solved before time is priced need not be the one in
-// which it is priced: small_assignment() and looks with a reserve lead to plans
+// which it is priced: small_solution() and looks with a reserve lead to plans
 // that fit, too.
 TEST_CASE("overlapped time is priced after a network with other variables") {
   const Graph graph = test::residual_training(testing::standard_library(), 4,

@@ -198,14 +198,14 @@ TEST_CASE(
   REQUIRE(small.evaluation.peak_bytes < any.evaluation.peak_bytes);
 
   const PlanProblem tight = problem_within(small.evaluation.peak_bytes);
-  const auto found = small_assignment(tight, {}, any);
+  const auto found = small_solution(tight, {}, any).assignment;
   REQUIRE(found.has_value());
   const PlanEvaluation judged = evaluate(tight, *found);
   CHECK(judged.broken.empty());
   CHECK(judged.objective == any.evaluation.objective);
   CHECK(judged.peak_bytes <= small.evaluation.peak_bytes);
   // Nor is one found where none can fit.
-  CHECK_FALSE(small_assignment(problem_within(1), {}, any).has_value());
+  CHECK_FALSE(small_solution(problem_within(1), {}, any).assignment.has_value());
 }
 
 TEST_CASE("layers that pins lay out differently are said to, with the amount") {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace shardprop {
@@ -39,6 +40,13 @@ struct PlanSolution {
   // The best plans of the known recipes that the search solved. Their status
   // holds for the recipe's part of the space.
   std::vector<PlanRecipe> recipes;
+  // Parts of the space in which the search found no more for want of memory, or
+  // because they cannot be counted. Whatever is proven holds without them.
+  struct LeftOut {
+    std::string part;  // "the recipe fsdp=dp"
+    Error why;
+  };
+  std::vector<LeftOut> left_out;
   // Why the search ended before its limits: kProblemTooLarge, kOutOfMemory. The
   // other fields hold the results so far.
   std::optional<Error> failure;

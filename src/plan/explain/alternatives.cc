@@ -156,6 +156,15 @@ AlternativeCosts::Chain AlternativeCosts::chain(PlanVariableId user,
   return out;
 }
 
+AlternativeCosts::Chain AlternativeCosts::chains(PlanVariableId user) const {
+  Chain out;
+  for (std::size_t u = 0; u < problem_.variable(user).uses.size(); ++u) {
+    const Chain own = chain(user, u);
+    out.insert(out.end(), own.begin(), own.end());
+  }
+  return out;
+}
+
 AlternativeCosts::Part AlternativeCosts::reading_now(
     PlanVariableId user, std::size_t operand) const {
   Part sum;
@@ -178,25 +187,45 @@ AlternativeCosts::Part AlternativeCosts::reading(PlanVariableId user,
   const bool once = problem_.is_reduced_late(reader, choice);
   Part best;
   best.is_possible = false;
-  const auto from = [&](BufferLayout cached, const Part& with) {
+  const auto from = [&](BufferLayout cached) {
     Part part = moving(buffer, cached, required, slot, once);
-    add(part, with);
     if (weight(part) < weight(best)) best = std::move(part);
   };
-  if (plan_.freed_at[at.buffer.index()] >= slot) {
-    from(produced(buffer, plan_.choices[buffer.producer.index()]), {});
-  }
+  // The user's own chain goes, but its source may be kept until `slot`. A way
+  // over a copy of the chain is left out: a move of the class is already the way
+  // of least transfer, and a split of it that rounds better is in no plan.
   const Chain own = chain(user, operand);
-  copies_.cached_at(at.buffer, slot, [&](std::size_t c) {
-    if (std::find(own.begin(), own.end(), c) == own.end()) {
-      from(plan_.copies[c].state, {});
+  const auto own_source =
+      own.empty() ? std::nullopt : plan_.copies[own.back()].source;
+  const bool is_made_there =
+      plan_.freed_at[at.buffer.index()] >= slot || (!own.empty() && !own_source);
+  const BufferLayout as_made =
+      produced(buffer, plan_.choices[buffer.producer.index()]);
+  // Layouts that are cached at the slot, and those that are there besides.
+  std::vector<BufferLayout> cached;
+  std::vector<BufferLayout> brief;
+  const auto note = [](std::vector<BufferLayout>& states, BufferLayout state) {
+    if (std::find(states.begin(), states.end(), state) == states.end()) {
+      states.push_back(state);
     }
+  };
+  if (is_made_there || buffer.persistent) note(cached, as_made);
+  if (own_source) note(cached, plan_.copies[*own_source].state);
+  const Chain gone = chains(user);
+  copies_.cached_at(at.buffer, slot, [&](std::size_t c) {
+    if (std::find(gone.begin(), gone.end(), c) != gone.end()) return;
+    const AssignedCopy& copy = plan_.copies[c];
+    const std::size_t readers = users_[c].uses.size() + users_[c].copies.size();
+    note(copy.freed_at > copy.produced_at || readers > 1 ? cached : brief,
+         copy.state);
   });
-  // A copy of the user's own chain is available if the plan still makes it.
-  Part with;
-  for (std::size_t i = own.size(); i-- > 0;) {
-    add(with, copying(own[i], once));
-    from(plan_.copies[own[i]].state, with);
+  for (const BufferLayout state : cached) from(state);
+  // A copy that one other use has for itself can serve both if it is cached: no
+  // more than two layouts are (plan_assignment.h).
+  const bool has_room =
+      cached.size() < 2 && (buffer.persistent || buffer.uses.size() > 2);
+  for (const BufferLayout state : brief) {
+    if (has_room) from(state);
   }
   return best;
 }

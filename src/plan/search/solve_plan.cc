@@ -11,7 +11,9 @@
 
 #include <algorithm>
 #include <exception>
+#include <iterator>
 #include <numeric>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -63,6 +65,12 @@ double spread_out(std::uint32_t i, std::uint32_t base) {
   return out;
 }
 
+// "the recipe fsdp=dp".
+std::string name_of(const FirstSpace& space) {
+  return space.recipe ? "the recipe " + to_string(*space.recipe)
+                      : std::string("plans that join mesh dims");
+}
+
 class PlanSolver {
  public:
   PlanSolver(const PlanProblem& problem, const Budget& budget,
@@ -88,18 +96,30 @@ class PlanSolver {
  private:
   // ---- plans of parts of the space
 
-  // Solves a part of the space. The search then begins with its best plan.
-  PlanSolution solve_part(const Restriction& restriction,
+  // Solves a part of the space, whose best plan the search then begins with.
+  // `restriction()` is the part. The search goes on without a part that the
+  // machine refuses memory for.
+  template <class MakeRestriction>
+  PlanSolution solve_part(const std::string& name,
+                          const MakeRestriction& restriction,
                           const Budget& budget) {
-    const RestrictedProblem part(problem_, restriction);
-    PlanSolution found = solve_plan(
-        part.problem(), budget,
-        {.break_ties = false, .first_plans = false, .explains = false});
-    if (found.assignment) {
-      found.assignment = part.widened(*std::move(found.assignment));
-      parts_.push_back(*found.assignment);
+    PlanSolution found;
+    auto solved = guarded([&]() -> Result<void> {
+      const RestrictedProblem part(problem_, restriction());
+      found = solve_plan(
+          part.problem(), budget,
+          {.break_ties = false, .first_plans = false, .explains = false});
+      if (found.assignment) {
+        found.assignment = part.widened(*std::move(found.assignment));
+        parts_.push_back(*found.assignment);
+      }
+      search_.begin_with(found.assignment, found.work);
+      return {};
+    });
+    if (!solved) found.failure = std::move(solved).error();
+    if (found.failure) {
+      search_.out().left_out.push_back({name, *found.failure});
     }
-    search_.begin_with(found.assignment, found.work);
     return found;
   }
 
@@ -113,8 +133,9 @@ class PlanSolver {
     };
     for (const FirstSpace& space : spaces) {
       if (search_.out_of_limits()) return;
-      const PlanSolution found =
-          solve_part(restriction_to(problem_, space), next_part());
+      const PlanSolution found = solve_part(
+          name_of(space), [&] { return restriction_to(problem_, space); },
+          next_part());
       if (!space.recipe) continue;
       PlanRecipe recipe{to_string(*space.recipe), found.status, std::nullopt,
                         found.evaluation.peak_bytes};
@@ -131,7 +152,9 @@ class PlanSolver {
     if (!scope_.first_plans || parts_.size() < 2 || search_.out_of_limits()) {
       return;
     }
-    solve_part(choices_of_plans(problem_, parts_), budget);
+    solve_part(
+        "plans that mix the choices of others",
+        [&] { return choices_of_plans(problem_, parts_); }, budget);
   }
 
   // ---- the whole space
@@ -161,9 +184,12 @@ class PlanSolver {
 
   void reduce_each_time() {
     if (search_.out_of_limits()) return;
-    if (const auto restriction = reduced_each_time(problem_)) {
-      solve_part(*restriction, search_.budget().share(kShareOfEachTime));
-    }
+    const auto restriction = reduced_each_time(problem_);
+    if (!restriction) return;
+    solve_part(
+        "plans that reduce gradients in each micro-batch",
+        [&] { return *restriction; },
+        search_.budget().share(kShareOfEachTime));
   }
 
   // If the cheapest plan nearly fits, another plan of equal cost may fit.
@@ -179,9 +205,10 @@ class PlanSolver {
     like.evaluation = free;
     const solver::SolveOptions how = search_.solver_options(
         search_.budget().share(kShareOfSmall, 1).within({.work = kTieWork}));
-    if (auto small = small_assignment(problem_, how, like)) {
-      search_.offer(*std::move(small));
-    }
+    PlanSolution small = small_solution(problem_, how, std::move(like));
+    if (small.assignment) search_.offer(*std::move(small.assignment));
+    std::move(small.left_out.begin(), small.left_out.end(),
+              std::back_inserter(search_.out().left_out));
   }
 
   void fit() {

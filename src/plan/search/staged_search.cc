@@ -115,6 +115,7 @@ class StagedSearch {
     best_->ran_out = ran_out();
     best_->failure = std::move(failure_);
     best_->recipes = std::move(recipes_);
+    best_->left_out = std::move(left_out_);
     return std::move(*best_);
   }
 
@@ -183,6 +184,8 @@ class StagedSearch {
     budget_.charge(solution.work);
     ended_by_ = solution.ran_out;
     note_recipes(stage.space, solution.recipes);
+    left_out_.insert(left_out_.end(), solution.left_out.begin(),
+                     solution.left_out.end());
     if (solution.failure && !solution.assignment) {
       return pass_over(stage, *std::move(solution.failure));
     }
@@ -269,7 +272,13 @@ class StagedSearch {
   }
 
   void take(StagedResult next) {
-    // Once the named space is searched, errors of smaller spaces do not matter.
+    // Once the named space is searched, the search lacks no more than the plans
+    // that smaller ones had to offer.
+    const std::optional<Error>& lacks =
+        next.space.is_named() ? failure_ : next.solution.failure;
+    if (lacks && lacks->code != ErrorCode::kStopped) {
+      left_out_.push_back({"plans that join mesh dims", *lacks});
+    }
     if (next.space.is_named()) failure_ = next.solution.failure;
     // A proof for a part of the space does not hold for the whole.
     PlanStatus& status = next.solution.status;
@@ -351,6 +360,7 @@ class StagedSearch {
   // The bound of the joined mesh dims, while the best plan is one of these.
   std::optional<std::int64_t> joined_bound_;
   std::vector<PlanRecipe> recipes_;
+  std::vector<PlanSolution::LeftOut> left_out_;
 };
 
 }  // namespace

@@ -35,6 +35,8 @@ struct StagedResult {
   std::optional<Error> failure;
   // The limit that ended the search; kNothing with a proof.
   RanOut ran_out = RanOut::kNothing;
+  // Parts of the space without which the search went on, over all stages.
+  std::vector<PlanSolution::LeftOut> left_out;
   // The costs of the known recipes, in the order of
   // PlanProblem::known_recipes(). Empty if the options ask for a recipe.
   std::vector<PlanRecipe> recipes;

@@ -176,9 +176,12 @@ class TieBreaker {
   // Replaces the plan by one with small inputs and results. Returns false if
   // the solver finds none.
   bool make_small() {
-    Result<PlanNetwork> network = PlanNetwork::create(
-        problem_, {.overlap_multipliers = overlap_multipliers_});
-    if (!network) return false;
+    Result<PlanNetwork> network =
+        PlanNetwork::create(problem_, {.overlap_multipliers = overlap_multipliers_});
+    if (!network) {
+      leave_out(std::move(network).error());
+      return false;
+    }
     network_.emplace(*std::move(network));
     Preferences small(problem_);
     small.prefer_small();
@@ -232,12 +235,16 @@ class TieBreaker {
     return out;
   }
 
+  void leave_out(Error why) {
+    solution_.left_out.push_back({"plans that cost the same", std::move(why)});
+  }
+
   struct Found {
     PlanAssignment assignment;
     PlanEvaluation evaluation;
   };
 
-  std::optional<Found> solve(const Preferences& preferences) const {
+  std::optional<Found> solve(const Preferences& preferences) {
     const std::int64_t most =
         preferences.most() +
         static_cast<std::int64_t>(network_->network().num_edges());
@@ -247,8 +254,12 @@ class TieBreaker {
     }
     Result<solver::Problem> problem =
         scaled(problem_, *network_, preferences, scale);
-    if (!problem) return std::nullopt;
+    if (!problem) {
+      leave_out(std::move(problem).error());
+      return std::nullopt;
+    }
     const solver::Solution solved = solver::solve(*problem, how_);
+    if (solved.failure) leave_out(*solved.failure);
     if (!solved.cost) return std::nullopt;
     Found found{network_->decode(network_->assignment(solved.assignment)), {}};
     found.evaluation = evaluate(problem_, found.assignment);
@@ -339,13 +350,15 @@ void break_ties(const PlanProblem& problem,
   TieBreaker(problem, overlap_multipliers, how, solution).run();
 }
 
-std::optional<PlanAssignment> small_assignment(const PlanProblem& problem,
-                                               const solver::SolveOptions& how,
-                                               const PlanSolution& like) {
-  PlanSolution solution = like;
+PlanSolution small_solution(const PlanProblem& problem,
+                            const solver::SolveOptions& how,
+                            PlanSolution like) {
+  like.left_out.clear();
   const std::vector<std::int64_t> no_prices;
-  if (!TieBreaker(problem, no_prices, how, solution).make_small()) return {};
-  return solution.assignment;
+  if (!TieBreaker(problem, no_prices, how, like).make_small()) {
+    like.assignment.reset();
+  }
+  return like;
 }
 
 }  // namespace shardprop

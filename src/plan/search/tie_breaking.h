@@ -8,7 +8,6 @@
 #include <shardprop/solver/solve.h>
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 namespace shardprop {
@@ -35,11 +34,11 @@ void break_ties(const PlanProblem& problem,
                 const std::vector<std::int64_t>& overlap_multipliers,
                 const solver::SolveOptions& how, PlanSolution& solution);
 
-// Returns an assignment that fits the memory limit and costs no more than the
-// solution `like`, which need not fit. It prefers small inputs and results.
-// Empty if none is found.
-std::optional<PlanAssignment> small_assignment(const PlanProblem& problem,
-                                               const solver::SolveOptions& how,
-                                               const PlanSolution& like);
+// Returns a solution that fits the memory limit and costs no more than `like`,
+// which need not fit. It prefers small inputs and results. It has no assignment
+// if none is found, and its `left_out` says what was refused on the way.
+PlanSolution small_solution(const PlanProblem& problem,
+                            const solver::SolveOptions& how,
+                            PlanSolution like);
 
 }  // namespace shardprop

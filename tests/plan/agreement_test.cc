@@ -1,0 +1,329 @@
+// The evaluator, the network and enumeration agree on random training graphs,
+// and optima make use of every feature that the price or the memory of a plan
+// depends on.
+#include "plan/explain/alternatives.h"
+#include "plan/enumerated_network.h"
+#include "plan/exhaustive.h"
+#include "plan/exhaustive_windows.h"
+#include "plan/plan_features.h"
+#include "plan/network/plan_network.h"
+#include "plan/problem/constraints/recipe_layouts.h"
+#include "plan/search/restricted_problem.h"
+#include "plan/search/solve_plan.h"
+#include "plan/training_graphs.h"
+#include "support/property.h"
+
+#include <shardprop/solver/checker.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace shardprop {
+namespace {
+
+using testing::value_of;
+
+// Checks each plan of a network against what the network says of it, and finds
+// the least cost.
+class NetworkPlans {
+ public:
+  NetworkPlans(const PlanProblem& problem, const PlanNetwork& network,
+               std::optional<std::int64_t> limit)
+      : problem_(problem), network_(network), limit_(limit) {}
+
+  // Judges the plans of all assignments that cost at most `most_cost`: those
+  // that cost more have no plan that costs less. False if there are more than
+  // most_assignments_: it is not known then.
+  bool run(std::int64_t most_cost) {
+    const bool is_complete = test::EnumeratedNetwork(network_).each(
+        most_assignments_,
+        [&](const solver::Assignment& choices, std::int64_t cost) {
+          judge(choices, cost);
+        },
+        most_cost);
+    if (!is_complete) return false;
+    CHECK(broken_ == 0);
+    // A plan may cost less than its assignment: a copy that nothing reads is not
+    // made.
+    CHECK(more_expensive_ == 0);
+    if (limit_) check_bytes();
+    return true;
+  }
+
+  // Of plans within the limit; null if none is.
+  std::optional<std::int64_t> least_cost() const { return least_cost_; }
+
+ private:
+  const std::size_t most_assignments_ = testing::full_counts() ? 20'000 : 4'000;
+  static constexpr std::int64_t kMost =
+      std::numeric_limits<std::int64_t>::max();
+
+  // A plan as it is judged, and the fewest bytes that the network counts for one
+  // of its assignments.
+  struct OfPlan {
+    std::int64_t objective = 0;
+    std::int64_t judged_bytes = 0;
+    std::int64_t counted_bytes = kMost;
+  };
+
+  // Bytes are counted from below: for each plan there is an assignment whose plan
+  // costs no more and whose bytes the network counts as no more. (A copy that is
+  // only the source of another may be freed earlier than the assignment says.)
+  void check_bytes() const {
+    // By judged bytes: the least cost of the assignments that count no more.
+    std::map<std::int64_t, std::int64_t> least;
+    for (const auto& [plan, of_plan] : plans_) {
+      const auto [at, is_new] =
+          least.try_emplace(of_plan.counted_bytes, of_plan.objective);
+      if (!is_new) at->second = std::min(at->second, of_plan.objective);
+    }
+    std::int64_t best = kMost;
+    for (auto& [bytes, cost] : least) cost = best = std::min(best, cost);
+    int lost = 0;
+    for (const auto& [plan, of_plan] : plans_) {
+      const auto after = least.upper_bound(of_plan.judged_bytes);
+      const bool is_covered = after != least.begin() &&
+                              std::prev(after)->second <= of_plan.objective;
+      lost += is_covered ? 0 : 1;
+    }
+    CHECK(lost == 0);
+  }
+
+  // Equal for equal plans only.
+  static std::vector<std::int64_t> key_of(const PlanAssignment& plan) {
+    std::vector<std::int64_t> key(plan.choices.begin(), plan.choices.end());
+    for (const AssignedCopy& copy : plan.copies) {
+      key.insert(key.end(), {static_cast<std::int64_t>(copy.buffer.index()),
+                             copy.state, copy.value,
+                             static_cast<std::int64_t>(copy.source.value_or(
+                                 plan.copies.size())),
+                             copy.produced_at, copy.freed_at});
+    }
+    for (const auto& of_buffer : plan.read) {
+      for (const auto& copy : of_buffer) {
+        key.push_back(
+            static_cast<std::int64_t>(copy.value_or(plan.copies.size())));
+      }
+    }
+    return key;
+  }
+
+  void judge(const solver::Assignment& choices, std::int64_t cost) {
+    const PlanAssignment plan = network_.decode(network_.assignment(choices));
+    const PlanEvaluation judged = evaluate(problem_, plan);
+    broken_ += judged.broken.empty() ? 0 : 1;
+    more_expensive_ += judged.objective - judged.exposed() > cost ? 1 : 0;
+    OfPlan& of_plan = plans_[key_of(plan)];
+    of_plan.objective = judged.objective;
+    of_plan.judged_bytes = judged.peak_bytes;
+    of_plan.counted_bytes = std::min(
+        of_plan.counted_bytes,
+        static_cast<std::int64_t>(
+            solver::evaluate(network_.network(), choices)->peak_bytes));
+    if (limit_ && judged.peak_bytes > *limit_) return;
+    least_cost_ =
+        std::min(least_cost_.value_or(judged.objective), judged.objective);
+  }
+
+  const PlanProblem& problem_;
+  const PlanNetwork& network_;
+  std::optional<std::int64_t> limit_;
+  int broken_ = 0;
+  int more_expensive_ = 0;  // than the network says, which knows no exposed time
+  std::map<std::vector<std::int64_t>, OfPlan> plans_;
+  std::optional<std::int64_t> least_cost_;
+};
+
+constexpr const char* kLimitBinds = "the memory limit makes it more expensive";
+constexpr const char* kNothingFits = "no plan fits the memory limit";
+constexpr const char* kOtherFits = "a plan of the same cost fits";
+constexpr const char* kLessAccumulated =
+    "less is accumulated unreduced to fit";
+constexpr const char* kAlternative = "a copy has an alternative";
+constexpr const char* kRecipe = "a recipe is an optimum";
+
+// Whether a copy of the plan has an alternative. No plan is cheaper unless it
+// exceeds the memory limit.
+bool has_alternative(const PlanProblem& problem, const PlanSolution& solution) {
+  const AlternativeCosts alternatives(problem, *solution.assignment,
+                                      solution.lower_bound);
+  bool out = false;
+  for (std::size_t c = 0; c < solution.assignment->copies.size(); ++c) {
+    const auto other = alternatives.without(c);
+    if (!other) continue;
+    out = true;
+    if (!problem.options().memory_limit) CHECK(other->nanoseconds >= 0);
+  }
+  return out;
+}
+
+int late_gradients(const PlanProblem& problem, const PlanSolution& solution) {
+  int out = 0;
+  for (std::size_t v = 0; v < problem.variables().size(); ++v) {
+    out += problem.is_reduced_late(problem.variables()[v],
+                                   solution.assignment->choices[v])
+               ? 1
+               : 0;
+  }
+  return out;
+}
+
+class Agreement {
+ public:
+  Agreement() {
+    for (const char* feature : {kLimitBinds, kNothingFits, kOtherFits,
+                                kLessAccumulated, kAlternative, kRecipe}) {
+      features_[feature] = 0;
+    }
+  }
+
+  // Plans the graph without a limit, and with one that is `percent` of what the
+  // cheapest plan needs. False if there is too much to enumerate.
+  bool run(const Graph& graph, test::TrainingSettings settings, int percent) {
+    const PlanProblem free = test::problem_with(graph, settings);
+    if (test::Exhaustive(free).size() > most_combinations_) return false;
+    const PlanSolution unlimited = solve_plan(free);
+    REQUIRE(unlimited.assignment);
+    const std::int64_t optimum = unlimited.evaluation.objective;
+    const PlanNetwork network = value_of(PlanNetwork::create(free, {}));
+    NetworkPlans plans(free, network, std::nullopt);
+    if (!plans.run(optimum)) return false;
+
+    const std::int64_t peak = unlimited.evaluation.peak_bytes;
+    const std::int64_t limit = peak / 100 * percent;
+    settings.options.memory_limit = limit;
+    // Where nothing fits the search tries for as long as it may.
+    if (!testing::full_counts()) settings.options.work_limit = 2'000'000;
+    const PlanProblem problem = test::problem_with(graph, settings);
+    const PlanSolution limited = solve_plan(problem);
+    // Without a plan, all that there is has to be enumerated: in few graphs.
+    if (!limited.assignment && 4 * features_[kNothingFits] > runs_) return false;
+    const PlanNetwork limited_network =
+        value_of(PlanNetwork::create(problem, {.memory_limit = limit}));
+    NetworkPlans limited_plans(problem, limited_network, limit);
+    if (!limited_plans.run(limited.assignment
+                               ? limited.evaluation.objective
+                               : std::numeric_limits<std::int64_t>::max())) {
+      return false;
+    }
+
+    ++runs_;
+    CHECK(plans.least_cost() == optimum);
+    CHECK(test::ExhaustiveWindows(free).least() == optimum);
+    CHECK(unlimited.lower_bound == optimum);
+    CHECK(unlimited.status == PlanStatus::kOptimal);
+    check_recipes(free, optimum);
+    count(free, unlimited);
+
+    check_limited(problem, limited, limited_plans.least_cost(), limit);
+    if (!limited.assignment) return true;
+    const std::int64_t more = limited.evaluation.objective - optimum;
+    features_[kLimitBinds] += more > 0 ? 1 : 0;
+    features_[kOtherFits] += more == 0 && peak > limit ? 1 : 0;
+    features_[kLessAccumulated] +=
+        late_gradients(problem, limited) < late_gradients(free, unlimited) ? 1
+                                                                           : 0;
+    count(problem, limited);
+    return true;
+  }
+
+  const test::PlanFeatures::Counts& features() const { return features_; }
+  int proven() const { return proven_; }
+  // In how many problems the search missed the best plan that fits the limit.
+  int missed() const { return missed_; }
+
+ private:
+  // The features are all there in larger graphs only.
+  const double most_combinations_ = testing::full_counts() ? 8'000 : 2'000;
+
+  void count(const PlanProblem& problem, const PlanSolution& solution) {
+    test::PlanFeatures(problem, *solution.assignment, solution.evaluation)
+        .count_in(features_);
+    features_[kAlternative] += has_alternative(problem, solution) ? 1 : 0;
+  }
+
+  // The plans of recipes are plans of the space.
+  void check_recipes(const PlanProblem& problem, std::int64_t least) {
+    bool is_optimum = false;
+    for (const Recipe& recipe : problem.known_recipes()) {
+      CAPTURE(to_string(recipe));
+      const RestrictedProblem part(problem, following(problem, recipe));
+      const PlanSolution found = solve_plan(part.problem());
+      REQUIRE(found.assignment);
+      CHECK(found.evaluation.objective >= least);
+      CHECK(evaluate(problem, part.widened(*found.assignment)).objective ==
+            found.evaluation.objective);
+      is_optimum = is_optimum || found.evaluation.objective == least;
+    }
+    features_[kRecipe] += is_optimum ? 1 : 0;
+  }
+
+  void check_limited(const PlanProblem& problem, const PlanSolution& solution,
+                     std::optional<std::int64_t> least, std::int64_t limit) {
+    CAPTURE(std::string(to_string(solution.status)));
+    if (!least) {
+      CHECK_FALSE(solution.assignment);
+      ++features_[kNothingFits];
+      return;
+    }
+    CHECK(solution.status != PlanStatus::kInfeasible);
+    CHECK(solution.lower_bound <= *least);
+    // The network does not count what redistributions take while they run, so
+    // that the search may miss the best plan that fits. It then claims no proof.
+    if (!solution.assignment || solution.evaluation.objective > *least) {
+      ++missed_;
+    }
+    if (!solution.assignment) return;
+    const PlanEvaluation judged = evaluate(problem, *solution.assignment);
+    CHECK(judged.objective == solution.evaluation.objective);
+    CHECK(judged.peak_bytes <= limit);
+    CHECK(judged.objective >= *least);
+    if (solution.status == PlanStatus::kOptimal) {
+      CHECK(judged.objective == *least);
+    }
+    proven_ += solution.status == PlanStatus::kOptimal ? 1 : 0;
+  }
+
+  test::PlanFeatures::Counts features_ = test::PlanFeatures::none();
+  int runs_ = 0;
+  int proven_ = 0;  // with a limit
+  int missed_ = 0;
+};
+
+// 30 graphs every day, 200 with SHARDPROP_FULL=1.
+TEST_CASE("evaluator, network and enumeration agree on random training graphs") {
+  std::mt19937 draw(55);
+  const int required = testing::full_counts() ? 200 : 30;
+  Agreement agreement;
+  int counted = 0;
+  for (int i = 0; counted < required && i < 50 * required; ++i) {
+    CAPTURE(i);
+    test::TrainingShape shape{1 + i % 4, /*has_input=*/i % 3 != 0};
+    if (i % 5 == 0) shape.dtype = "bf16";
+    const Graph graph = test::random_training_graph(draw, shape);
+    test::TrainingSettings settings = test::random_settings(draw);
+    const int percent = std::array{80, 90, 95, 97, 99, 99}[draw() % 6];
+    counted += agreement.run(graph, std::move(settings), percent) ? 1 : 0;
+  }
+  CHECK(counted == required);
+  for (const auto& [feature, count] : agreement.features()) {
+    CAPTURE(feature);
+    MESSAGE(feature << ": " << count);
+    if (testing::full_counts()) CHECK(count > 0);
+  }
+  MESSAGE(agreement.proven() << " proven with a limit, " << agreement.missed()
+                             << " missed, of " << counted);
+  CHECK(10 * agreement.missed() <= counted);
+}
+
+}  // namespace
+}  // namespace shardprop
