@@ -1,11 +1,11 @@
-"""Programs that `shardprop emit` writes compute what the graph computes.
+"""Programs that `shardprop emit` writes compute the same results as the graph.
 
 Each rank's file is loaded by torch.export.load and run by a process of its own
-over gloo, on its shards of random weights and inputs. What every rank gets must
-be its part of what the graph gives unsharded, and the collectives that PyTorch
-counts those of the plan. SHARDPROP_FULL=1 runs every graph on every mesh;
-SHARDPROP_DEVICE=cuda those that CUDA machines see, over NCCL: ranks that are more
-than the GPUs share them.
+over gloo, on its shards of random weights and inputs. Every rank must get its
+part of the graph's unsharded results, and the collectives that PyTorch counts
+must be those of the plan. SHARDPROP_FULL=1 runs every graph on every mesh.
+SHARDPROP_DEVICE=cuda runs the graphs for CUDA machines over NCCL; if there are
+more ranks than GPUs, ranks share them.
 """
 
 import collections
@@ -34,7 +34,7 @@ GRAPHS = ROOT / "examples/graphs/tiny"
 FULL = os.environ.get("SHARDPROP_FULL") == "1"
 DEVICE = os.environ.get("SHARDPROP_DEVICE", "cpu")
 
-# Compute and memory are dear, sending is cheap: plans are full of shards.
+# Compute and memory are expensive, sending is cheap: plans are full of shards.
 TOPOLOGY = str(ROOT / "examples/topologies/dear-compute.toml")
 
 Case = collections.namedtuple("Case", "graph mesh optimizer")
@@ -115,12 +115,13 @@ def operator(target):
 
 
 def call(function, args):
-    """Of sizes (`_operator.mul`), or of tensors by declared names."""
+    """Calls a function on sizes (`_operator.mul`), or an operator by declared
+    names."""
     if not hasattr(function, "_schema"):
         return function(*args.values())
     positional = []
     for declared in function._schema.arguments:
-        # `from` is no keyword in Python.
+        # `from` cannot be a keyword argument in Python.
         if declared.name not in args or declared.kwarg_only:
             break
         positional.append(args.pop(declared.name))
@@ -154,7 +155,7 @@ def run_graph(program, tensors):
 
 
 def local_part(tensor, entry, mesh, at):
-    """What the rank at coordinate `at` holds of a tensor."""
+    """Returns the part of a tensor at coordinate `at`."""
     assert not any("SS" in p or "P" in p for p in entry["placements"]), entry
     sizes = {dim["name"]: dim["size"] for dim in mesh["dims"]}
     names = [dim["name"] for dim in mesh["dims"]]
@@ -255,7 +256,8 @@ COUNTED = {
 
 
 def run_rank(folder, rank):
-    """Names, kinds and values of what a rank hands back, and the counts."""
+    """Returns the names, kinds and values of a rank's outputs, and the
+    counts."""
     program, shardings = load(folder, rank)
     names = register_groups(shardings, rank)
     mode = CommDebugMode()
@@ -286,7 +288,7 @@ def differs(found, wanted):
 
 
 def check_rank(folder, rank):
-    """What is wrong with a rank's outputs."""
+    """Returns the faults in a rank's outputs."""
     plan = json.loads((folder / "plan.json").read_text())
     shardings, results, counts = run_rank(folder, rank)
     wrong = []
@@ -353,14 +355,15 @@ def emit(case, folder, mesh):
     plan = json.loads((folder / "plan.json").read_text())
     if ranks_of(mesh) == 1 or planned_counts(plan):
         return
-    # Nothing is sent in the best plan: one with weights in parts says more.
+    # If the best plan sends no data, the test pins sharded weights, which sends
+    # some.
     parts = ",".join("R" for _ in mesh.split(",")[1:]) + ",S(0)"
     emit_file(graph, folder, mesh, *optimizer, "--pin",
               "*weight=" + parts.removeprefix(","))
 
 
 class Scans(torch.nn.Module):
-    """Operators whose ranks tell each other what they found: places of the
+    """Operators whose ranks exchange intermediate results: places of the
     largest, totals, products, sums of exponentials."""
 
     def forward(self, x):
@@ -389,8 +392,8 @@ class Heads(torch.nn.Module):
 
 
 class Windows(torch.nn.Module):
-    """Images cut into rows, whose windows reach into the parts beside them:
-    plain, strided, dilated, and what their gradients give back."""
+    """Images are sharded into rows, and their convolution windows reach into
+    the adjacent parts: plain, strided, dilated, and their gradients."""
 
     def forward(self, x, weight):
         plain = torch.ops.aten.convolution(
@@ -418,7 +421,8 @@ class EmittedPrograms(unittest.TestCase):
         cls.addClassCleanup(cls.folder.cleanup)
 
     def unsharded(self, case, folder):
-        """What the program of one rank gives, and the graph where it can."""
+        """Returns the results of the program of one rank, and checks them
+        against the graph if it can run."""
         emit(case, folder / "one", "all=1")
         shardings, results, counts = run_rank(folder / "one", 0)
         self.assertEqual(counts, {})
@@ -462,7 +466,7 @@ class EmittedPrograms(unittest.TestCase):
         self.assertGreater(compared, 0)
 
     def found_by_ranks(self, root, jobs):
-        """What each process found of its jobs, by rank."""
+        """Returns the findings of each process for its jobs, by rank."""
         size = max(ranks for _, _, ranks in jobs)
         mp.spawn(work, nprocs=size,
                  args=(size, str(root / "store"), jobs, str(root / "found")))

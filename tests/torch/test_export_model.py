@@ -288,7 +288,7 @@ class ExportedGraph(unittest.TestCase):
 
 
 class FusedAttention(unittest.TestCase):
-    """The kernels that stand in for CUDA's agree with autograd."""
+    """The replacements of CUDA's kernels agree with autograd."""
 
     def gradients(self, attention, tensors):
         tensors = [t.detach().requires_grad_() for t in tensors]

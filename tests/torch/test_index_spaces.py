@@ -1,7 +1,7 @@
-"""Every call of tests/golden/index_spaces.list is one that PyTorch takes, and
-returns what stands there. Of operators that src/ops/proofs.txt does not list yet
-tests/golden/refused_calls.list names those whose call does not hold: nothing else
-may fail, and what holds again has to leave that list.
+"""PyTorch accepts every call of tests/golden/index_spaces.list and returns the
+listed results. tests/golden/refused_calls.list names the operators whose call
+does not hold, among those that src/ops/proofs.txt does not list yet. No other
+call may fail, and an operator whose call holds again has to leave that list.
 """
 
 import pathlib
@@ -55,7 +55,7 @@ def _meta(tensor):
 
 
 def _fault(line):
-    """What is wrong with a line; None where nothing is or it cannot be run."""
+    """Returns the fault in a line; None if it has none or cannot be run."""
     call, said = line
     args = [_given(value) for value in call.args]
     if call.op.endswith(".data"):

@@ -3,7 +3,7 @@
   SHARDPROP_ORACLE=build/release/tests/oracle/shardprop_oracle test_local_regions.py
 
 PyTorch answers through torch.distributed's DeviceMesh and DTensor, the library
-through the oracle. What the two write differently is translated:
+through the oracle. The test translates three differences of notation:
 
 * An empty shard starts nowhere: PyTorch says at the end of the dim, the library
   holds no run of it. Sizes are compared, offsets are not.
@@ -241,7 +241,8 @@ class LocalRegions(unittest.TestCase):
 
 @contextlib.contextmanager
 def fake_process_group(rank, world_size):
-    """A process group of which this process is `rank` and that sends nothing."""
+    """Creates a process group in which this process is `rank` and sends no
+    data."""
     dist.init_process_group(
         "fake", store=FakeStore(), rank=rank, world_size=world_size
     )

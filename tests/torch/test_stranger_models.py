@@ -47,7 +47,7 @@ def run_plan(name, program, constants, plan_json):
 
 
 def difference(found, loss, gradients, tolerance):
-    """What is wrong with a run, in words; empty where nothing is."""
+    """Returns the faults of a run in words; empty if there are none."""
     if isinstance(found, str):
         return found
     own_loss, own, miscounted = found

@@ -1,4 +1,4 @@
-"""Tiny models that train by a plan, and what they are trained on."""
+"""Tiny models that train by a plan, and their training data."""
 
 import dataclasses
 import pathlib
@@ -48,8 +48,9 @@ class Dtypes(torch.nn.Module):
 
 
 class Critic(torch.nn.Module):
-    """Weights by direction and length, whose gradient's kernel reads memory in
-    order: the ranks' gradients do not lie so."""
+    """A model whose weights are split into direction and length. Their
+    gradient's kernel reads memory in order, but the ranks' gradients have
+    another order."""
 
     def __init__(self):
         super().__init__()
@@ -88,7 +89,7 @@ class Case:
     mesh: str = "dp=2,tp=2"
     # Draws by element, which PyTorch does not: no eager model to compare with.
     has_dropout: bool = False
-    # Of the memory that the plan without a limit takes.
+    # The limit is this share of the memory that the plan without a limit takes.
     memory: "float | None" = None
     options: "Mapping[str, Any]" = dataclasses.field(default_factory=dict)
 

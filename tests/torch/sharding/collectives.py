@@ -37,7 +37,7 @@ def _groups(mesh_dims, mesh):
 
 
 def run(step, mesh, held):
-    """What each rank holds after the step."""
+    """Returns the tensor of each rank after the step."""
     kind = step["collective"]
     if kind not in _KINDS:
         raise ValueError(f"no collective {kind} in local programs")

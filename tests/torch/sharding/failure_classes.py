@@ -1,7 +1,7 @@
 """Names the class of a failure: what kind of mistake of a rule it shows.
 
-The classes are those of bench/results/proof_classes.md. They only sort what
-the proof prints; a failure that fits none is "other".
+The classes are those of bench/results/proof_classes.md. They only sort the
+output of the proof; a failure that fits no class is "other".
 """
 
 import torch

@@ -44,7 +44,7 @@ def parse(entry):
 
 @functools.cache
 def coordinates(mesh):
-    """Of every rank, in mesh order."""
+    """Returns the coordinate of every rank, in mesh order."""
     return tuple(itertools.product(*map(range, mesh)))
 
 
@@ -84,7 +84,8 @@ def _runs(indices):
 
 @functools.lru_cache(maxsize=100_000)
 def regions(layout, mesh, shape):
-    """By rank, per tensor dim: the runs that are held; None where it is whole."""
+    """Returns, by rank and tensor dim, the index runs of the shard; None if the
+    dim is replicated."""
     cuts = [_cuts(layout, dim) for dim in range(len(shape))]
     held_by = []
     for at in coordinates(mesh):

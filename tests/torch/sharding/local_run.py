@@ -37,7 +37,8 @@ def _scalar(run_dtype, name, value):
 
 
 class Draw:
-    """What a random operator draws, per element of the whole tensor.
+    """The values that a random operator samples, one per element of the full
+    tensor.
 
     Every rank looks up the elements it holds: replicas agree, and shards are
     cut from the unsharded draw.
@@ -99,8 +100,8 @@ def written_silently(call):
 
 
 class Runner:
-    """Runs one call, whole or by rank. What it writes without returning it stands
-    after its results."""
+    """Runs one call, unsharded or by rank. Values that it writes without
+    returning them follow its results."""
 
     def __init__(self, call, draw, run_dtype):
         self.call = call

@@ -4,9 +4,9 @@
     samples.record_operators()
     for op, drawn in samples.by_operator().items(): ...
 
-Samples of the operator, foreach and optimizer databases run with their backward
-passes under a dispatch mode, which sees what is left below autograd and below
-composite operators: each distinct call is kept once.
+The samples of the operator, foreach and optimizer databases run with their
+backward passes under a dispatch mode. It sees the calls that are left below
+autograd and below composite operators, and keeps each distinct call once.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from .capture import TORCH_DTYPES, call_of, flat_tensors
 from .drawn_calls import Drawn
 
-# They say where a tensor lies, not what is in it.
+# These arguments determine a tensor's place, not its values.
 _OF_THE_DEVICE = ("device", "layout", "pin_memory", "non_blocking", "generator")
 _SECONDS = 60  # for the samples of one entry
 _LARGEST = 1 << 14  # elements of a result that is worth a proof
@@ -47,7 +47,8 @@ def _at_most(seconds):
 
 
 def exact_copy(tensor):
-    """The same bytes under the same strides, even those that overlap."""
+    """Returns a copy with the same bytes and strides, even if elements
+    overlap."""
     storage = tensor.untyped_storage().clone()
     copy = torch.empty(0, dtype=tensor.dtype)
     copy.set_(storage, tensor.storage_offset(), tensor.shape, tensor.stride())
@@ -96,7 +97,7 @@ def _alike(call):
             return tuple(map(kind, value))
         if not isinstance(value, float):
             return value
-        # Zero, one and what is not finite are kinds of their own.
+        # Zero, one, infinities and NaN are kinds of their own.
         known = value in (0, 1) or value - value != 0
         return repr(value) if known else f"{value > 0} {value == int(value)}"
 

@@ -60,7 +60,7 @@ def _beside(value, op, count, generator, exact):
     if value.is_floating_point():
         away = _random_like(value, count, generator, exact).abs()
         beside = value - away if op == "max" else value + away
-        # What is not a number decides, whatever lies beside it.
+        # A NaN decides the result, no matter which terms it meets.
         any_sign = _random_like(value, count, generator, exact)
         return torch.where(value.isnan(), any_sign, beside)
     limits = torch.iinfo(value.dtype)
@@ -132,7 +132,7 @@ def split(value, kinds, sizes, generator, *, exact=False):
 
 
 def reduce(terms, kinds, sizes):
-    """What the terms stand for."""
+    """Returns the value that the terms reduce to."""
     op = reduces_to(kinds)
     stacked = torch.stack(terms)
     if stacked.dtype == torch.bool:

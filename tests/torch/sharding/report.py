@@ -1,4 +1,4 @@
-"""What a proof of many operators found, as lines to read."""
+"""Prints the results of a proof of many operators as lines of text."""
 
 import collections
 import json

@@ -23,7 +23,8 @@ def _heads(d, *, grouped, rank=4):
     queries, keys = d.size(2, 7), d.size(2, 7)
     if d.chance(0.5):
         keys = queries = d.size(2, 11)
-    # What a kernel pads its log-sum-exp to, and its multiples.
+    # A kernel pads its log-sum-exp to 32; these are that size and its
+    # multiples.
     if "efficient" in d.base and d.chance(0.3):
         queries = d.rng.choice((32, 64, 96, 128))
     width = d.rng.choice((4, 8))

@@ -22,7 +22,8 @@ def family(*bases):
 
 
 def family_of(base):
-    """Who draws for aten.<base>.*, or None: then all is drawn from the schema."""
+    """Returns the function that samples aten.<base>.*, or None: then every
+    argument is sampled from the schema."""
     for name in (base, base.removesuffix("_"), base.removesuffix("_copy")):
         if name in _FAMILIES:
             return _FAMILIES[name]
