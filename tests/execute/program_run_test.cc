@@ -109,7 +109,7 @@ class DeviceRank final : public Communicator {
   DeviceMemory memory_;
 };
 
-// The results of each rank. Rank 0 holds {1, 2}, rank 1 {3}.
+// A `Run` has the results of each rank. Rank 0 holds {1, 2}, rank 1 {3}.
 struct Run {
   std::vector<Result<std::vector<LocalTensor>>> outputs;
   std::vector<ProgramRunReport> reports;

@@ -122,9 +122,9 @@ TEST_CASE("choices that are left belong to one network") {
   CHECK(left.of(identity_of(problem, {}), variable + 1) == nullptr);
 }
 
-// The last network that was solved before time is priced need not be the one in
-// which it is priced: small_assignment() and looks with a reserve lead to plans
-// that fit, too.
+// The last network solved before the search prices time may differ from the
+// network in which it prices it: small_assignment() and looks with a reserve
+// lead to plans that fit, too.
 TEST_CASE("overlapped time is priced after a network with other variables") {
   const Graph graph = test::residual_training(testing::standard_library(), 4,
                                               "4096", "1024", "4096");

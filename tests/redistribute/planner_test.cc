@@ -99,7 +99,7 @@ TEST_CASE("a large reduction over nodes scatters over all links first") {
 }
 
 TEST_CASE("uneven nested shards gather right in one collective") {
-  // PyTorch 2.13 corrupts this one.
+  // PyTorch 2.13 returns wrong values for this case.
   const auto plan = value_of(plan_of("2,2", "f32[5,3]", "S(0),S(0)", "R,R"));
   CHECK(path(plan) == "S(0),S(0) -all_gather[0,1]-> R,R");
   // Rank (0,0) holds 2 of 5 rows: every rank sends 2 padded rows to 3 others.

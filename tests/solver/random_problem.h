@@ -1,6 +1,7 @@
-// Small random problems with everything in them: copies, forbidden entries,
+// Samples small random problems with every feature: copies, forbidden entries,
 // parallel and separable edges, several intervals a choice, empty intervals,
-// pins, limits that bind or are missing; and the answer by trying everything.
+// pins, and limits that bind or are missing. It also computes the answer by
+// full enumeration.
 #pragma once
 
 #include <shardprop/solver/checker.h>

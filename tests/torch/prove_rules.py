@@ -110,7 +110,7 @@ def answers(binary, calls, meshes):
 
 
 def check_calls(options, calls):
-    """The tally of one process."""
+    """Returns the tally of one process."""
     torch.set_num_threads(1)
     tally = Tally()
     rng = random.Random(options.seed)

@@ -73,8 +73,8 @@ def save(program, plan_json, folder):
 
 
 def load(program, plan_json, folder):
-    """Returns the names of tensors, and of those that differ from this rank's
-    part."""
+    """Returns the names of all tensors, and of the tensors that differ from
+    this rank's part."""
     module = parallel(program, plan_json)
     state = module.state_dict()
     dcp.load(state, checkpoint_id=folder)

@@ -74,7 +74,8 @@ def ranks_of(mesh):
     return count
 
 
-# The unsharded program: the file's nodes, one after the other.
+# The functions below run the unsharded program: the file's nodes, one after the
+# other.
 
 
 def argument(value, tensors):
@@ -182,7 +183,7 @@ DTYPES = {"f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16,
 
 
 def drawn(entry, index):
-    """A whole input, the same in every process."""
+    """Returns an unsharded input, the same in every process."""
     return drawn_on_host(entry, index).to(DEVICE)
 
 
@@ -207,7 +208,7 @@ def drawn_on_host(entry, index):
 
 
 def load(folder, rank):
-    """Program and shardings of a rank of an emitted folder."""
+    """Returns the program and the shardings of a rank of an emitted folder."""
     one = folder / f"rank{rank}.pt2"
     path = one if one.exists() else folder / "program.pt2"
     return (torch.export.load(str(path)),

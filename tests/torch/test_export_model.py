@@ -1,4 +1,4 @@
-"""The exporter's graphs compute what the models compute.
+"""The exporter's graphs compute the same results as the models.
 
 Each tiny model gets random weights; its exported graph, run as it stands, must
 give the loss, gradients and buffers that eager PyTorch gives, or the outputs.

@@ -1,9 +1,9 @@
-"""Meshes and local regions agree with PyTorch's on random cases.
+"""Tests that meshes and local regions agree with PyTorch's on random cases.
 
   SHARDPROP_ORACLE=build/release/tests/oracle/shardprop_oracle test_local_regions.py
 
-PyTorch answers through torch.distributed's DeviceMesh and DTensor, the library
-through the oracle. The test translates three differences of notation:
+PyTorch answers by torch.distributed's DeviceMesh and DTensor, and the library
+answers by the oracle. The test translates three differences of notation:
 
 * An empty shard starts nowhere: PyTorch says at the end of the dim, the library
   holds no run of it. Sizes are compared, offsets are not.
@@ -274,7 +274,7 @@ class Meshes(unittest.TestCase):
         return torch.arange(count).view(sizes)
 
     def draw_case(self, rank):
-        """A question about a rank, and PyTorch's answer."""
+        """Returns a question about a rank, and PyTorch's answer."""
         sizes = draw_sizes(self.rng, 4)
         names = [name for name, _ in named(sizes)]
         ranks = self.draw_ranks(sizes)

@@ -78,8 +78,8 @@ def alike(some, others, undefined):
 
 
 def depends(one):
-    """Returns the operand whose order changes the results; None if there is
-    none."""
+    """Returns the operand whose order changes the results; None if there is no
+    such operand."""
     runner = Runner(one.call, None, TORCH_DTYPES.__getitem__)
     tensors = [tensor.contiguous() for tensor in one.inputs]
     try:

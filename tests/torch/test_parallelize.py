@@ -407,7 +407,7 @@ class Export(unittest.TestCase):
             sp.torch.export(Branching(), (torch.randn(4),))
         self.assertIn("depends on the data", caught.exception.message)
         self.assertIn("torch.where", caught.exception.help)
-        # The line of the model, not one of torch's.
+        # The message names the line of the model, not a line of torch.
         self.assertIn("in forward: return x + 1 if x.sum() > 0 else x", str(caught.exception))
         self.assertIn(__file__, str(caught.exception))
         with self.assertRaises(sp.torch.ExportError):

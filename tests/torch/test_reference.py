@@ -205,9 +205,9 @@ def wraps(call, inputs):
 
 
 def misread(call):
-    """Whether PyTorch's kernel mistakes its `out`: floats are cut to u8 before they are
-    judged, 0.3 does not hold; a loss or gradient is not written where `out` or
-    `grad_input` is of another shape."""
+    """Returns whether PyTorch's kernel misuses its `out`. It casts floats to u8
+    before it tests them, so that 0.3 counts as false. It does not write a loss
+    or gradient if `out` or `grad_input` has another shape."""
     base, overload = call.op.split(".")[1:]
     if base in ("all", "any") and call.arg("out") is not None:
         out = call.inputs[call.arg("out").index]

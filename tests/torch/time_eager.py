@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""CPU time of eager DTensor's dispatch, with our propagator beside stock's.
+"""Measures the CPU time of eager DTensor's dispatch, with our propagator and
+with stock's.
 
     SHARDPROP_PACKAGE=build/release/python/package python tests/torch/time_eager.py
 
@@ -69,7 +70,8 @@ def distribute(block, mesh):
 
 
 class PerOperator(TorchDispatchMode):
-    """Seconds by operator, DTensor's dispatch and the local kernel together."""
+    """Records seconds by operator, DTensor's dispatch and the local kernel
+    together."""
 
     def __init__(self):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Architectures of transformers, torchvision and timm at a tiny size.
+"""Builds architectures of transformers, torchvision and timm at a tiny size.
 
 Which ones is fixed by a rule, not by choice: those of each library by alphabet
 whose default configuration, with the sizes below in it, builds a model. A
@@ -168,7 +168,7 @@ class TorchVision:
     def build(self, name):
         import torchvision.models
 
-        # Detection and segmentation fetch the weights of a part otherwise.
+        # Detection and segmentation models load backbone weights by default.
         try:
             model = torchvision.models.get_model(
                 name, weights=None, weights_backbone=None

@@ -144,7 +144,7 @@ CASES = {
 
 
 def batches(args, steps):
-    """Inputs of the sizes of `args`."""
+    """Yields inputs of the sizes of `args`."""
     generator = torch.Generator().manual_seed(1)
     for _ in range(steps):
         yield tuple(
@@ -156,7 +156,8 @@ def batches(args, steps):
 
 
 def train(module, args, steps, on_step=lambda run: run()):
-    """The losses of some steps of AdamW. `on_step` runs the first forward."""
+    """Returns the losses of some steps of AdamW. `on_step` runs the first
+    forward."""
     # Where a gradient is zero but for rounding, a smaller eps would make a step
     # of the rounding.
     optimizer = torch.optim.AdamW(module.parameters(), lr=1e-2, eps=1e-4)

@@ -1,4 +1,4 @@
-"""The collectives of local programs, on values by rank.
+"""Runs the collectives of local programs on values by rank.
 
     run({"collective": "all_reduce", "reduce_op": "sum", "mesh_dims": ["d0"]},
         mesh=(2,), held=[tensor of rank 0, tensor of rank 1])

@@ -107,7 +107,8 @@ def _fake_outputs(drawn):
 
 
 def _compare_metas(result, drawn, mesh, claimed):
-    """Shapes, dtypes and (where they are told) strides of the outputs."""
+    """Compares the shapes, dtypes and (if they are given) strides of the
+    outputs."""
     wanted = drawn.call.outputs
     if len(claimed) != len(wanted):
         why = f"{len(claimed)} outputs are claimed, there are {len(wanted)}"
@@ -139,8 +140,8 @@ def _compare_metas(result, drawn, mesh, claimed):
 
 
 def _is_sized_by_data(op):
-    """Returns whether shapes of results depend on values. A question then
-    states them."""
+    """Returns whether shapes of results depend on values. The question then has
+    to state the outputs."""
     if op in _SIZED_BY_DATA:
         return True
     namespace, base, _ = op.split(".")

@@ -39,7 +39,7 @@ def _kinds(strategy):
 
 
 def class_of(call, strategy, why, inputs):
-    """A letter, or "other". `inputs`: the values of the operands."""
+    """Returns a letter, or "other". `inputs` are the values of the operands."""
     base = call.op.split(".")[1]
     dtypes = [meta.dtype for meta in call.inputs]
     if why.startswith("died"):

@@ -29,7 +29,7 @@ class Placement(NamedTuple):
 
 @functools.cache
 def parse(entry):
-    """One entry of the notation: S(0), SS(1,4), S(0)@1, R, P(sum)."""
+    """Parses one entry of the notation: S(0), SS(1,4), S(0)@1, R, P(sum)."""
     match = _NOTATION.fullmatch(entry)
     if match is None:
         raise ValueError(f"no placement: {entry}")
@@ -84,8 +84,8 @@ def _runs(indices):
 
 @functools.lru_cache(maxsize=100_000)
 def regions(layout, mesh, shape):
-    """Returns, by rank and tensor dim, the index runs of the shard; None if the
-    dim is replicated."""
+    """Returns, by rank and tensor dim, the index runs of the shard; None for a
+    dim that a rank has in full."""
     cuts = [_cuts(layout, dim) for dim in range(len(shape))]
     held_by = []
     for at in coordinates(mesh):

@@ -63,7 +63,8 @@ class Draw:
         return self.kept is not None
 
     def run(self, args, region=None):
-        """The operator with this draw; `region` is what output 0 holds."""
+        """Calls the operator with this draw; `region` is the part of output 0
+        on the rank."""
         kept = self.kept
         if region is not None:
             # Attention weights have the queries of output 0 and all keys.
@@ -142,7 +143,7 @@ class Runner:
         return args
 
     def alone(self, tensors, local=(), region=None):
-        """The operator's results on these tensors."""
+        """Returns the operator's results on these tensors."""
         local = dict(local)
         written = {}
         if self.draw:

@@ -171,7 +171,7 @@ class SampleCalls(TorchDispatchMode):
             self.failed.append((name, f"{type(error).__name__}: {error}".split("\n")[0]))
 
     def record_operators(self, wanted=lambda name: True, dtype=torch.float32):
-        """Samples of op_db."""
+        """Yields the samples of op_db."""
         from torch.testing._internal.common_methods_invocations import op_db
 
         for op in op_db:
@@ -187,7 +187,8 @@ class SampleCalls(TorchDispatchMode):
                 self._run(name, every_sample)
 
     def record_foreach(self, wanted=lambda name: True, dtype=torch.float32):
-        """Samples of the foreach databases, in place and not."""
+        """Yields samples of the foreach databases, in place and out of
+        place."""
         from torch.testing._internal import common_methods_invocations as suite
 
         databases = [n for n in dir(suite) if n.startswith("foreach_") and n.endswith("_op_db")]
@@ -208,7 +209,8 @@ class SampleCalls(TorchDispatchMode):
             self._run(op.name, every_sample)
 
     def record_optimizers(self, wanted=lambda name: True):
-        """Two steps of every optimizer, one tensor at a time, foreach and fused."""
+        """Runs two steps of every optimizer, one tensor at a time, foreach and
+        fused."""
         from torch.testing._internal.common_optimizers import optim_db
 
         for info in optim_db:

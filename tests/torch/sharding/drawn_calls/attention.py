@@ -1,4 +1,4 @@
-"""Attention: grouped query heads, causal and broadcast masks.
+"""Samples attention calls: grouped query heads, causal and broadcast masks.
 
 Kernels for CPUs want dense operands, and one float dtype.
 """
@@ -43,7 +43,7 @@ def _heads(d, *, grouped, rank=4):
 
 
 def _broadcasting(d):
-    """Operands of any rank, whose dims in front broadcast."""
+    """Returns operands of any rank whose leading dims broadcast."""
     dtype = d.rng.choice((torch.float64, torch.float32))
     lead = [d.size(1, 4) for _ in range(d.rng.randint(0, 3))]
     queries, keys, width = d.size(2, 7), d.size(2, 7), d.rng.choice((4, 8))

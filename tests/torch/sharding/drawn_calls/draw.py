@@ -78,8 +78,8 @@ def _copied(args):
 
 
 def _result_dtypes(d, op, args):
-    """Returns the result dtypes of the overload without `out`; None if it does
-    not exist."""
+    """Returns the result dtypes of the overload without `out`; None if there is
+    no such overload."""
     packet = getattr(torch.ops, d.op.split(".")[0])
     packet = getattr(packet, d.base)
     for name in packet.overloads():

@@ -29,7 +29,7 @@ _LIMITED = (torch.uint8, torch.int8, torch.int32)
 
 
 def broadcasts(rng, shape, *, fewer_dims=True):
-    """A shape that broadcasts to `shape`."""
+    """Returns a shape that broadcasts to `shape`."""
     drop = rng.randint(0, len(shape)) if fewer_dims and rng.random() < 0.4 else 0
     return tuple(1 if rng.random() < 0.2 else size for size in shape[drop:])
 
@@ -77,7 +77,8 @@ class Drawer:
         return tuple(sizes)
 
     def related_shape(self, *, widest=False):
-        """The shape of the call's next tensor; `widest`: what others broadcast to."""
+        """Returns the shape of the call's next tensor. If `widest` is set, the
+        others broadcast to it."""
         if self.relation == "same" or (self.relation == "broadcast" and widest):
             return self.main_shape
         if self.relation == "broadcast":
@@ -162,7 +163,7 @@ class Drawer:
         return [d - rank if self.chance(0.3) else d for d in chosen]
 
     def number(self):
-        """A scalar: int, float or bool."""
+        """Returns a scalar: int, float or bool."""
         kind = self.rng.random()
         if kind < 0.45:
             return self.rng.randint(-3, 4)

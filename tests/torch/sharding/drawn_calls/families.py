@@ -1,4 +1,4 @@
-"""Families of operators and who draws their arguments.
+"""Maps families of operators to the functions that sample their arguments.
 
     @family("mm")
     def mm(d):              # a Drawer; what it leaves out the schema completes
