@@ -13,7 +13,7 @@ namespace {
 
 using testing::value_of;
 
-// y = -x on S(0); z = all_gather(y); free y; z is handed back.
+// The program is y = -x on S(0); z = all_gather(y); free y; return z.
 SpmdProgram negation() {
   SpmdProgram program;
   program.mesh = value_of(DeviceMesh::parse("tp=2"));

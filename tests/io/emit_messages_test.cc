@@ -17,7 +17,7 @@ using emit::Message;
 using emit::MessageGrid;
 using testing::value_of;
 
-// The messages that a grid stands for.
+// Returns the messages that a grid represents.
 std::vector<Message> messages_of(const MessageGrid& grid) {
   Message first;
   for (const auto& parts : grid.parts) first.push_back(parts[0]);

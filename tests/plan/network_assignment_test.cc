@@ -74,7 +74,7 @@ TEST_CASE("a network decodes its own assignments only") {
   CHECK_THROWS_AS(free.decode({}), InternalError);
   CHECK_THROWS_AS(free.assignment({0, 1}), InternalError);
 
-  // Prices leave the variables as they are; a reserve adds one.
+  // Prices do not change the variables; a reserve adds one.
   NetworkOptions priced{.memory_limit = kPlenty};
   priced.overlap_multipliers.assign(graph.nodes().size() + 1,
                                     kOverlapMultiplierUnit);

@@ -56,7 +56,7 @@ TEST_CASE("collectives over several mesh dims merge into one") {
   CHECK(path(value_of(
             plan_of("2,4", "bf16[64,64]", "P(sum),P(avg)", "S(0),S(0)"))) ==
         "P(sum),P(avg) -reduce_scatter[0,1]-> S(0),S(0)");
-  // Also where a third mesh dim stands between them.
+  // This also holds if a third mesh dim is between them.
   CHECK(path(value_of(
             plan_of("2,2,2", "bf16[64,64]", "P(sum),R,P(sum)", "R,R,R"))) ==
         "P(sum),R,P(sum) -all_reduce[0,2]-> R,R,R");

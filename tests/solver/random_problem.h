@@ -106,7 +106,7 @@ inline Problem random_problem(Rng& rng, const RandomShape& shape) {
   return *std::move(builder).build();
 }
 
-// Every variable beside every other: no bound of messages is tight.
+// Every pair of variables has an edge: no bound of messages is tight.
 inline Problem complete_graph(Rng& rng, std::size_t variables,
                               std::size_t choices) {
   ProblemBuilder builder;

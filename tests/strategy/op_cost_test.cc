@@ -1,4 +1,4 @@
-// Prices of single operators on one rank, beside counts by hand.
+// Compares prices of single operators on one rank with counts by hand.
 #include <shardprop/strategy/op_cost.h>
 
 #include "strategy/applied.h"

@@ -1,4 +1,4 @@
-"""Files that nobody writes by hand: deep, wide, cut off, doubled, forged."""
+"""Tests malformed files: deep, wide, truncated, duplicated, forged."""
 
 import copy
 import gzip

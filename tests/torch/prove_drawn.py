@@ -1,4 +1,4 @@
-"""Proves the sharding rules on calls that are drawn for the purpose.
+"""Proves the sharding rules on sampled calls.
 
   python tests/torch/prove_drawn.py --bin build/release/tools/shardprop
 
@@ -180,7 +180,7 @@ def main():
         seed=f"{options.seed} {index}/{count}",
     )
     tasks = [(name, settings) for name in names]
-    # Slow operators stand together in the catalogue.
+    # Slow operators are adjacent in the catalogue.
     random.Random(0).shuffle(tasks)
     results = prove_each(tasks, options)
     results.sort(key=lambda result: result.op)

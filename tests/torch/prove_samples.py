@@ -106,7 +106,7 @@ def parse_arguments():
 
 
 def captured(options):
-    """The Drawn calls by operator."""
+    """Returns the sampled calls by operator."""
     samples = SampleCalls()
     index, count = options.slice
     seen = itertools.count(1)

@@ -381,7 +381,7 @@ class Heads(torch.nn.Module):
         heads = torch.relu(torch.neg(x).view(9, 7, 10))
         return torch.abs(heads.view(63, 10))
 
-    # Mesh, and how neg, relu and abs are laid out.
+    # Each line has a mesh and the layouts of neg, relu and abs.
     LAYOUTS = [
         ("dp=2,tp=2", "S(0),S(1)", "S(1),S(1)", "S(1),S(0)"),
         ("dp=2,tp=2", "S(1),S(0)", "S(1),S(2)", "S(0),S(1)"),

@@ -1,6 +1,6 @@
 """The exporter's graphs compute the same results as the models.
 
-Each tiny model gets random weights; its exported graph, run as it stands, must
+Each tiny model gets random weights. Its exported graph, run unchanged, must
 give the loss, gradients and buffers that eager PyTorch gives, or the outputs.
 """
 

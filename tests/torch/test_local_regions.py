@@ -5,14 +5,13 @@
 PyTorch answers by torch.distributed's DeviceMesh and DTensor, and the library
 answers by the oracle. The test translates three differences of notation:
 
-* An empty shard starts nowhere: PyTorch says at the end of the dim, the library
-  holds no run of it. Sizes are compared, offsets are not.
-* PyTorch cuts in the order of the mesh dims. For another shard order it is
-  given the mesh dims in the order of the cuts, which is what the order means;
-  where all cuts are even, the strided form that PyTorch itself makes of an
-  order must give the same.
-* Strided shards are compared where they are even; what uneven ones hold is
-  disputed in PyTorch itself.
+* An empty shard has no start. PyTorch gives the end of the dim, the library no
+  run. Sizes are compared, offsets are not.
+* PyTorch shards in the order of the mesh dims. For another shard order it gets
+  the mesh dims in that order. If all shards are even, the strided form that
+  PyTorch itself derives from the order must give the same.
+* Strided shards are compared if they are even. PyTorch has no settled answer for
+  uneven ones.
 """
 
 import contextlib

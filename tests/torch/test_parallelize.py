@@ -112,7 +112,7 @@ class Constants(unittest.TestCase):
             torch.export.save(torch.export.export(model, (x,)), path)
             ranks = run_ranks(2, run_carrying, path, state, x)
         for found in ranks:
-            # A graph carries no values, and load_weights() says so.
+            # A graph has no values of weights, and load_weights() reports that.
             missing, _ = found.pop("a graph alone")
             self.assertEqual(len(missing), 3, missing)
             self.assertIn("scale", missing)

@@ -1,4 +1,4 @@
-"""Models as strangers write them answer by plans that nobody chose.
+"""User models answer by random plans.
 
 Every model of running/zoo that only infers is planned with some values pinned
 to random layouts. It runs on 2x2 processes of gloo, or on 3, which divides no
@@ -61,7 +61,7 @@ def run_plan(name, program, constants, plan_json):
             result = module(*args, **kwargs)
         leaves, structure = wholes(result)
         answers += leaves
-        # A whole input that is written is gathered behind the program.
+        # A full input that is written is gathered after the program.
         behind = [one for one in count.extra if one.node is None]
         extra = count.extra if name not in WRITES_INPUTS else behind != count.extra
         if count.missing or extra:

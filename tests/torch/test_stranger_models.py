@@ -1,4 +1,4 @@
-"""Models as strangers write them train by plans that nobody chose.
+"""User models train by random plans.
 
 Every model of running/zoo is planned with some values pinned to random layouts.
 It runs on 2x2 processes of gloo, or on 3, which divides no size. It must give

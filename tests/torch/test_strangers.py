@@ -1,4 +1,5 @@
-"""Architectures that nobody chose, exported plainly: read, fully supported, planned.
+"""Tests that architectures exported unchanged are read, fully supported and
+planned.
 
 A few of those of bench/results/strangers.md, drawn by SHARDPROP_SLICE and
 SHARDPROP_SEED, so that other slices and seeds take others; all libraries and names

@@ -76,7 +76,7 @@ def run_cases(jobs):
 
 
 def planned(name, program):
-    """A case's plan, under a memory limit where it asks for one."""
+    """Returns a case's plan, under a memory limit if it asks for one."""
     case = CASES[name]
     options = {"topology": TOPOLOGY, "progress": False, **case.options}
     plan = sp.plan(program, case.mesh, memory=None, **options)

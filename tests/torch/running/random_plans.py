@@ -1,4 +1,4 @@
-"""Plans that nobody chose: some values pinned to layouts drawn at random."""
+"""Makes random plans: some values are pinned to random layouts."""
 
 import pathlib
 import traceback

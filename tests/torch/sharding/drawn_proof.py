@@ -1,4 +1,4 @@
-"""Proves one operator on drawn calls: asks, runs, compares."""
+"""Proves one operator on sampled calls: asks, runs, compares."""
 
 import random
 import time

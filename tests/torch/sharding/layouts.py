@@ -114,7 +114,7 @@ def _indices(runs):
 
 
 def take(tensor, region):
-    """The held part, laid out densely with dims in the tensor's own order."""
+    """Returns a rank's part, dense, with dims in the tensor's own order."""
     held = tensor
     for dim, runs in enumerate(region):
         if runs is None:

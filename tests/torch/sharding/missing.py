@@ -1,4 +1,5 @@
-"""Layouts under which an operator would run as it stands, but no rule says so.
+"""Finds layouts under which an operator would run unchanged, but that no rule
+has.
 
 Tries every layout of the inputs over one mesh dim: the operator runs on each
 rank with its own arguments. If the results combine to the unsharded ones, some
@@ -22,7 +23,8 @@ _MESHES = ((2,), (3,))
 # partial terms, logarithms of zero or less, slopes below zero.
 _NUMBERS = (0.0, -1.0, 1.0, 2.0, -0.5, 0.75)
 _NOT_ALL_NUMBERS = (*_NUMBERS, math.nan)
-# Their kernels trust that operands fit each other, and write where they do not.
+# These kernels do not check that operands fit each other, and write out of
+# bounds if they do not.
 _TRUSTING = ("attention", "pool", "_norm", "convolution_backward")
 
 
@@ -127,7 +129,7 @@ def _repeated(values, x, begin, step, dtype):
 
 
 class _Specials:
-    """Proofs of a call with special values, made as they are asked for."""
+    """Yields proofs of a call with special values, created on demand."""
 
     def __init__(self, call, seed, inputs):
         self._to_come = (

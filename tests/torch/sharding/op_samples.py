@@ -53,7 +53,7 @@ def exact_copy(tensor):
     copy = torch.empty(0, dtype=tensor.dtype)
     copy.set_(storage, tensor.storage_offset(), tensor.shape, tensor.stride())
     if copy.is_floating_point():
-        # Memory that nobody wrote yet: terms of such values overflow.
+        # The memory is uninitialised: terms of such values overflow.
         copy[torch.isfinite(copy) & (copy.abs() > _LARGEST_VALUE)] = 1
     return copy
 
@@ -89,8 +89,9 @@ def _by_name(schema, args, kwargs):
 
 
 def _alike(call):
-    """Calls are one where they differ in floats of one sign (the steps of an
-    optimizer do): these scale a result, and change no layout."""
+    """Returns a key that is equal for calls that differ only in floats of one
+    sign (the steps of an optimizer do): these scale a result, and change no
+    layout."""
 
     def kind(value):
         if isinstance(value, tuple):

@@ -26,8 +26,9 @@ _TOLERANCE = {
     torch.bfloat16: 6e-2,
 }
 
-# Outputs (among those that are tensors) whose values are nobody's business:
-# uninitialised memory, and what GPU kernels keep of their random streams.
+# These outputs (indices among those that are tensors) have undefined values:
+# uninitialised memory, and the state that GPU kernels keep of their random
+# streams.
 _UNDEFINED = {
     "aten.empty_permuted.default": {0},
     "aten._scaled_dot_product_flash_attention.default": {2, 3, 4},
@@ -138,8 +139,8 @@ class Proof:
     """One call with its inputs, its unsharded results, and caches of shards."""
 
     def __init__(self, call, seed, inputs=None):
-        """Without `inputs` they are drawn, and floats run in f64; given ones run
-        in their own dtypes."""
+        """Without `inputs` they are sampled, and floats run in f64; given ones
+        run in their own dtypes."""
         self.call = call
         # Inputs depend on the call alone, not on its place in the list.
         self.generator = torch.Generator()

@@ -1,4 +1,4 @@
-"""Operator calls drawn for the proof: any overload that torch's schemas hold.
+"""Samples operator calls for the proof: any overload that torch's schemas have.
 
     for call in draw_calls("aten.gather.default", count=20, seed=0).valid: ...
 

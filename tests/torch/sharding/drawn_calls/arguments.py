@@ -98,7 +98,7 @@ def _list_length(d):
 
 
 def draw_argument(d, argument):
-    """A value, or None where it may be left out and is."""
+    """Returns a value, or None if the argument is optional and left out."""
     kind = str(argument.real_type)
     optional = kind.startswith("Optional[")
     kind = kind.removeprefix("Optional[").removesuffix("]") if optional else kind

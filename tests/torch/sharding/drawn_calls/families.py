@@ -4,7 +4,7 @@
     def mm(d):              # a Drawer; what it leaves out the schema completes
         return {"self": d.tensor((m, k)), "mat2": d.tensor((k, n))}
 
-In-place and `out=` forms are drawn by the same function.
+The same function samples the in-place and `out=` overloads.
 """
 
 _FAMILIES = {}
