@@ -7,6 +7,7 @@
 #include "plan/search/compare_recipes.h"
 #include "plan/search/solve_plan.h"
 #include "plan/search/staged_search.h"
+#include "plan/tuning.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -17,14 +18,9 @@
 namespace shardprop {
 namespace {
 
-// Unit: table entries. Limit of one feasibility check of `ConflictMinimizer`.
-constexpr std::uint64_t kWorkPerQuestion = 400'000'000;
-// Unit: seconds. Limit of such a check, unless the caller limits the work.
-constexpr double kSecondsPerQuestion = 10;
-
-// ConflictMinimizer finds a minimal conflict of an infeasible problem. It drops the recipe,
-// then each pin, and keeps it dropped if the rest is still infeasible. The
-// remaining pins are the reported conflict.
+// ConflictMinimizer finds a minimal conflict of an infeasible problem. It drops
+// the recipe, then each pin, and keeps it dropped if the rest is still
+// infeasible. The remaining pins are the reported conflict.
 class ConflictMinimizer {
  public:
   ConflictMinimizer(const Graph& graph, const DeviceMesh& mesh,
@@ -37,7 +33,8 @@ class ConflictMinimizer {
         options_(std::move(options)),
         budget_(budget) {
     // If the caller limits the work, the work alone decides each answer.
-    if (!budget.work_limit()) per_question_.seconds = kSecondsPerQuestion;
+    if (!budget.work_limit())
+      per_question_.seconds = tuning::kConflictCheckSeconds;
     options_.progress = nullptr;
   }
 
@@ -95,7 +92,7 @@ class ConflictMinimizer {
   const OpLibrary& library_;
   PlanOptions options_;
   const Budget& budget_;
-  BudgetLimits per_question_{.work = kWorkPerQuestion};
+  BudgetLimits per_question_{.work = tuning::kConflictCheckWork};
   bool unsure_ = false;   // a part that is left may be unneeded
   bool is_over_ = false;  // no time is left for more checks
 };

@@ -6,15 +6,13 @@
 #include "plan/problem/problem_data.h"
 #include "plan/search/solve_plan.h"
 #include "plan/search/staged_search.h"
+#include "plan/tuning.h"
 
 #include <algorithm>
 #include <utility>
 
 namespace shardprop {
 namespace {
-
-// Share of the time limit for the plan itself.
-constexpr double kShareOfPlan = 0.5;
 
 // Returns the value that a view shows in the end, through all views.
 const Value& viewed(const PlanProblem& problem, ValueId value) {
@@ -126,9 +124,10 @@ class Weighing {
         budget_(budget_of(options_)) {}
 
   Result<WeighedNode> run() {
-    SP_ASSIGN(StagedResult found,
-              search_in_stages(graph_, mesh_, topology_, library_, options_,
-                               budget_.until(kShareOfPlan, 1)));
+    SP_ASSIGN(
+        StagedResult found,
+        search_in_stages(graph_, mesh_, topology_, library_, options_,
+                         budget_.until(tuning::kWeighedPlanTimeShare, 1)));
     const PlanVariableId variable = found.problem.variable_of(node_);
     if (!variable.valid()) {
       return fail(no_strategies(found.problem, graph_.node(node_)));

@@ -170,7 +170,7 @@ TEST_CASE("outputs may not overlap what is read") {
     return all_to_all_single(communicator, memory, {}, group, {.out = memory});
   });
   refused(kOverlap, [](Communicator& communicator, const Group& group) {
-    // The other one's slice.
+    // The call gets the slice of the other rank.
     const LocalTensor memory = floats({8});
     return all_gather_tensor(communicator,
                              memory.narrow(0, 4 * (1 - communicator.rank()), 4),

@@ -1,5 +1,5 @@
-// Tasks of a collective on threads that fail or throw: every member reports
-// the fault, and no member waits for a task that nobody runs.
+// Tasks of a collective on threads that fail or throw: every member reports the
+// fault, and no member waits for a task that no thread runs.
 #include <shardprop/base/error.h>
 #include <shardprop/collective/functional.h>
 #include <shardprop/collective/thread_world.h>

@@ -245,7 +245,7 @@ inline LocalTensor reduced(ReduceOp op, const std::vector<LocalTensor>& terms) {
   return tensor_of(out, terms[0].sizes(), terms[0].dtype());
 }
 
-// Side by side along a dim.
+// Returns the concatenation of `parts` along a dim.
 inline LocalTensor concatenated(const std::vector<LocalTensor>& parts,
                                 int dim) {
   Dims sizes = parts[0].sizes();

@@ -1,4 +1,4 @@
-// Elements of every dtype, from and to small exact numbers.
+// Converts elements of every dtype to and from small exact numbers.
 #pragma once
 
 #include <shardprop/placement/dtype.h>
@@ -16,7 +16,7 @@
 
 namespace shardprop::testing {
 
-// Real and imaginary part.
+// A `Number` has a real and an imaginary part.
 using Number = std::array<double, 2>;
 using ElementBits = std::array<std::byte, 16>;
 

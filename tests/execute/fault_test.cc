@@ -105,7 +105,8 @@ TEST_CASE("a fault at any step is reported by all others within the timeout") {
     const char* src;
     const char* dst;
   };
-  // Three collectives or more on the way, of every kind.
+  // Each example needs three collectives or more; together they have every
+  // kind.
   const Example examples[] = {
       {"2,2", "f32[6,5] S(0),P(sum)", "f32[6,5] R,S(1)"},
       {"2,3", "i32[7,4] S(1),S(0)", "i32[7,4] S(0),S(1)"},

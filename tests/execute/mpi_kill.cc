@@ -1,6 +1,6 @@
-// A redistribution in which one process is killed; every survivor writes how it
-// ended to <folder>/rank<r>, which check_kill.cmake reads. On MPI or, with nccl,
-// on GPUs over NCCL.
+// Kills one process during a redistribution. Every survivor writes how its run
+// ended to <folder>/rank<r>, which check_kill.cmake reads. The test runs on MPI
+// or, with nccl, on GPUs over NCCL.
 //
 //   mpi_kill list                                 every kill there is, a line
 //                                                 each: case, rank, step
@@ -38,7 +38,8 @@ struct Case {
   const char* dst;
 };
 
-// On four ranks; with one collective to four on the way, of every kind.
+// The cases run on four ranks. Each needs one to four collectives; together
+// they have every kind.
 constexpr std::array<Case, 6> kCases{{
     {"2,2", "f32[6,5]", "S(0),P(sum)", "R,S(1)"},
     {"4", "i32[7,4]", "S(1)", "S(0)"},

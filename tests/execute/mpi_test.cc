@@ -47,7 +47,7 @@ LocalTensor byte_view(std::vector<std::byte>& bytes) {
       bytes.data(), Dims{static_cast<std::int64_t>(bytes.size())}, DType::kU8);
 }
 
-// The results of every rank of the target's mesh.
+// Returns the results of every rank of the target's mesh.
 std::vector<std::vector<std::byte>> shared(const RedistributionCase& data,
                                            std::vector<std::byte> own) {
   const DeviceMesh& mesh = data.dst().mesh();

@@ -13,7 +13,7 @@ namespace {
 
 using testing::value_of;
 
-// y = -x on S(0); z = all_gather(y); free y; z is handed back.
+// The program is y = -x on S(0); z = all_gather(y); free y; return z.
 SpmdProgram negation() {
   SpmdProgram program;
   program.mesh = value_of(DeviceMesh::parse("tp=2"));
@@ -109,7 +109,7 @@ class DeviceRank final : public Communicator {
   DeviceMemory memory_;
 };
 
-// The results of each rank. Rank 0 holds {1, 2}, rank 1 {3}.
+// A `Run` has the results of each rank. Rank 0 holds {1, 2}, rank 1 {3}.
 struct Run {
   std::vector<Result<std::vector<LocalTensor>>> outputs;
   std::vector<ProgramRunReport> reports;

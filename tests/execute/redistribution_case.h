@@ -88,7 +88,8 @@ inline PartialView partial_of(const TensorSpec& spec) {
 
 class RedistributionCase {
  public:
-  // Sources of all ranks of `src`: the same on replicas, terms on partials.
+  // Creates the sources of all ranks of `src`: equal values on replicas, terms
+  // on partials.
   RedistributionCase(TensorSpec src, TensorSpec dst, Random& random)
       : src_(std::move(src)), dst_(std::move(dst)) {
     moves_only_ = !src_.layout().has_partial() && !dst_.layout().has_partial();
@@ -114,7 +115,8 @@ class RedistributionCase {
            std::to_string(dst_.mesh().rank_at_index(0));
   }
 
-  // Row-major, or the last dim slowest.
+  // The source is row-major or, if `transposed` is set, the last dim has the
+  // largest stride.
   LocalTensor source(std::int64_t rank, bool transposed = false) const {
     const Coordinate at = *src_.mesh().coordinate_of(rank);
     const Dims shape = held_shape(src_, at);
@@ -199,7 +201,7 @@ class RedistributionCase {
     return static_cast<std::size_t>(offset);
   }
 
-  // Term number of a place among those of a partial.
+  // Returns the index of a coordinate among the terms of a partial.
   static std::size_t term_of(const TensorSpec& spec, const PartialView& partial,
                              const Coordinate& at) {
     std::size_t term = 0;
@@ -403,7 +405,7 @@ inline RedistributionCase draw_case(const DeviceMesh& mesh, Random& random) {
           TensorSpec::create(mesh, to, meta).value(), random};
 }
 
-// Between meshes of up to `world` ranks, overlapping or not.
+// Samples a case between meshes of up to `world` ranks, which may overlap.
 inline RedistributionCase draw_cross_case(std::int64_t world, Random& random) {
   const auto mesh = [&] {
     const DeviceMesh made =

@@ -153,7 +153,7 @@ inline std::string complaint(const Job& job) {
   return "";
 }
 
-// Runs `count` jobs, each drawn and judged by rank 0 while the others wait.
+// Runs `count` jobs. Rank 0 samples and judges each while the others wait.
 inline void run_jobs(const RunWorld& world, int count,
                      const std::function<void(Job&, int)>& draw,
                      const std::function<void(const Job&)>& seen) {

@@ -1,4 +1,4 @@
-// Random redistributions on threads.
+// Runs random redistributions on threads.
 #include "execute/redistribution_jobs.h"
 
 #include <shardprop/collective/thread_world.h>

@@ -12,7 +12,7 @@
 
 namespace shardprop::failing_machine {
 
-// Allocations and threads since heal().
+// Return the numbers of allocations and threads since heal().
 std::int64_t allocations();
 std::int64_t threads();
 

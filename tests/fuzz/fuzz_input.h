@@ -28,7 +28,7 @@ inline std::string_view as_text(const std::uint8_t* data, std::size_t size) {
   return {reinterpret_cast<const char*>(data), size};
 }
 
-// A file of tests/fuzz.
+// Returns the content of a file in tests/fuzz.
 inline std::string fuzz_file(const char* name) {
   std::ifstream file(std::string(SHARDPROP_FUZZ_FOLDER "/") + name,
                      std::ios::binary);

@@ -1,6 +1,6 @@
 // Fuzzes the notation of meshes, layouts, tensors and specs. A text that parses
-// must print as text that reads back as the same value. A redistribution from
-// it to a replicated layout must be planned. A text that is refused must have a
+// must print as text that reads back as the same value. Its redistribution to a
+// replicated layout must have a plan. A text that is refused must have a
 // reason.
 //
 // Input: a mesh, a newline, and a text that is tried as everything else.
@@ -48,7 +48,7 @@ void check_regions(const TensorSpec& spec) {
   require(reached);
 }
 
-// From the layout to every rank holding all.
+// Plans the redistribution from the layout to the replicated one.
 void check_redistribution(const TensorSpec& spec) {
   const Result<TensorSpec> whole = TensorSpec::create(
       spec.mesh(), Layout::replicated(spec.mesh().ndim()), spec.meta());

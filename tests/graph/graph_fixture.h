@@ -1,4 +1,4 @@
-// Graphs in a few lines.
+// Helpers that build graphs in a few lines.
 #pragma once
 
 #include <doctest/doctest.h>

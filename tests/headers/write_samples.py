@@ -20,7 +20,7 @@ STATEMENT = re.compile(r";\s*(//.*)?$")
 
 
 def stretches(lines):
-    """(number of its first line, its lines) of each indented stretch."""
+    """Yields (number of its first line, its lines) of each indented run."""
     found = []
     for number, line in enumerate(lines, 1):
         match = LINE.match(line)

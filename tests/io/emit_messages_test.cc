@@ -17,7 +17,7 @@ using emit::Message;
 using emit::MessageGrid;
 using testing::value_of;
 
-// The messages that a grid stands for.
+// Returns the messages that a grid represents.
 std::vector<Message> messages_of(const MessageGrid& grid) {
   Message first;
   for (const auto& parts : grid.parts) first.push_back(parts[0]);
@@ -67,7 +67,8 @@ std::vector<Message> sent(const std::string& mesh_text, const char* src,
 TEST_CASE("grids have the messages in their order") {
   std::mt19937 draw(7);
   for (int round = 0; round < 2000; ++round) {
-    // Parts of a small grid, now and then another one between them.
+    // The messages are parts of a small grid; now and then another one is
+    // between them.
     std::vector<Message> messages;
     const std::size_t rows = 1 + draw() % 4;
     const std::size_t columns = 1 + draw() % 4;

@@ -123,7 +123,7 @@ std::set<std::string> devices_of(const nlohmann::json& json) {
   return kinds;
 }
 
-// Whether every tensor that is made from nothing is told where to lie.
+// Returns whether every `full` node has a device argument.
 bool all_placed(const nlohmann::json& program) {
   const auto& nodes = program["graph_module"]["graph"]["nodes"];
   return std::all_of(nodes.begin(), nodes.end(), [](const auto& node) {

@@ -17,7 +17,8 @@ using emit::GroupCuts;
 using emit::Strip;
 using testing::value_of;
 
-// The elements that a strip stands for, `rounds` of the loops around it.
+// Returns the elements that a strip represents, with `rounds` of the loops
+// around it.
 void append(const Strip& strip, std::vector<std::int64_t>& rounds,
             std::vector<std::int64_t>& out) {
   if (!strip.parts.empty()) {

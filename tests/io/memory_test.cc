@@ -55,7 +55,8 @@ namespace {
 constexpr std::size_t kSize = std::size_t{24} << 20;
 constexpr std::size_t kSlack = std::size_t{64} << 20;
 
-// `before`, then `part` over and over ("#" numbered), then `after`.
+// Returns `before`, then `part` repeated (a "#" becomes a number), then
+// `after`.
 std::string repeated(const std::string& before, const std::string& part,
                      const std::string& after) {
   std::string out = before;

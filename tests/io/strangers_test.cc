@@ -222,7 +222,7 @@ TEST_CASE("an operator with effects stands for itself, without its token") {
   CHECK_FALSE(has_note(*read, "_linalg_check_errors"));
   CHECK(has_note(*read, "`torch.ops.mylib.log.default` has effects"));
 
-  // Without a token, an operator or results.
+  // Each broken node lacks its token and operator, or its results.
   for (const char* part : {"inputs", "outputs"}) {
     Json broken = json;
     nodes_of(broken)[4][part] = Json::array();

@@ -265,7 +265,8 @@ TEST_CASE("collectives inside that are not their program's are refused") {
   CHECK(found == 3);
 }
 
-// Attention with dropout on queries with `heads` heads, keys with `groups`.
+// Returns a graph of attention with dropout: queries have `heads` heads, keys
+// have `groups`.
 Graph dropped_attention(const OpLibrary& library, std::int64_t heads,
                         std::int64_t groups) {
   GraphBuilder b("attention", library);

@@ -1,5 +1,5 @@
-// DeviceMesh against a plain row-major array of ranks, under random chains of
-// flatten, unflatten, slice and submesh.
+// Compares DeviceMesh with a plain row-major array of ranks, under random
+// chains of flatten, unflatten, slice and submesh.
 #include <shardprop/mesh/device_mesh.h>
 
 #include "support/property.h"
@@ -19,7 +19,7 @@ namespace {
 
 using testing::property;
 
-// The obvious thing: dims and every rank.
+// `Model` is the simplest mesh: its dims and every rank.
 struct Model {
   std::vector<MeshDim> dims;
   std::vector<std::int64_t> ranks;

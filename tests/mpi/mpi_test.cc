@@ -81,7 +81,7 @@ TEST_CASE("tensors larger than a part arrive whole") {
   CHECK(same_bits(cast, inputs[0]));
 }
 
-// Byte (i, j) of a piece of the message from one rank to another.
+// Returns byte (i, j) of a piece of the message from one rank to another.
 std::uint8_t byte_of(std::int64_t from, std::int64_t to, std::int64_t piece,
                      std::int64_t i, std::int64_t j) {
   return static_cast<std::uint8_t>(31 * from + 17 * to + 7 * piece + 5 * i + j);
@@ -142,7 +142,7 @@ TEST_CASE("messages of several strided pieces arrive whole") {
     }
     CHECK(right);
   }
-  // Along the last dim.
+  // The gather is along the last dim.
   const auto inputs = all_tensors({3, 200}, DType::kU8);
   const LocalTensor whole = value_of(
       value_of(all_gather_tensor(world, inputs[static_cast<std::size_t>(me)], 1,

@@ -42,7 +42,7 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     options.common.checked |= std::strcmp(argv[i], "--checked") == 0;
   }
-  // Small, so that tensors of the tests travel in several parts.
+  // The limit is small, so that tensors of the tests are sent in several parts.
   options.largest_part = 1000;
   auto world = mpi_communicator(options);
   if (!world) {

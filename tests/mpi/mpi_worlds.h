@@ -1,4 +1,4 @@
-// The communicator of this process, for the tests under mpiexec.
+// Returns the communicator of this process, for the tests under mpiexec.
 #pragma once
 
 #include <shardprop/mpi/mpi_world.h>

@@ -327,7 +327,7 @@ void check_no_group_stays_open(
         testing::break_fake_nccl(0, true);
         both.arrive_and_wait();
         CHECK(good.has_value());
-        // The first rank that fails may have told the other.
+        // The first rank that fails may already have notified the other.
         REQUIRE_FALSE(broken.has_value());
         CHECK((broken.error().code == code ||
                broken.error().code == ErrorCode::kRankFailed));

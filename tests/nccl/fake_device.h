@@ -78,7 +78,7 @@ class FakeQueue final : public collective::DeviceQueue {
 // Returns when no step runs that was running before.
 void wait_for_fake_device();
 
-// The calling thread's current device.
+// Get and set the current device of the calling thread.
 int fake_current_device();
 void set_fake_current_device(int device);
 

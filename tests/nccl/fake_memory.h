@@ -1,5 +1,5 @@
-// Memory of a fake device. The host cannot touch it: its address is a page
-// without any access, and the device works on another mapping of the page.
+// Creates memory of a fake device. The host cannot touch it: its address is a
+// page without any access, and the device works on another mapping of the page.
 #pragma once
 
 #include <cstddef>

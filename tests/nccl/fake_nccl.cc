@@ -54,7 +54,8 @@ struct Registry {
   long ids = 0;
   std::map<std::string, std::shared_ptr<FakeWorld>> worlds;
   std::vector<int> devices;  // current when a communicator was made
-  // Numbers of the ids of communicators, by the thread that destroyed them.
+  // `destroyed_by` has the numbers of communicators, by the thread that
+  // destroyed them.
   std::map<std::thread::id, std::vector<std::int64_t>> destroyed_by;
 };
 
@@ -131,7 +132,7 @@ int share(nccl::Comm handle, nccl::Stream stream, const void* from,
   });
 }
 
-// The reduction of everyone's bytes from `begin` on.
+// Computes the reduction of the bytes of all ranks from `begin` on.
 void reduce_bytes(const std::vector<std::optional<Bytes>>& all,
                   std::size_t begin, std::size_t count, int type, int op,
                   void* into) {

@@ -16,7 +16,7 @@ nccl::NcclApi fake_nccl();
 // from the collectives themselves; 0: none.
 void break_fake_nccl(int code, bool at_once = false);
 
-// Since the beginning of the process.
+// Counts the events since the start of the process.
 struct FakeCounts {
   int made = 0;
   int aborted = 0;

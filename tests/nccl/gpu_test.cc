@@ -143,7 +143,7 @@ TEST_CASE("on a GPU: memory that is full is given back and used again") {
     CHECK_CODE(queue->allocate({2 * third}, DType::kU8),
                ErrorCode::kOutOfMemory);
   }
-  // An allocation that failed leaves no error behind.
+  // A failed allocation leaves no pending CUDA error.
   CHECK(cudaPeekAtLastError() == cudaSuccess);
 }
 

@@ -1,4 +1,4 @@
-// Ranks as threads, each with an NCCL communicator over the fake.
+// Runs ranks as threads, each with an NCCL communicator over the fake library.
 #pragma once
 
 #include <shardprop/collective/communicator.h>

@@ -37,7 +37,7 @@ class Reader {
     rest_.remove_prefix(word.size());
     return word;
   }
-  // `dim=` in front of a value.
+  // Reads the `dim=` before a value.
   std::string name() {
     skip_spaces();
     const std::size_t end = rest_.find_first_not_of(

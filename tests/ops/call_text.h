@@ -4,7 +4,7 @@
 //   aten.sum.dim_IntList(f32[4,6], [1], keepdim=True, dtype=f64)
 //   aten.clone.default(f32[4,6,2,2], memory_format='channels_last')
 //
-// Tensors stand as their metas, dtypes by name, settings in quotes.
+// Tensors are written as their metas, dtypes by name, settings in quotes.
 #pragma once
 
 #include <shardprop/base/result.h>

@@ -215,7 +215,7 @@ TEST_CASE("every row is of a declared operator") {
   const OpLibrary& standard = library();
   const std::vector<std::string> names = standard.names();
   for (const OpRow* row : standard.rows()) {
-    // No table of PyTorch declares the kernels of Hugging Face's library.
+    // PyTorch's tables do not declare the kernels of Hugging Face's library.
     if (row->name.starts_with("transformers.")) continue;
     CAPTURE(row->name);
     // A row has the name of an overload, or of an operator with overloads.

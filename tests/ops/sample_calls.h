@@ -1,6 +1,6 @@
 // Samples small calls of any operator from its declaration until its definition
 // accepts one. Shapes are equal, broadcast or share few sizes. Ints could be
-// dims, sizes or counts. Of the accepted calls it returns the one with the most
+// dims, sizes or counts. The result is the accepted call with the most
 // shardable factors.
 #pragma once
 
@@ -11,8 +11,8 @@
 
 namespace shardprop::testing {
 
-// The call with its outputs filled in; nullopt where none was found. The same
-// for the same library.
+// Returns the call with its outputs filled in; nullopt if none was found. Equal
+// libraries give equal calls.
 std::optional<OpSchema> sample_call(const OpLibrary& library,
                                     std::string_view name);
 

@@ -49,8 +49,8 @@ TEST_CASE("contiguous is a matter of where elements lie") {
   };
   CHECK_FALSE(contiguous("f32[2,3]{1,2}"));
   CHECK_FALSE(contiguous("f32[2,3]{0,1}"));
-  // The stride of a dim of size 1 is never taken, and no element lies
-  // anywhere in an empty tensor.
+  // The stride of a dim of size 1 is never used, and an empty tensor has no
+  // element.
   CHECK(contiguous("f32[1,8]{1,1}"));
   CHECK(contiguous("f32[4,1]{1,7}"));
   CHECK(contiguous("f32[0,8]{3,3}"));

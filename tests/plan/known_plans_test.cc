@@ -1,4 +1,5 @@
-// Plans that people make by hand come out, where they are the cheapest.
+// Planning finds the plans that experts write by hand, if they are the
+// cheapest.
 #include "plan/invariants.h"
 #include "plan/small_graphs.h"
 #include "support/result_checks.h"
@@ -159,7 +160,8 @@ TEST_CASE("the optimizer's state may be sharded where parameters are not") {
                              .pins = {"x=S(0)", "gy=S(0)"},
                              .optimizer = Optimizer::kAdamW});
   CHECK(*free.objective_nanoseconds <= *plan.objective_nanoseconds);
-  // Memory for the parameters as they are, but not for their state.
+  // The memory limit fits the replicated parameters, but not their replicated
+  // optimizer state.
   const Plan tight = planned(graph, library,
                              {.mesh = "dp=8",
                               .pins = {"x=S(0)", "gy=S(0)"},

@@ -36,7 +36,8 @@ std::vector<const Node*> boundaries(const Graph& graph, Phase phase) {
         produced.meta.numel() != kLlamaTokens * kLlamaHidden) {
       continue;
     }
-    // The embedding, or the gradient of the last norm's input.
+    // The node is the embedding, or computes the gradient of the last norm's
+    // input.
     const bool begins =
         node.op_name() == (phase == Phase::kForward ? "aten.embedding.default"
                                                     : "aten._to_copy.default");

@@ -139,7 +139,8 @@ TEST_CASE("micro-batches share a step, and their gradients are kept") {
   const Plan shared = assemble_plan(eight.problem, eight.solution);
   test::check_plan(alone);
   test::check_plan(shared);
-  // Gradients are added up as they are made, whole, and reduced once a step.
+  // Gradients are accumulated in full shape as they are produced, and reduced
+  // once a step.
   CHECK(8 * shared.summary.communication_nanoseconds <=
         alone.summary.communication_nanoseconds + 100);
   CHECK(8 * shared.optimizer_nanoseconds <= alone.optimizer_nanoseconds + 100);

@@ -33,9 +33,9 @@ TEST_CASE("the merged layout") {
   CHECK(merged("S(0)@2,S(0)@0,S(0)@1,R", 0b0100) == "S(0)@1,S(0)@0,R");
 }
 
-// Every pair of layouts of a tensor: the steps lead from one to the other over
-// the mesh itself, at a price that no better path undercuts by more than what
-// taking merged dims apart on the way could save.
+// The test takes every pair of layouts of a tensor. The steps must be valid on
+// the mesh itself. A better path may be cheaper by no more than a split of
+// merged dims on the way could save.
 TEST_CASE("moves on a merged mesh are moves on the mesh") {
   const DeviceMesh mesh = DeviceMesh::parse("2,2,2,2").value();
   const Topology topology = default_topology();

@@ -62,7 +62,7 @@ TEST_CASE("a network decodes its own assignments only") {
   CHECK_THROWS_AS(free.decode({}), InternalError);
   CHECK_THROWS_AS(free.assignment({0, 1}), InternalError);
 
-  // Prices leave the variables as they are; a reserve adds one.
+  // Prices do not change the variables; a reserve adds one.
   NetworkOptions priced{.memory_limit = kPlenty};
   priced.overlap_multipliers.assign(graph.nodes().size() + 1,
                                     kOverlapMultiplierUnit);
@@ -110,9 +110,9 @@ TEST_CASE("choices that are left belong to one network") {
   CHECK(left.of(identity_of(problem, {}), variable + 1) == nullptr);
 }
 
-// The last network that was solved before time is priced need not be the one in
-// which it is priced: small_solution() and looks with a reserve lead to plans
-// that fit, too.
+// The last network solved before the search prices time may differ from the
+// network in which it prices it: small_solution() and looks with a reserve
+// lead to plans that fit, too.
 TEST_CASE("overlapped time is priced after a network with other variables") {
   const Graph graph = test::residual_training(testing::standard_library(), 4,
                                               "4096", "1024", "4096");

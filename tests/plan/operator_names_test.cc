@@ -73,7 +73,7 @@ TEST_CASE("a weight is gathered ahead through a cast of any name") {
   }
 }
 
-// The index spaces of a graph's operators.
+// `Spaces` has the index spaces of a graph's operators.
 class Spaces {
  public:
   explicit Spaces(const Graph& graph) {

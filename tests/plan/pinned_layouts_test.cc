@@ -226,7 +226,7 @@ std::vector<std::string> all_layouts(int rank, int mesh_ndim) {
   return out;
 }
 
-// Drawn from all parameters of all tiny graphs on 2,2 and 2,2,2:
+// The pins are sampled from all parameters of all tiny graphs on 2,2 and 2,2,2:
 // 2,400 at full counts.
 TEST_CASE("any order or stride on any parameter is planned") {
   const OpLibrary& library = testing::standard_library();

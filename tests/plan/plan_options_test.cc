@@ -69,7 +69,7 @@ TEST_CASE("a graph that trains is planned with adamw unless told otherwise") {
   CHECK(optimizer_of(forward, with("optimizer", "adamw")) == "adamw");
 }
 
-// docs/planning.md has the table as it stands here.
+// docs/planning.md contains exactly this table.
 TEST_CASE("the docs list the options") {
   std::ifstream file("docs/planning.md");
   std::stringstream text;

@@ -91,7 +91,7 @@ TEST_CASE("consumers that want the same layout share one copy") {
   CHECK(plan.copies[0].freed_at == 2);
   CHECK(plan.summary.collectives[static_cast<std::size_t>(
             CollectiveKind::kAllGather)] == 1);
-  // A quarter of w from each of the three other ranks.
+  // A rank receives a quarter of w from each of the three other ranks.
   CHECK(plan.summary.bytes_per_rank == 3 * 1024 * 1024);
 }
 

@@ -1,5 +1,5 @@
-// Plans that nobody would choose: the plan problem of a graph with the costs of
-// some of its choices drawn at random, solved again and again.
+// Generates random plans: it samples the costs of some choices of a graph's
+// plan problem and solves the problem again and again.
 #pragma once
 
 #include "plan/explain/assemble_plan.h"

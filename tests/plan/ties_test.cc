@@ -25,7 +25,7 @@ namespace {
 
 using testing::value_of;
 
-// Names that stand for more than one layout.
+// Returns the names that have more than one layout.
 std::vector<std::string> ambiguous(
     const std::map<std::string, std::set<std::string>>& layouts) {
   std::vector<std::string> out;
@@ -35,7 +35,8 @@ std::vector<std::string> ambiguous(
   return out;
 }
 
-// Parameters alike but for numbers in their names, that lie differently.
+// Returns parameters that are equal except for numbers in their names and that
+// have different layouts.
 std::vector<std::string> unlike_parameters(const Plan& plan) {
   std::map<std::string, std::set<std::string>> layouts;
   for (const PlannedValue& value : plan.values) {
@@ -204,7 +205,7 @@ TEST_CASE(
   CHECK(judged.broken.empty());
   CHECK(judged.objective == any.evaluation.objective);
   CHECK(judged.peak_bytes <= small.evaluation.peak_bytes);
-  // Nor is one found where none can fit.
+  // A limit that no plan fits gives no plan.
   CHECK_FALSE(small_solution(problem_within(1), {}, any).assignment.has_value());
 }
 

@@ -8,7 +8,7 @@
 namespace shardprop {
 namespace {
 
-// The known answers of the Random123 library (kat_vectors, philox4x32 10).
+// The answers come from the Random123 library (kat_vectors, philox4x32 10).
 TEST_CASE("Philox draws what its authors' vectors say") {
   using Four = std::array<std::uint32_t, 4>;
   CHECK(philox({0, 0, 0, 0}, {0, 0}) ==

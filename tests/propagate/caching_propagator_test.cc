@@ -113,7 +113,7 @@ TEST_CASE(
   CHECK(cache.statistics().misses == 3);
 }
 
-// Answers of a cache that is asked for calls and their siblings, beside those
+// Compares the answers of a cache for calls and their siblings with answers
 // without a cache.
 void check_answers(std::string_view mesh, int calls, std::uint64_t seed,
                    const CacheOptions& options,

@@ -29,7 +29,7 @@ std::int64_t CallDrawer::size() {
 }
 
 Dims CallDrawer::shape() {
-  // Alike, or broadcasting, or something else.
+  // The shape equals the common one, broadcasts with it, or is different.
   const std::int64_t style = below(8);
   if (style < 4) return common_;
   Dims out;

@@ -30,7 +30,7 @@ class CallDrawer {
   // the definition refuses each of a few tries.
   std::optional<DrawnCall> call();
   std::optional<DrawnCall> call_of(const std::string& name);
-  // Like another, but for something.
+  // Returns a call that differs from `call` in one property.
   DrawnCall sibling(const DrawnCall& call);
 
   const std::vector<std::string>& names() const { return names_; }

@@ -24,7 +24,7 @@ struct Steps {
   int sharded_outputs = 0;
 };
 
-// Every step of one program.
+// Runs every step of one program.
 Steps run(const Graph& graph, const ShardingPropagator& plain,
           const CachingPropagator& cache) {
   std::mt19937_64 random(7);

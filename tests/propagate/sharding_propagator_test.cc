@@ -70,7 +70,7 @@ TEST_CASE("products whose batch dims are cut over two mesh dims move nothing") {
                 {"S(0),S(1)", "R,R"}, "S(0),S(1) R,R -> S(0),S(1)");
   moves_nothing(applied("aten.bmm.default", {"f32[4,4,3]", "f32[4,3,1]"}),
                 {"S(0),S(1)", "S(0),R"}, "S(0),S(1) S(0),R -> S(0),S(1)");
-  // The gradients of the two factors.
+  // These calls compute the gradients of the two factors.
   moves_nothing(applied("aten.bmm.default", {"f32[4,4,1]", "f32[4,1,3]"}),
                 {"S(0),S(1)", "S(0),R"}, "S(0),S(1) S(0),R -> S(0),S(1)");
   moves_nothing(applied("aten.bmm.default", {"f32[4,3,4]", "f32[4,4,1]"}),

@@ -49,8 +49,8 @@ struct Case {
 
 // Compares `pairs` pairs, or every pair if there are no more. The reference
 // knows all of `placements`; the planner knows only the placements of its
-// endpoints. Only pairs that contain all partials and strided shards ask both
-// the same question.
+// endpoints. The questions are equal only for pairs that contain all partials
+// and strided shards.
 int compare(const Case& c, int pairs, std::mt19937& random) {
   CAPTURE(to_string(c.mesh));
   CAPTURE(to_string(c.meta));

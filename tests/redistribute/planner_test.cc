@@ -56,7 +56,7 @@ TEST_CASE("collectives over several mesh dims merge into one") {
   CHECK(path(value_of(
             plan_of("2,4", "bf16[64,64]", "P(sum),P(avg)", "S(0),S(0)"))) ==
         "P(sum),P(avg) -reduce_scatter[0,1]-> S(0),S(0)");
-  // Also where a third mesh dim stands between them.
+  // This also holds if a third mesh dim is between them.
   CHECK(path(value_of(
             plan_of("2,2,2", "bf16[64,64]", "P(sum),R,P(sum)", "R,R,R"))) ==
         "P(sum),R,P(sum) -all_reduce[0,2]-> R,R,R");
@@ -99,7 +99,7 @@ TEST_CASE("a large reduction over nodes scatters over all links first") {
 }
 
 TEST_CASE("uneven nested shards gather right in one collective") {
-  // PyTorch 2.13 corrupts this one.
+  // PyTorch 2.13 returns wrong values for this case.
   const auto plan = value_of(plan_of("2,2", "f32[5,3]", "S(0),S(0)", "R,R"));
   CHECK(path(plan) == "S(0),S(0) -all_gather[0,1]-> R,R");
   // Rank (0,0) holds 2 of 5 rows: every rank sends 2 padded rows to 3 others.

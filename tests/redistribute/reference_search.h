@@ -1,7 +1,7 @@
-// The least cost between layouts, written from the words of planner.h alone
-// and without its code: every layout by plain enumeration, every pair of
-// layouts asked whether one collective leads from one to the other, all paths
-// by Floyd and Warshall. Slow and simple on purpose.
+// Computes the least cost between layouts from the text of planner.h, without
+// its code. It enumerates every layout, asks for every pair whether one
+// collective leads from one to the other, and finds all paths by Floyd and
+// Warshall. It is slow and simple on purpose.
 #pragma once
 
 #include <shardprop/mesh/device_mesh.h>
@@ -23,7 +23,7 @@ namespace shardprop::testing {
 inline constexpr std::int64_t kNoPath =
     std::numeric_limits<std::int64_t>::max() / 4;
 
-// All meshes of one to `dims` dims, each of size 1 to `size`.
+// Returns all meshes of one to `dims` dims, each of size 1 to `size`.
 inline std::vector<DeviceMesh> meshes_up_to(int dims, std::int64_t size) {
   std::vector<DeviceMesh> meshes;
   std::vector<std::vector<MeshDim>> shapes{{}};

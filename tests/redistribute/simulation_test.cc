@@ -182,9 +182,9 @@ TEST_CASE("plans give every rank exactly the wanted shard") {
   }
 }
 
-// Runs a step once on ranks that hold its source, and remembers that it left
-// every rank with just its shard: plans share their steps, so every plan of
-// every pair can be shown right.
+// Runs a step once on ranks that hold its source, and records that it left
+// every rank with just its shard. Plans share their steps, so the test can
+// check every plan of every pair.
 class StepProof {
  public:
   StepProof(DeviceMesh mesh, TensorMeta meta)

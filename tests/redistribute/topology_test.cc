@@ -64,7 +64,7 @@ TEST_CASE("the place of a mesh dim follows from the ranks it strides over") {
 }
 
 TEST_CASE("a list of ranks is placed where its ranks are") {
-  // Every second rank of two nodes.
+  // The mesh has every second rank of two nodes.
   const MeshDim dims[] = {{"x", 8}};
   const std::int64_t ranks[] = {0, 2, 4, 6, 8, 10, 12, 14};
   const auto mesh = value_of(DeviceMesh::from_ranks(dims, ranks));

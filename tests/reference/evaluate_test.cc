@@ -1,4 +1,5 @@
-// Operators by hand: one case of each form that the reference evaluates.
+// Checks operators by hand, with one case of each rule that the reference
+// evaluates.
 
 #include "reference/evaluated.h"
 

@@ -1,4 +1,4 @@
-// Operators evaluated by the reference on values written out.
+// Evaluates operators by the reference on values that a test spells out.
 #pragma once
 
 #include "ops/applied_op.h"
@@ -16,8 +16,9 @@ namespace shardprop::testing {
 
 using Numbers = std::vector<double>;
 
-// A tensor of this meta ("f32[2,3]") with these values, row-major. They stand
-// for the tensor arguments that are not given otherwise, in declared order.
+// `Given` is a tensor of this meta ("f32[2,3]") with these values, row-major.
+// It is the value of the next tensor argument that is not given otherwise, in
+// declared order.
 struct Given {
   std::string_view meta;
   Numbers values;
@@ -53,7 +54,7 @@ inline Result<std::vector<reference::Tensor>> try_evaluate(
   return reference::evaluate(library(), op, inputs);
 }
 
-// The values of result `result`, row-major.
+// Returns the values of result `result`, row-major.
 inline Numbers evaluated(std::string_view name,
                          const std::vector<Given>& tensors,
                          const std::vector<GivenArgument>& others = {},

@@ -1,5 +1,5 @@
-// Identities between operators, on values that nobody chose: each side runs
-// through other parts of the reference.
+// Tests identities between operators on random values: each side runs through
+// other parts of the reference.
 
 #include "reference/evaluated.h"
 

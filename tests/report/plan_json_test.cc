@@ -98,7 +98,7 @@ TEST_CASE("the keys of the contract are there") {
   CHECK(node["op"] == "aten.mm.default");
 }
 
-// The plan's JSON, spoilt by `spoil`.
+// Returns the plan's JSON after `spoil` has changed it.
 std::string spoilt(const std::function<void(ordered_json&)>& spoil) {
   auto json = ordered_json::parse(plan_to_json(training_plan()));
   spoil(json);

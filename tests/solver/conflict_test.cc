@@ -61,7 +61,7 @@ TEST_CASE("a memory step that cannot hold says by how many bytes") {
   CHECK(to_string(step.bytes_short) == "5");  // 30 + 20 beyond 45
 }
 
-// The problem with just these parts of a clash kept.
+// Returns the problem with only these parts of a conflict.
 Problem only(const Problem& problem, const Conflict& conflict) {
   ProblemBuilder builder;
   for (std::size_t v = 0; v < problem.num_variables(); ++v) {

@@ -21,7 +21,8 @@ namespace shardprop::solver {
 namespace {
 
 TEST_CASE("front order: each variable once, as narrow as a ladder is") {
-  // Two rails and rungs between them: three variables at a time, and a new one.
+  // The graph is two rails with rungs between them: three variables are live at
+  // a time, and a new one joins.
   constexpr int kRungs = 40;
   std::vector<std::vector<int>> neighbours(2 * kRungs);
   const auto join = [&](int a, int b) {

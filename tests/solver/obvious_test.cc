@@ -31,7 +31,7 @@ void check_optimum(const Problem& problem, Int128 cost) {
   CHECK(solution.status == Status::kOptimal);
 }
 
-// A gap of at most `percent`.
+// Checks that the gap is at most `percent`.
 void check_close(const Problem& problem, double percent) {
   const Solution solution = solved(problem, 60'000'000);
   REQUIRE(solution.gap().has_value());

@@ -168,7 +168,7 @@ TEST_CASE("bucket elimination is exact without memory and respects its cap") {
   }
 }
 
-// Entries of 32 bits and of doubles, parts of them at the ceiling.
+// The entries are 32-bit integers or doubles, and some are at the ceiling.
 TEST_CASE("elimination under a ceiling finds what costs less, and only that") {
   Rng rng(78);
   for (int i = 0; i < 600; ++i) {

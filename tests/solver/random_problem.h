@@ -1,6 +1,7 @@
-// Small random problems with everything in them: copies, forbidden entries,
+// Samples small random problems with every feature: copies, forbidden entries,
 // parallel and separable edges, several intervals a choice, empty intervals,
-// pins, limits that bind or are missing; and the answer by trying everything.
+// pins, and limits that bind or are missing. It also computes the answer by
+// full enumeration.
 #pragma once
 
 #include <shardprop/solver/checker.h>
@@ -105,7 +106,7 @@ inline Problem random_problem(Rng& rng, const RandomShape& shape) {
   return *std::move(builder).build();
 }
 
-// Every variable beside every other: no bound of messages is tight.
+// Every pair of variables has an edge: no bound of messages is tight.
 inline Problem complete_graph(Rng& rng, std::size_t variables,
                               std::size_t choices) {
   ProblemBuilder builder;

@@ -144,7 +144,8 @@ TEST_CASE("what is good enough ends the search") {
   CHECK(near.work < all.work);
 }
 
-// A long grid without memory; `more` draws what its choices cost beside.
+// Returns a long grid without memory limits; `more` is the seed of extra random
+// costs of its choices.
 Problem strip(std::optional<std::uint64_t> more = {}) {
   constexpr std::size_t kWidth = 5;
   constexpr std::size_t kLength = 24;

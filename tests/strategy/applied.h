@@ -51,7 +51,7 @@ class Strategies {
     return std::find(every.begin(), every.end(), text) != every.end();
   }
 
-  // The strategy with that text, for questions about its local program.
+  // Returns the strategy with that text, to ask about its local program.
   LocalContext context(std::string_view text) const {
     const std::vector<std::string> every = texts();
     const auto at = std::find(every.begin(), every.end(), text);

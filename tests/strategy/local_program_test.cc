@@ -240,7 +240,7 @@ TEST_CASE(
                               {{"dim", std::int64_t{1}}}),
                       mesh);
   };
-  // Three rows of five on the busiest rank.
+  // The busiest rank has three rows of five.
   CHECK(messages_of(cumsum("2,2").context("[S(0),S(1)]->[S(0),S(1)]")) ==
         Messages{"all_gather of 24 bytes", "all_gather of 16 bytes"});
   CHECK(messages_of(
@@ -323,7 +323,7 @@ TEST_CASE("a rank's rows of a causal mask are two calls") {
   const LocalProgram program = local_program(context);
   const auto names = steps_of(program);
   CHECK(std::count(names.begin(), names.end(), name) == 2);
-  // The keys up to the rank's first row.
+  // A rank reads the keys up to its first row, inclusive.
   const auto& keys = std::get<LocalOp>(program.steps.front());
   const auto& end = std::get<RankScalar>(*find_arg(keys, "end"));
   CHECK(evaluate(end, context, context.mesh.coordinate_at_index(0)) == 1);

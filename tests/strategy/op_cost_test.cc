@@ -1,4 +1,4 @@
-// Prices of single operators on one rank, beside counts by hand.
+// Compares prices of single operators on one rank with counts by hand.
 #include <shardprop/strategy/op_cost.h>
 
 #include "strategy/applied.h"
@@ -53,7 +53,8 @@ OpSchema flash_backward() {
 }
 
 TEST_CASE("attention runs at the rate of what it multiplies") {
-  // Two products of [2048,128] and [2048,2048] a head, half of them masked.
+  // A head computes two matmuls of [2048,128] and [2048,2048], half of them
+  // masked.
   const double forward = 8 * 32 * 2 * 2.0 * 2048 * 2048 * 128 / 2;
   const auto one = static_cast<double>(price(flash_forward()));
   CHECK(one == doctest::Approx(1e3 * forward / (0.35 * 989e6)).epsilon(0.01));
@@ -222,7 +223,7 @@ TEST_CASE("gradients of convolutions are products of the shapes they have") {
         expected(8 * 14 * 14, 1024, 2048 * 2 * 2));
 }
 
-// An einsum of bf16 tensors.
+// Returns an einsum of bf16 tensors.
 OpSchema einsum_of(const char* equation,
                    std::vector<std::string_view> tensors) {
   std::vector<TensorArg> operands;
@@ -301,7 +302,8 @@ TEST_CASE("linear algebra grows with the cube of its matrices") {
         doctest::Approx(1e3 * f32_microseconds(16 * 2 * cube)).epsilon(0.01));
   CHECK(of("aten.linalg_cholesky.default", {"f32[16,2048,2048]"}) ==
         doctest::Approx(1e3 * f32_microseconds(16 * cube / 3)).epsilon(0.01));
-  // A factorisation, and two substitutions for each of 512 columns.
+  // A solve computes a factorisation, and two substitutions for each of 512
+  // columns.
   CHECK(of("aten.linalg_solve.default",
            {"f32[16,2048,2048]", "f32[16,2048,512]"}) ==
         doctest::Approx(1e3 * f32_microseconds(
@@ -314,7 +316,7 @@ TEST_CASE("losses of classes read the classes that are named, or all") {
     return static_cast<double>(
         price(applied(name, {"f32[65536,128256]", "i64[65536]"})));
   };
-  // One of 128256 log-probabilities a sample.
+  // A sample reads one of 128256 log-probabilities.
   CHECK(loss("aten.nll_loss_nd.default") == 7000);  // a launch
   const double all = 65536.0 * 128256 * 4;
   CHECK(loss("aten.cross_entropy_loss.default") ==

@@ -1,4 +1,4 @@
-// Composition over the mesh.
+// Tests the composition of strategies over the mesh.
 #include <shardprop/strategy/op_strategy.h>
 
 #include "strategy/applied.h"

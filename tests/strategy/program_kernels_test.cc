@@ -1,4 +1,4 @@
-// Kernels of local programs, beside counts by hand.
+// Compares the kernels of local programs with counts by hand.
 #include "strategy/program_kernels.h"
 
 #include "strategy/applied.h"

@@ -25,7 +25,7 @@ class ProgramText {
  public:
   using Shape = std::vector<std::int64_t>;
 
-  // An argument in JSON.
+  // Returns a tensor argument in JSON.
   static std::string tensor(std::string_view name) {
     return fmt::format(R"({{"as_tensor":{{"name":"{}"}}}})", name);
   }
@@ -69,7 +69,7 @@ class ProgramText {
     add_node(name, target, inputs);
     return name;
   }
-  // A matrix of this shape, `of` seen with its dims exchanged.
+  // Adds a matrix of this shape, a transposed view of `of`.
   std::string transposed(const Shape& shape, std::string_view of) {
     const std::string name = fmt::format("n{}", num_nodes_++);
     meta(name, shape, {1, shape[0]}, kF32);

@@ -1,5 +1,5 @@
-// Random meshes, layouts and tensors for properties (support/property.h), and
-// the definition of a local region at its plainest.
+// Generates random meshes, layouts and tensors for properties
+// (support/property.h), and defines a local region in the plainest way.
 #pragma once
 
 #include "support/printing.h"
@@ -35,7 +35,8 @@ inline DeviceMesh some_mesh(int most_dims = 4, std::int64_t most_size = 4) {
   return DeviceMesh::create(dims).value();
 }
 
-// A layout for a mesh of `mesh_ndim` dims and a tensor of `tensor_rank` dims.
+// Returns a layout for a mesh of `mesh_ndim` dims and a tensor of `tensor_rank`
+// dims.
 inline Layout some_layout(int mesh_ndim, int tensor_rank,
                           LayoutChoice choice = {}) {
   const ReduceOp op = *rc::gen::elementOf(std::vector<ReduceOp>(

@@ -1,6 +1,6 @@
-// Under the thread sanitizer a planner runs some hundred times slower than
-// alone: tests of many plans or worlds take a few of them there, which shows
-// what there is to see of threads.
+// Under the thread sanitizer a planner runs about a hundred times slower than
+// without. Tests of many plans or worlds then take a few of them, which
+// suffices to find races.
 #pragma once
 
 namespace shardprop::testing {

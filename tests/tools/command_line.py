@@ -86,7 +86,7 @@ class Case(unittest.TestCase):
             self.assertLess(mib, most)
 
     def took_time(self, seconds, most):
-        """The same of time."""
+        """Checks a limit of time in the same way."""
         if not SANITIZED:
             self.assertLess(seconds, most)
 

@@ -1,5 +1,5 @@
-"""Lines of `propagate` that nobody means to write: each costs its own answer only,
-and that names operator, line and place."""
+"""Malformed lines of `propagate`: each loses only its own answer, and its error
+names operator, line and place."""
 
 import json
 import resource

@@ -1,4 +1,4 @@
-"""Two saved plans beside each other."""
+"""Tests the comparison of two saved plans."""
 
 import json
 import unittest

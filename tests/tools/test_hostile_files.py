@@ -1,4 +1,4 @@
-"""Files that nobody writes by hand: deep, wide, cut off, doubled, forged."""
+"""Tests malformed files: deep, wide, truncated, duplicated, forged."""
 
 import copy
 import gzip
@@ -91,7 +91,7 @@ class Archives(Case):
             for name in names:
                 packed.writestr(f"g/models/{name}.json", json.dumps(GRAPH))
         if patch is not None:
-            # Every local (PK 3 4) and central (PK 1 2) header.
+            # The loop visits every local (PK 3 4) and central (PK 1 2) header.
             data = bytearray(path.read_bytes())
             for mark, at in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
                 spot = data.find(mark)

@@ -1,5 +1,5 @@
 """Planning finds a plan in time on any mesh of up to five dims, for any graph
-that fits. If there is no plan, the error names the resource that ran out.
+that fits. Otherwise the error names the resource that ran out.
 
   test_in_time.py BINARY
 """

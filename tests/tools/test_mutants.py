@@ -311,7 +311,7 @@ KINDS = {
 
 
 def json_size(name, data):
-    """Bytes of the JSON in a file."""
+    """Returns the size of the JSON in a file, in bytes."""
     if data[:2] == b"\x1f\x8b":
         try:
             return len(gzip.decompress(data))

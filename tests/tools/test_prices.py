@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Prices of whole programs beside a count by hand: scripts/count_prices.py."""
+"""Compares prices of whole programs with a count by hand:
+scripts/count_prices.py."""
 
 import pathlib
 import sys

@@ -122,7 +122,7 @@ class Inputs(Case):
 
 
 class Silence(Case):
-    """A pipe that nobody writes to, and that stays open."""
+    """Creates a pipe that stays open and to which no process writes."""
 
     def setUp(self):
         super().setUp()

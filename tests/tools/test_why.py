@@ -1,4 +1,4 @@
-"""The strategies of one operator, beside each other."""
+"""Tests the command that lists the strategies of one operator side by side."""
 
 import json
 import unittest

@@ -1,4 +1,5 @@
-"""CUDA's fused attention operators, forward and backward, on the CPU.
+"""Implements CUDA's fused attention operators, forward and backward, on the
+CPU.
 
 Import this and `_scaled_dot_product_flash_attention`,
 `_scaled_dot_product_efficient_attention`, `_scaled_dot_product_cudnn_attention`
@@ -59,7 +60,8 @@ def _scale(query, scale):
 
 
 def _sequence_major(tensor):
-    """The strides of these kernels' results: batch, sequence, head, dim."""
+    """Returns a tensor with the strides of these kernels' results: batch,
+    sequence, head, dim."""
     return tensor.transpose(1, 2).contiguous().transpose(1, 2)
 
 
@@ -74,7 +76,7 @@ def _scores(query, key, bias, is_causal, scale):
 
 
 def _forward(query, key, value, bias, dropout_p, is_causal, scale):
-    """The output and the logsumexp of the scores."""
+    """Returns the output and the logsumexp of the scores."""
     scores = _scores(query, key, bias, is_causal, scale)
     weights = _dropped(scores.softmax(-1), dropout_p)
     out = weights @ _per_query_head(value, query)

@@ -55,7 +55,7 @@ _scaled_on_cpu = torch.library.get_kernel("aten::_scaled_mm", "CPU")
 
 
 def _spread(scale, size):
-    """A scale for each element of a matrix of that size."""
+    """Returns a scale for each element of a matrix of that size."""
     for dim in (0, 1):
         if scale.size(dim) not in (1, size[dim]):
             scale = scale.repeat_interleave(_BLOCK, dim).narrow(dim, 0, size[dim])

@@ -5,12 +5,13 @@
     SHARDPROP_PACKAGE=... python dtensor_ops.py ours results.json
     python dtensor_ops.py compare stock.json ours.json > lists.md
 
-Every float32 sample of op_db in every product of R and S(i) per tensor argument
-(at most --placements a sample), on a 1-D mesh of 4 simulated ranks, against the
-unsharded operator. With --mesh 2,2 the first mesh dim cuts, so that dims of 2 and
-3, which many samples have whatever the sizes, leave no rank without elements. An
-operator passes where every sample in every placement
-does. As PyTorch's DTensorOpTestBase; needs torch 2.13 and expecttest.
+Runs every float32 sample of op_db with every product of R and S(i) per tensor
+argument (at most --placements a sample), on a 1-D mesh of 4 simulated ranks.
+The results are compared with the unsharded operator. With --mesh 2,2 only the
+first mesh dim shards, so that dims of 2 and 3, which many samples have for any
+sizes, leave no rank without elements. An operator passes if every sample in
+every placement does. The test follows PyTorch's DTensorOpTestBase; it needs
+torch 2.13 and expecttest.
 """
 
 import argparse
@@ -33,7 +34,7 @@ WORLD = 4
 # Large enough to cut, and of sizes that do not all divide.
 SIZES = {"L": 24, "M": 12, "S": 4, "XS": 2}
 UNEVEN = {"L": 23, "M": 11, "S": 5, "XS": 2}
-# Their values are no function of their arguments.
+# The values of these operators do not depend on their arguments alone.
 RANDOM = (
     "bernoulli",
     "cauchy",
@@ -47,7 +48,7 @@ RANDOM = (
     "rrelu",
     "uniform",
 )
-# Named after what is random, and not random.
+# The names of these operators match a random one, but they are not random.
 DETERMINED = ("normalize", "native_dropout_backward")
 UNINITIALISED = ("empty", "new_empty")
 
@@ -98,7 +99,7 @@ def whole(value):
 
 
 def difference(expected, actual):
-    """What differs, in words; empty where nothing does."""
+    """Returns the difference in words; empty if there is none."""
     left, right = pytree.tree_leaves(expected), pytree.tree_leaves(actual)
     if len(left) != len(right):
         return f"{len(right)} results for {len(left)}"
@@ -191,7 +192,8 @@ def reads_beyond(op, sample):
 
 
 def draws(sample):
-    """Attention with dropout: its values are no function of its arguments."""
+    """Returns whether a sample is attention with dropout, whose values are
+    random."""
     return bool(sample.kwargs.get("dropout_p"))
 
 

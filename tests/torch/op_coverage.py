@@ -41,7 +41,7 @@ def is_sharded(answer):
 
 
 def runs_sharded(binary, op, count):
-    """True, False, or None where no call of it was drawn or answered."""
+    """Returns True, False, or None if no call of it was sampled or answered."""
     drawn = draw_calls(op, count=count, seed=0).valid
     questions = [capture.batch_line(one.call, (2,), outputs=True) for one in drawn]
     answers = [a for a in ask(propagate_command(binary), questions) if "strategies" in a]

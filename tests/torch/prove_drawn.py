@@ -1,14 +1,14 @@
-"""Proves the sharding rules on calls that are drawn for the purpose.
+"""Proves the sharding rules on sampled calls.
 
   python tests/torch/prove_drawn.py --bin build/release/tools/shardprop
 
-For every operator that `shardprop ops` lists, calls are drawn from PyTorch's own
-schema (sharding/drawn_calls): every dtype in its own arithmetic, mixed dtypes,
-in-place and out= forms, empty, 0-d and size-1 tensors, negative and repeated
-indices. Each is put to `shardprop propagate --all`; the strategies in the answer
-run on simulated ranks and are compared with the unsharded operator, and so are
-the shapes, dtypes and strides of the outputs. Prints what was run; exits 1 if
-anything is wrong.
+Samples calls for every operator that `shardprop ops` lists, from PyTorch's own
+schema (sharding/drawn_calls). Samples cover every dtype in its own arithmetic,
+mixed dtypes, in-place and out= overloads, empty, 0-d and size-1 tensors,
+negative and repeated indices. Each call goes to `shardprop propagate --all`.
+The strategies in the answer run on simulated ranks and are compared with the
+unsharded operator, and so are the shapes, dtypes and strides of the outputs.
+Prints the counts; exits 1 if any comparison fails.
 """
 
 import argparse
@@ -21,7 +21,7 @@ import subprocess
 import sys
 import time
 
-# What torch's kernels warn of is tried on purpose.
+# The samples provoke torch's kernel warnings on purpose.
 os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
 
 import torch  # noqa: E402
@@ -126,7 +126,7 @@ def _prove(task):
 
 
 def write_proofs(results):
-    """Operators that were not run keep what is said of them."""
+    """Operators that were not run keep their lines."""
     said = set(PROOFS.read_text(encoding="utf-8").splitlines())
     for result in results:
         line = f"{result.op} torch"
@@ -147,7 +147,7 @@ def _stop(_signal, _frame):
 def prove_each(tasks, options):
     """A result per operator; fewer if it is interrupted."""
     torch.set_num_threads(1)
-    # What torch sets up at first use is set up once, before processes part.
+    # The first use of torch sets up its state once, before the processes fork.
     prove_operator("aten.add.Tensor", tasks[0][1]._replace(calls=2))
     results = []
     signal.signal(signal.SIGTERM, _stop)
@@ -180,7 +180,7 @@ def main():
         seed=f"{options.seed} {index}/{count}",
     )
     tasks = [(name, settings) for name in names]
-    # Slow operators stand together in the catalogue.
+    # Slow operators are adjacent in the catalogue.
     random.Random(0).shuffle(tasks)
     results = prove_each(tasks, options)
     results.sort(key=lambda result: result.op)

@@ -69,7 +69,7 @@ def parse_arguments():
 
 
 class Tally:
-    """What was checked, and what was wrong."""
+    """A `Tally` counts the checks and lists the failures."""
 
     def __init__(self):
         self.checked = collections.Counter()  # by (operator, mesh)
@@ -110,7 +110,7 @@ def answers(binary, calls, meshes):
 
 
 def check_calls(options, calls):
-    """The tally of one process."""
+    """Returns the tally of one process."""
     torch.set_num_threads(1)
     tally = Tally()
     rng = random.Random(options.seed)
@@ -135,8 +135,8 @@ def check_calls(options, calls):
 
 
 def report_missing(options, calls):
-    """Prints what the rules could say of each operator and do not, with a call,
-    and whether DTensor's own rules say it."""
+    """Prints, per operator, the layouts that would be right and that the rules
+    lack, with a call, and whether DTensor's own rules have them."""
     torch.set_num_threads(1)
     printed = set()
     known_to_stock = 0

@@ -2,16 +2,17 @@
 
   python tests/torch/prove_samples.py --bin build/release/tools/shardprop
 
-The samples of the operator, foreach and optimizer databases (op_db float32,
-foreach_*_op_db, optim_db) run with their backward passes; every distinct call
-below autograd is captured with its values (sharding/op_samples) and put to
-`shardprop propagate --all`. On [2] and [3] every strategy in the answer runs on
-simulated ranks and is compared with the unsharded operator, on larger meshes a
-seeded sample of which each way to treat the mesh dims has its turn; how many are
-skipped is printed. Strides of results are compared for these calls, and for the same
-with operands that lie otherwise in memory. With --missing the layouts of one mesh dim
-that DTensor takes as they are, that are right, and that we lack are listed instead.
-Exits 1 if anything is wrong, or missing.
+Runs the samples of the operator, foreach and optimizer databases (op_db
+float32, foreach_*_op_db, optim_db) with their backward passes. Every distinct
+call below autograd is captured with its values (sharding/op_samples) and goes
+to `shardprop propagate --all`. On [2] and [3] every strategy in the answer runs
+on simulated ranks and is compared with the unsharded operator. On larger meshes
+a seeded sample runs, in which each way to treat the mesh dims has its turn; the
+number of skipped strategies is printed. Strides of results are compared for
+these calls, and for the same calls with another memory layout of the operands.
+With --missing the run lists instead the layouts of one mesh dim that DTensor
+accepts unchanged, that are right, and that we lack. Exits 1 if any result is
+wrong, or missing.
 """
 
 import argparse
@@ -27,7 +28,7 @@ import subprocess
 import sys
 import time
 
-# What torch's kernels warn of is tried on purpose.
+# The samples provoke torch's kernel warnings on purpose.
 os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
 
 import torch  # noqa: E402
@@ -105,7 +106,7 @@ def parse_arguments():
 
 
 def captured(options):
-    """The Drawn calls by operator."""
+    """Returns the sampled calls by operator."""
     samples = SampleCalls()
     index, count = options.slice
     seen = itertools.count(1)
@@ -181,8 +182,9 @@ def prove_part(task):
 
 
 def not_taken(call, found, options):
-    """Of these (inputs, outputs) those that the command does not take as they are:
-    tensors in a list are propagated each by itself, in no strategy of the list."""
+    """Returns the (inputs, outputs) that the command does not accept unchanged.
+    It propagates tensors of a list one by one, which no strategy of the list
+    shows."""
     lines = [
         batch_line(call, (2,), placements=[[entry] for entry in inputs])
         for inputs, _ in found

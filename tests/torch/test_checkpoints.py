@@ -20,7 +20,7 @@ import shardprop.torch
 from running.ranks import run_ranks
 from shardprop.torch import _layout
 
-# Mesh, and how each layer's weight lies on it.
+# `SAVED` has a mesh, and the layout of each layer's weight on it.
 SAVED = ("dp=2,tp=2", {"in_order": "S(0),S(0)", "swapped": "S(0)@1,S(0)@0",
                        "crossed": "S(1),S(0)", "uneven": "R,S(0)",
                        "odd": "S(0)@1,S(0)@0"})
@@ -73,7 +73,8 @@ def save(program, plan_json, folder):
 
 
 def load(program, plan_json, folder):
-    """Names of tensors, and of those that are not this rank's part."""
+    """Returns the names of all tensors, and of the tensors that differ from
+    this rank's part."""
     module = parallel(program, plan_json)
     state = module.state_dict()
     dcp.load(state, checkpoint_id=folder)

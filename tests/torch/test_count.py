@@ -71,7 +71,8 @@ class Simulated:
 
 
 class Exchanges(unittest.TestCase):
-    """What a rank sends to exchange columns for rows, and what PyTorch pads."""
+    """Tests the bytes that a rank sends to exchange columns for rows, and
+    PyTorch's padding."""
 
     def bytes_of(self, shape):
         step = sp.torch._count._steps.Step(

@@ -1,4 +1,5 @@
-"""Drawn calls hold what they are drawn for, and one seed draws the same calls."""
+"""Tests that sampled calls have the intended properties, and that one seed
+gives the same calls."""
 
 import unittest
 

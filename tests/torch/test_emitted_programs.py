@@ -1,11 +1,11 @@
-"""Programs that `shardprop emit` writes compute what the graph computes.
+"""Programs that `shardprop emit` writes compute the same results as the graph.
 
 Each rank's file is loaded by torch.export.load and run by a process of its own
-over gloo, on its shards of random weights and inputs. What every rank gets must
-be its part of what the graph gives unsharded, and the collectives that PyTorch
-counts those of the plan. SHARDPROP_FULL=1 runs every graph on every mesh;
-SHARDPROP_DEVICE=cuda those that CUDA machines see, over NCCL: ranks that are more
-than the GPUs share them.
+over gloo, on its shards of random weights and inputs. Every rank must get its
+part of the graph's unsharded results, and the collectives that PyTorch counts
+must be those of the plan. SHARDPROP_FULL=1 runs every graph on every mesh.
+SHARDPROP_DEVICE=cuda runs the graphs for CUDA machines over NCCL; if there are
+more ranks than GPUs, ranks share them.
 """
 
 import collections
@@ -34,7 +34,7 @@ GRAPHS = ROOT / "examples/graphs/tiny"
 FULL = os.environ.get("SHARDPROP_FULL") == "1"
 DEVICE = os.environ.get("SHARDPROP_DEVICE", "cpu")
 
-# Compute and memory are dear, sending is cheap: plans are full of shards.
+# Compute and memory are expensive, sending is cheap: plans are full of shards.
 TOPOLOGY = str(ROOT / "examples/topologies/dear-compute.toml")
 
 Case = collections.namedtuple("Case", "graph mesh optimizer")
@@ -74,7 +74,8 @@ def ranks_of(mesh):
     return count
 
 
-# The unsharded program: the file's nodes, one after the other.
+# The functions below run the unsharded program: the file's nodes, one after the
+# other.
 
 
 def argument(value, tensors):
@@ -115,12 +116,13 @@ def operator(target):
 
 
 def call(function, args):
-    """Of sizes (`_operator.mul`), or of tensors by declared names."""
+    """Calls a function on sizes (`_operator.mul`), or an operator by declared
+    names."""
     if not hasattr(function, "_schema"):
         return function(*args.values())
     positional = []
     for declared in function._schema.arguments:
-        # `from` is no keyword in Python.
+        # `from` cannot be a keyword argument in Python.
         if declared.name not in args or declared.kwarg_only:
             break
         positional.append(args.pop(declared.name))
@@ -154,7 +156,7 @@ def run_graph(program, tensors):
 
 
 def local_part(tensor, entry, mesh, at):
-    """What the rank at coordinate `at` holds of a tensor."""
+    """Returns the part of a tensor at coordinate `at`."""
     assert not any("SS" in p or "P" in p for p in entry["placements"]), entry
     sizes = {dim["name"]: dim["size"] for dim in mesh["dims"]}
     names = [dim["name"] for dim in mesh["dims"]]
@@ -181,7 +183,7 @@ DTYPES = {"f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16,
 
 
 def drawn(entry, index):
-    """A whole input, the same in every process."""
+    """Returns an unsharded input, the same in every process."""
     return drawn_on_host(entry, index).to(DEVICE)
 
 
@@ -206,7 +208,7 @@ def drawn_on_host(entry, index):
 
 
 def load(folder, rank):
-    """Program and shardings of a rank of an emitted folder."""
+    """Returns the program and the shardings of a rank of an emitted folder."""
     one = folder / f"rank{rank}.pt2"
     path = one if one.exists() else folder / "program.pt2"
     return (torch.export.load(str(path)),
@@ -255,7 +257,8 @@ COUNTED = {
 
 
 def run_rank(folder, rank):
-    """Names, kinds and values of what a rank hands back, and the counts."""
+    """Returns the names, kinds and values of a rank's outputs, and the
+    counts."""
     program, shardings = load(folder, rank)
     names = register_groups(shardings, rank)
     mode = CommDebugMode()
@@ -286,7 +289,7 @@ def differs(found, wanted):
 
 
 def check_rank(folder, rank):
-    """What is wrong with a rank's outputs."""
+    """Returns the faults in a rank's outputs."""
     plan = json.loads((folder / "plan.json").read_text())
     shardings, results, counts = run_rank(folder, rank)
     wrong = []
@@ -353,14 +356,15 @@ def emit(case, folder, mesh):
     plan = json.loads((folder / "plan.json").read_text())
     if ranks_of(mesh) == 1 or planned_counts(plan):
         return
-    # Nothing is sent in the best plan: one with weights in parts says more.
+    # If the best plan sends no data, the test pins sharded weights, which sends
+    # some.
     parts = ",".join("R" for _ in mesh.split(",")[1:]) + ",S(0)"
     emit_file(graph, folder, mesh, *optimizer, "--pin",
               "*weight=" + parts.removeprefix(","))
 
 
 class Scans(torch.nn.Module):
-    """Operators whose ranks tell each other what they found: places of the
+    """Operators whose ranks exchange intermediate results: places of the
     largest, totals, products, sums of exponentials."""
 
     def forward(self, x):
@@ -377,7 +381,7 @@ class Heads(torch.nn.Module):
         heads = torch.relu(torch.neg(x).view(9, 7, 10))
         return torch.abs(heads.view(63, 10))
 
-    # Mesh, and how neg, relu and abs are laid out.
+    # Each line has a mesh and the layouts of neg, relu and abs.
     LAYOUTS = [
         ("dp=2,tp=2", "S(0),S(1)", "S(1),S(1)", "S(1),S(0)"),
         ("dp=2,tp=2", "S(1),S(0)", "S(1),S(2)", "S(0),S(1)"),
@@ -389,8 +393,8 @@ class Heads(torch.nn.Module):
 
 
 class Windows(torch.nn.Module):
-    """Images cut into rows, whose windows reach into the parts beside them:
-    plain, strided, dilated, and what their gradients give back."""
+    """Images are sharded into rows, and their convolution windows reach into
+    the adjacent parts: plain, strided, dilated, and their gradients."""
 
     def forward(self, x, weight):
         plain = torch.ops.aten.convolution(
@@ -418,7 +422,8 @@ class EmittedPrograms(unittest.TestCase):
         cls.addClassCleanup(cls.folder.cleanup)
 
     def unsharded(self, case, folder):
-        """What the program of one rank gives, and the graph where it can."""
+        """Returns the results of the program of one rank, and checks them
+        against the graph if it can run."""
         emit(case, folder / "one", "all=1")
         shardings, results, counts = run_rank(folder / "one", 0)
         self.assertEqual(counts, {})
@@ -462,7 +467,7 @@ class EmittedPrograms(unittest.TestCase):
         self.assertGreater(compared, 0)
 
     def found_by_ranks(self, root, jobs):
-        """What each process found of its jobs, by rank."""
+        """Returns the findings of each process for its jobs, by rank."""
         size = max(ranks for _, _, ranks in jobs)
         mp.spawn(work, nprocs=size,
                  args=(size, str(root / "store"), jobs, str(root / "found")))

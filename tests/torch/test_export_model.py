@@ -1,6 +1,6 @@
-"""The exporter's graphs compute what the models compute.
+"""The exporter's graphs compute the same results as the models.
 
-Each tiny model gets random weights; its exported graph, run as it stands, must
+Each tiny model gets random weights. Its exported graph, run unchanged, must
 give the loss, gradients and buffers that eager PyTorch gives, or the outputs.
 """
 
@@ -288,7 +288,7 @@ class ExportedGraph(unittest.TestCase):
 
 
 class FusedAttention(unittest.TestCase):
-    """The kernels that stand in for CUDA's agree with autograd."""
+    """The replacements of CUDA's kernels agree with autograd."""
 
     def gradients(self, attention, tensors):
         tensors = [t.detach().requires_grad_() for t in tensors]

@@ -1,4 +1,5 @@
-"""What fused kernels read and write, beside what PyTorch's scheduler counts.
+"""Compares the bytes that fused kernels read and write with the counts of
+PyTorch's scheduler.
 
 The tiny graphs, as `shardprop explain --mesh x=1` lists them, are built anew as
 FX graphs; torch._inductor.fx_passes.fusion_regions groups their operators and
@@ -46,8 +47,8 @@ def target_of(name):
 
 
 def fx_graph(plan):
-    """The program with its values' shapes; arguments that are no tensors are
-    left out, as nothing here looks at them."""
+    """Returns the program with its values' shapes. Arguments other than tensors
+    are left out, because this test does not read them."""
     graph = torch.fx.Graph()
     made = {}
     for name, value in plan["values"].items():
@@ -92,7 +93,8 @@ def maker_of(node):
 
 
 def takers_of(node):
-    """The operators that take what a node makes, through whatever views."""
+    """Yields the operators that read the result of a node, through any number
+    of views."""
     for user in node.users:
         if shows(user):
             yield from takers_of(user)
@@ -101,8 +103,9 @@ def takers_of(node):
 
 
 def is_taken_apart(node):
-    """By the compiler, into operators on elements and reductions, before it
-    groups: what is a cast or a softmax here is not one there."""
+    """Returns whether the compiler decomposes the node into pointwise operators
+    and reductions before it groups: a cast or a softmax here is several
+    operators there."""
     return (node.target in DECOMPOSED
             and node.target.overloadpacket not in flop_registry)
 
@@ -118,9 +121,9 @@ def regions_of(module):
 
 
 def fused_bytes(module):
-    """Read and written over the borders of torch's regions: by a kernel, every
-    value once. (estimate_fused_node_costs() counts reads by operator, and what a
-    view shows as written.)"""
+    """Returns the bytes read and written over the borders of torch's regions: a
+    kernel reads or writes every value once. (estimate_fused_node_costs() counts
+    reads by operator, and counts the source of a view as written.)"""
     regions = regions_of(module)
     total = 0
     for region in {id(nodes): nodes for nodes in regions.values()}.values():

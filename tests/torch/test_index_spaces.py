@@ -1,7 +1,7 @@
-"""Every call of tests/golden/index_spaces.list is one that PyTorch takes, and
-returns what stands there. Of operators that src/ops/proofs.txt does not list yet
-tests/golden/refused_calls.list names those whose call does not hold: nothing else
-may fail, and what holds again has to leave that list.
+"""PyTorch accepts every call of tests/golden/index_spaces.list and returns the
+listed results. tests/golden/refused_calls.list names the operators whose call
+fails, among the operators that src/ops/proofs.txt does not list yet. No other
+call may fail, and an operator whose call passes again must leave that list.
 """
 
 import pathlib
@@ -55,7 +55,7 @@ def _meta(tensor):
 
 
 def _fault(line):
-    """What is wrong with a line; None where nothing is or it cannot be run."""
+    """Returns the fault in a line; None if it has no fault or cannot be run."""
     call, said = line
     args = [_given(value) for value in call.args]
     if call.op.endswith(".data"):
@@ -82,7 +82,7 @@ class IndexSpaces(unittest.TestCase):
 
     def test_calls_of_other_operators(self):
         lines = [line for line in calls.lines() if line[0].op not in _PROVEN]
-        # Some die in PyTorch's kernels.
+        # Some calls crash PyTorch's kernels.
         faults = {
             line[0].op: fault or died
             for line, fault, died in run_each(_fault, lines, processes=2, seconds=60)

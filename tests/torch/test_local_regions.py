@@ -1,18 +1,17 @@
-"""Meshes and local regions agree with PyTorch's on random cases.
+"""Tests that meshes and local regions agree with PyTorch's on random cases.
 
   SHARDPROP_ORACLE=build/release/tests/oracle/shardprop_oracle test_local_regions.py
 
-PyTorch answers through torch.distributed's DeviceMesh and DTensor, the library
-through the oracle. What the two write differently is translated:
+PyTorch answers by torch.distributed's DeviceMesh and DTensor, and the library
+answers by the oracle. The test translates three differences of notation:
 
-* An empty shard starts nowhere: PyTorch says at the end of the dim, the library
-  holds no run of it. Sizes are compared, offsets are not.
-* PyTorch cuts in the order of the mesh dims. For another shard order it is
-  given the mesh dims in the order of the cuts, which is what the order means;
-  where all cuts are even, the strided form that PyTorch itself makes of an
-  order must give the same.
-* Strided shards are compared where they are even; what uneven ones hold is
-  disputed in PyTorch itself.
+* An empty shard has no start. PyTorch gives the end of the dim, the library no
+  run. Sizes are compared, offsets are not.
+* PyTorch shards in the order of the mesh dims. For another shard order it gets
+  the mesh dims in that order. If all shards are even, the strided form that
+  PyTorch itself derives from the order must give the same.
+* Strided shards are compared if they are even. PyTorch has no settled answer for
+  uneven ones.
 """
 
 import contextlib
@@ -241,7 +240,8 @@ class LocalRegions(unittest.TestCase):
 
 @contextlib.contextmanager
 def fake_process_group(rank, world_size):
-    """A process group of which this process is `rank` and that sends nothing."""
+    """Creates a process group in which this process is `rank` and sends no
+    data."""
     dist.init_process_group(
         "fake", store=FakeStore(), rank=rank, world_size=world_size
     )
@@ -273,7 +273,7 @@ class Meshes(unittest.TestCase):
         return torch.arange(count).view(sizes)
 
     def draw_case(self, rank):
-        """A question about a rank, and PyTorch's answer."""
+        """Returns a question about a rank, and PyTorch's answer."""
         sizes = draw_sizes(self.rng, 4)
         names = [name for name, _ in named(sizes)]
         ranks = self.draw_ranks(sizes)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What DTensor's rules say of a call, and is right, ours say too: every layout of
-the inputs of every captured call on one mesh dim is tried.
+"""Our rules have every right layout that DTensor's rules have. The test tries
+every layout of the inputs of every captured call on one mesh dim.
 
 Integers that wrap round are the exception: a sum of an extremum is none of them.
 """
@@ -27,9 +27,10 @@ class Missing(unittest.TestCase):
         theirs = [line for line in lines if line.endswith("(DTensor has it)")]
         wraps = re.compile(r"aten\.(add|sub|neg)\.\w+: \S*P\((max|min)\).*\(i\d+\[")
         self.assertEqual([line for line in theirs if not wraps.match(line)], [])
-        # The search finds what is known to be there.
+        # The search finds the sums that wrap, which are known to be missing.
         self.assertGreater(len(theirs), 0)
-        # Without partials nothing is missing, whoever has it.
+        # No layout without partials is missing, in DTensor's rules or beyond
+        # them.
         inputs = re.compile(r"\S+: (\S+)->")
         whole_or_cut = [
             line for line in lines[:-1] if "P(" not in inputs.match(line).group(1)
@@ -38,7 +39,8 @@ class Missing(unittest.TestCase):
 
 
 def found_of(op, inputs, output, names=("self", "other")):
-    """What is found of a call of which only whole and cut operands are known."""
+    """Returns the findings for a call with only replicated and sharded operands
+    known."""
     args = tuple((names[i], Operand(i)) for i in range(len(inputs)))
     call = Call(op, args, tuple(inputs), (output,))
     known = {"inputs": [["R"] for _ in inputs], "outputs": [["R"]]}
@@ -53,7 +55,7 @@ class SpecialValues(unittest.TestCase):
     some = Meta((9,), (1,), "f32")
 
     def test_what_is_no_number_tells(self):
-        # The larger of two, but for what is not a number.
+        # fmax returns the larger of two numbers and ignores NaN.
         found = found_of("aten.fmax.default", [self.some, self.some], self.some)
         self.assertEqual(found, {"P(min),R->P(min)", "R,P(min)->P(min)"})
         found = found_of("aten.maximum.default", [self.some, self.some], self.some)

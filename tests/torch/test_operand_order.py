@@ -1,10 +1,11 @@
-"""Rows say which of PyTorch's kernels depend on how their operands lie in memory.
+"""Operator definitions record which kernels of PyTorch depend on the memory
+order of operands.
 
-A rank's part of a tensor may lie otherwise than the whole does. Each operator is
-run on operands that are contiguous, and on the same values with one operand's
-dims in the opposite order in memory: unless its row is `in_order()` or
-`in_dense_rows()`, it answers alike. $SHARDPROP_BIN is the command line, and
-$SHARDPROP_SLICE=K/M takes every M-th operator.
+A rank's part of a tensor may have another memory order than the full tensor.
+Each operator runs on contiguous operands, and on the same values with one
+operand's dims in the opposite order in memory. The results must be equal unless
+the operator's definition is `in_order()` or `in_dense_rows()`. $SHARDPROP_BIN
+is the command line, and $SHARDPROP_SLICE=K/M takes every M-th operator.
 """
 
 import json
@@ -77,7 +78,8 @@ def alike(some, others, undefined):
 
 
 def depends(one):
-    """The operand by whose order the results differ; None where none does."""
+    """Returns the operand whose order changes the results; None if there is no
+    such operand."""
     runner = Runner(one.call, None, TORCH_DTYPES.__getitem__)
     tensors = [tensor.contiguous() for tensor in one.inputs]
     try:

@@ -1,4 +1,4 @@
-"""What goes wrong with planned modules is said, with what to do; nothing hangs.
+"""Errors of planned modules are reported with a remedy, and no call hangs.
 
 $SHARDPROP_PACKAGE is the folder of the built package.
 """
@@ -40,7 +40,7 @@ class Sum(torch.nn.Module):
 
 
 class Scaled(torch.nn.Module):
-    """Takes and returns what is no tensor, and structures."""
+    """Takes and returns structures, and values that are not tensors."""
 
     def forward(self, x, halves, times=1, *, z):
         return {"y": x * times + halves["a"] + z, "times": times, "nothing": None}

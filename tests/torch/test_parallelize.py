@@ -65,7 +65,7 @@ class Weighted(torch.nn.Module):
 
 
 class Carrying(torch.nn.Module):
-    """Holds what no state dict has."""
+    """Has tensors that no state dict contains."""
 
     def __init__(self):
         super().__init__()
@@ -80,7 +80,8 @@ class Carrying(torch.nn.Module):
 
 
 def run_carrying(path, state, x):
-    """What load_weights() lacked and the result, for each way to a program."""
+    """Returns the names that load_weights() lacked and the result, for each way
+    to a program."""
     mesh = torch.distributed.device_mesh.init_device_mesh(
         "cpu", (2,), mesh_dim_names=("d0",)
     )
@@ -111,7 +112,7 @@ class Constants(unittest.TestCase):
             torch.export.save(torch.export.export(model, (x,)), path)
             ranks = run_ranks(2, run_carrying, path, state, x)
         for found in ranks:
-            # A graph carries no values, and load_weights() says so.
+            # A graph has no values of weights, and load_weights() reports that.
             missing, _ = found.pop("a graph alone")
             self.assertEqual(len(missing), 3, missing)
             self.assertIn("scale", missing)
@@ -175,8 +176,8 @@ Returned = collections.namedtuple("Returned", "count nothing loss logits")
 
 
 class Returning(torch.nn.Module):
-    """Its loss is one of several outputs, some of them no tensors; it writes what it
-    is given."""
+    """Returns its loss as one of several outputs, some of them not tensors, and
+    writes to an input."""
 
     def __init__(self):
         super().__init__()
@@ -195,8 +196,8 @@ def exported_returning(model, batch):
 
 
 def returned(path, model, batch):
-    """The structure, the loss and logits, the weight's gradient and what was
-    written, for each way to a program and to the input that is written."""
+    """Returns the structure, the loss and logits, the weight's gradient and the
+    written input, for each way to a program and to the input."""
     mesh = torch.distributed.device_mesh.init_device_mesh(
         "cpu", (2,), mesh_dim_names=("d0",)
     )
@@ -406,7 +407,7 @@ class Export(unittest.TestCase):
             sp.torch.export(Branching(), (torch.randn(4),))
         self.assertIn("depends on the data", caught.exception.message)
         self.assertIn("torch.where", caught.exception.help)
-        # The line of the model, not one of torch's.
+        # The message names the line of the model, not a line of torch.
         self.assertIn("in forward: return x + 1 if x.sum() > 0 else x", str(caught.exception))
         self.assertIn(__file__, str(caught.exception))
         with self.assertRaises(sp.torch.ExportError):

@@ -1,4 +1,4 @@
-"""The proof of the rules finds what is wrong, and only that.
+"""The proof of the rules finds wrong strategies, and only those.
 
 A proof that accepts everything would print "0 wrong" as well: strategies that
 are right and strategies that are wrong in one place are put to it by hand.

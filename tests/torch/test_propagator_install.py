@@ -1,4 +1,4 @@
-"""install_propagator() leaves nothing behind, and its statistics are short.
+"""uninstall_propagator() restores DTensor's state, and statistics are short.
 
 One process is a rank of a fake process group. $SHARDPROP_PACKAGE is the folder of
 the built package.

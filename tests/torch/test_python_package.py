@@ -341,7 +341,7 @@ class Plans(unittest.TestCase):
         program = (
             "import os, signal, sys, threading\n"
             f"sys.path.insert(0, {PACKAGE!r})\n"
-            # What runs in the background ignores it.
+            # A process that runs in the background ignores SIGINT.
             "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
             "import shardprop as sp\n"
             f"graph = sp.load_graph({str(ROOT)!r} + "

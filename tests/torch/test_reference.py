@@ -1,13 +1,14 @@
-"""Compares what the reference computes with PyTorch on calls drawn for the purpose.
+"""Compares the reference's results with PyTorch's on sampled calls.
 
   python tests/torch/test_reference.py --values build/release/tests/oracle/op_values
 
-For every operator that the reference has (`op_values --list`) and PyTorch knows,
-calls are drawn as for the proof of the rules (sharding/drawn_calls): dtypes mixed and
-each in its own arithmetic, in-place and out= forms, empty, 0-d and permuted operands,
-negative and repeated indices. PyTorch computes them in f64 where it can: what is
-compared is the definition, not the rounding of a kernel. Prints what was compared;
-exits 1 if anything differs, or if fewer operators than `--least` were compared.
+Samples calls for every operator that the reference has (`op_values --list`) and
+PyTorch knows, as the proof of the rules does (sharding/drawn_calls). Dtypes are
+mixed and each in its own arithmetic; there are in-place and out= overloads,
+empty, 0-d and permuted operands, negative and repeated indices. PyTorch
+computes them in f64 if it can: the test compares the definition, not the
+rounding of a kernel. Prints the counts; exits 1 if a result differs, or if
+fewer operators than `--least` were compared.
 """
 
 import argparse
@@ -147,8 +148,8 @@ def apart(found, right, loosest):
 
 
 def with_poles(drawn, results):
-    """Of trigamma, whose kernel divides by the square of what rounding leaves of
-    sin(pi x): nothing at 0, too little to mean anything at the other poles."""
+    """Corrects the poles of trigamma. The kernel divides by the square of the
+    rounded sin(pi x), which is 0 at 0 and meaningless at the other poles."""
     if "polygamma" not in drawn.call.op or drawn.call.arg("n") != 1:
         return results
     x = drawn.inputs[0].double()
@@ -157,12 +158,12 @@ def with_poles(drawn, results):
 
 
 def compare(drawn, answer):
-    """None, or what differs."""
+    """Returns None, or the difference."""
     right = with_poles(drawn, wanted(drawn))
     if len(answer["outputs"]) != len(right):
         return f"{len(answer['outputs'])} outputs, not {len(right)}"
-    # What was rounded on the way in bounds how exact a result can be.
-    # Integers that become floats become f32.
+    # The rounding of the inputs bounds the accuracy of a result. Integers that
+    # become floats become f32.
     dtypes = [capture.TORCH_DTYPES[meta.dtype] for meta in drawn.call.inputs]
     loosest = max(
         [_TOLERANCE.get(dtype, _TOLERANCE[torch.float32]) for dtype in dtypes],
@@ -204,9 +205,9 @@ def wraps(call, inputs):
 
 
 def misread(call):
-    """Whether PyTorch's kernel mistakes its `out`: floats are cut to u8 before they are
-    judged, 0.3 does not hold; a loss or gradient is not written where `out` or
-    `grad_input` is of another shape."""
+    """Returns whether PyTorch's kernel misuses its `out`. It casts floats to u8
+    before it tests them, so that 0.3 counts as false. It does not write a loss
+    or gradient if `out` or `grad_input` has another shape."""
     base, overload = call.op.split(".")[1:]
     if base in ("all", "any") and call.arg("out") is not None:
         out = call.inputs[call.arg("out").index]
@@ -221,7 +222,7 @@ def misread(call):
 
 
 class Checked(NamedTuple):
-    """What came of one operator."""
+    """The outcome for one operator."""
 
     counts: collections.Counter
     failures: list  # (call, why)
@@ -278,7 +279,7 @@ def main():
     counts, failures, none = collections.Counter(), {}, []
     check_operator(("aten.add.Tensor", options))  # what torch sets up at first use
     tasks = [(name, options) for name in names]
-    # Some of PyTorch's kernels die of what is drawn.
+    # Some of PyTorch's kernels crash on sampled calls.
     for (name, _), checked, died in run_each(
         check_operator, tasks, processes=1, seconds=_MOST_SECONDS
     ):

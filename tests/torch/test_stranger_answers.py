@@ -1,11 +1,12 @@
-"""Models as strangers write them answer by plans that nobody chose.
+"""User models answer by random plans.
 
-Every model of running/zoo that only infers is planned with some values pinned to
-layouts drawn at random and runs on 2x2 processes of gloo, or on 3, which no size
-divides. Called twice, as the model is called, it must return what eager PyTorch
-returns, in the same structure, write what eager PyTorch writes, and send what the
-plan says. $SHARDPROP_PACKAGE is the folder of the built package;
-$SHARDPROP_SLICE=K/M takes every M-th model. SHARDPROP_SEED draws other layouts.
+Every model of running/zoo that only infers is planned with some values pinned
+to random layouts. It runs on 2x2 processes of gloo, or on 3, which divides no
+size. It is called twice, as the model is called. It must return what eager
+PyTorch returns, in the same structure, write what eager PyTorch writes, and
+send the bytes that the plan predicts. $SHARDPROP_PACKAGE is the folder of the
+built package; $SHARDPROP_SLICE=K/M takes every M-th model. SHARDPROP_SEED
+selects other layouts.
 """
 
 import os
@@ -60,7 +61,7 @@ def run_plan(name, program, constants, plan_json):
             result = module(*args, **kwargs)
         leaves, structure = wholes(result)
         answers += leaves
-        # A whole input that is written is gathered behind the program.
+        # A full input that is written is gathered after the program.
         behind = [one for one in count.extra if one.node is None]
         extra = count.extra if name not in WRITES_INPUTS else behind != count.extra
         if count.missing or extra:
@@ -90,12 +91,13 @@ def alike(own, wanted, tolerance):
 
 
 def without_names(structure):
-    """What PyTorch names (the results of torch.frexp) is a tuple in a file."""
+    """A structure that PyTorch names (the results of torch.frexp) is a tuple in
+    a file."""
     return re.sub(r"TreeSpec\((?!tuple|list|dict)\w+", "TreeSpec(tuple", structure)
 
 
 def difference(found, leaves, structure, tolerance):
-    """What is wrong with a run, in words; empty where nothing is."""
+    """Returns the faults of a run in words; empty if there are none."""
     if isinstance(found, str):
         return found
     own, own_structure, miscounted = found

@@ -1,10 +1,11 @@
-"""Models as strangers write them train by plans that nobody chose.
+"""User models train by random plans.
 
-Every model of running/zoo is planned with some values pinned to layouts drawn at
-random, runs on 2x2 processes of gloo, or on 3, which no size divides, and must give
-the loss and every gradient that eager PyTorch gives, with the collectives of the
-plan. $SHARDPROP_PACKAGE is the folder of the built package; $SHARDPROP_SLICE=K/M
-takes every M-th model. SHARDPROP_SEED draws other layouts.
+Every model of running/zoo is planned with some values pinned to random layouts.
+It runs on 2x2 processes of gloo, or on 3, which divides no size. It must give
+the loss and every gradient that eager PyTorch gives, with the collectives of
+the plan. $SHARDPROP_PACKAGE is the folder of the built package;
+$SHARDPROP_SLICE=K/M takes every M-th model. SHARDPROP_SEED selects other
+layouts.
 """
 
 import os
@@ -47,7 +48,7 @@ def run_plan(name, program, constants, plan_json):
 
 
 def difference(found, loss, gradients, tolerance):
-    """What is wrong with a run, in words; empty where nothing is."""
+    """Returns the faults of a run in words; empty if there are none."""
     if isinstance(found, str):
         return found
     own_loss, own, miscounted = found

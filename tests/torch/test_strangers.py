@@ -1,4 +1,5 @@
-"""Architectures that nobody chose, exported plainly: read, fully supported, planned.
+"""Tests that architectures exported unchanged are read, fully supported and
+planned.
 
 A few of those of bench/results/strangers.md, drawn by SHARDPROP_SLICE and
 SHARDPROP_SEED, so that other slices and seeds take others; all libraries and names
@@ -34,7 +35,8 @@ PLAN_SECONDS = 60 if FULL else 3
 
 
 def known_names(library):
-    """Those that torch exported when the table was made."""
+    """Returns the names of the models that torch could export when the table
+    was written."""
     text = (ROOT / "bench/results/strangers.md").read_text()
     part = text.split(f"\n## {library}\n")[1].split("\n## ")[0]
     rows = re.findall(r"^\| ([\w.-]+) \| \d+ \|", part, re.MULTILINE)

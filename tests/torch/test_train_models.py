@@ -52,7 +52,7 @@ def parallel(name, program, constants, plan):
 
 
 def run_case(name, program, constants, plan_json):
-    """Losses, final weights, and what was counted in the first step."""
+    """Returns losses, final weights, and the counts of the first step."""
     plan = sp.Plan.from_json(plan_json)
     module, args = parallel(name, program, constants, plan)
     found = []
@@ -76,7 +76,7 @@ def run_cases(jobs):
 
 
 def planned(name, program):
-    """A case's plan, under a memory limit where it asks for one."""
+    """Returns a case's plan, under a memory limit if it asks for one."""
     case = CASES[name]
     options = {"topology": TOPOLOGY, "progress": False, **case.options}
     plan = sp.plan(program, case.mesh, memory=None, **options)
@@ -167,7 +167,8 @@ class Training(unittest.TestCase):
                 self.assertTrue(ok, f"{name}, rank {rank}: {text}")
                 if rank == 0:
                     ran.update(kinds)
-            # A slice sends nothing, so that there is no operator to count.
+            # A slice sends no data, so it has no operator that could be
+            # counted.
             ran["slice"] += plan.summary["collectives"]["slice"]
         print(f"collectives that ran: {dict(ran)}")
         if set(NAMES) == set(CASES):

@@ -15,7 +15,7 @@ from sharding.words import in_short
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = os.environ.get("SHARDPROP_BIN", str(ROOT / "build/release/tools/shardprop"))
 METAS = os.environ.get("SHARDPROP_OP_METAS")
-# Terms of partials are drawn: some hide what others show.
+# Terms of partials are random: some hide faults that others show.
 SEEDS = range(8)
 
 

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""CPU time of eager DTensor's dispatch, with our propagator beside stock's.
+"""Measures the CPU time of eager DTensor's dispatch, with our propagator and
+with stock's.
 
     SHARDPROP_PACKAGE=build/release/python/package python tests/torch/time_eager.py
 
-One training step of a transformer block under tensor and data parallelism on a
-fake process group of --mesh ranks: nothing is sent, so what is timed is what the
-process of one rank does. With --gloo every rank is a process and sends; the
-figures are those of rank 0. Prints, of both in turns in the same run, the first
-step (every call a miss), the median of the later ones (every call a hit), and
-the operators whose time differs most.
+Times one training step of a transformer block under tensor and data parallelism
+on a fake process group of --mesh ranks. The group sends no data, so the times
+are those of one rank's process. With --gloo every rank is a process and sends;
+the figures are those of rank 0. Prints, of both in turns in the same run, the
+first step (every call a miss), the median of the later ones (every call a hit),
+and the operators whose time differs most.
 """
 
 import argparse
@@ -69,7 +70,8 @@ def distribute(block, mesh):
 
 
 class PerOperator(TorchDispatchMode):
-    """Seconds by operator, DTensor's dispatch and the local kernel together."""
+    """Records seconds by operator, DTensor's dispatch and the local kernel
+    together."""
 
     def __init__(self):
         super().__init__()
@@ -99,8 +101,8 @@ def measure(block, x, steps):
 
 
 def compare(mesh_shape, width, steps, rounds):
-    """Seconds of (first step, median of the later) of each round by who answered,
-    seconds by operator, and what was left to stock."""
+    """Returns the seconds of (first step, median of the later) of each round
+    for both, seconds by operator, and the operators that were left to stock."""
     warnings.simplefilter("ignore")
     torch.manual_seed(0)
     mesh = init_device_mesh("cpu", mesh_shape, mesh_dim_names=("dp", "tp"))

@@ -34,7 +34,7 @@ const Subject& subject() {
   return kSubject;
 }
 
-// Changes a step where it can; says whether it did.
+// Changes a step if possible; returns whether it did.
 using Fault = std::function<bool(SpmdProgram&, std::size_t step)>;
 
 // The fault at the first step of the program that takes it must be found there.

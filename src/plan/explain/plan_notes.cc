@@ -4,6 +4,7 @@
 #include "base/quantities.h"
 #include "base/saturating.h"
 #include "graph/analysis/dim_roles.h"
+#include "plan/tuning.h"
 
 #include <shardprop/plan/plan_options.h>
 
@@ -18,9 +19,6 @@
 
 namespace shardprop {
 namespace {
-
-// Share of the plan's compute. A smaller loss is not reported.
-constexpr double kLeastShare = 0.02;
 
 class Notes {
  public:
@@ -56,7 +54,8 @@ class Notes {
 
   bool worth_saying(std::int64_t nanoseconds) const {
     return static_cast<double>(nanoseconds) >
-           kLeastShare * static_cast<double>(plan_.summary.compute_nanoseconds);
+           tuning::kLeastNotedComputeShare *
+               static_cast<double>(plan_.summary.compute_nanoseconds);
   }
 
   // Returns the time by which replicated compute on `ranks` ranks exceeds a
@@ -238,12 +237,12 @@ class Notes {
   // execution, which keeps more for the backward pass. This matters if memory
   // is short.
   void add_kept_activations() {
-    constexpr double kShort = 0.5;  // of the limit
     const PlanMemory& memory = plan_.memory;
     if (problem_.options().fusion != Fusion::kCompiler || !trains(graph_) ||
         !memory.limit_bytes ||
         static_cast<double>(memory.peak_bytes) <
-            kShort * static_cast<double>(*memory.limit_bytes)) {
+            tuning::kNotedMemoryShare *
+                static_cast<double>(*memory.limit_bytes)) {
       return;
     }
     out_.emplace_back(

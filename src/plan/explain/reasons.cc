@@ -1,6 +1,7 @@
 #include "plan/explain/reasons.h"
 
 #include "plan/problem/pin_match.h"
+#include "plan/tuning.h"
 
 #include <fmt/format.h>
 
@@ -145,9 +146,8 @@ CopyReason reason_of(const PlanProblem& problem, const PlanAssignment& plan,
   if (is_between) return reason;
   if (const auto other = alternatives.without(copy)) {
     reason.alternative_nanoseconds = other->nanoseconds;
-    // Unit: nanoseconds. A smaller difference is not a reason.
-    constexpr std::int64_t kTie = 50;
-    if (std::abs(other->nanoseconds) < kTie) return reason;
+    if (std::abs(other->nanoseconds) < tuning::kLeastReasonNanoseconds)
+      return reason;
     // A plan can be cheaper than a proven one only if it exceeds the memory
     // limit.
     reason.text += fmt::format(

@@ -5,6 +5,7 @@
 #include "base/try.h"
 #include "plan/network/network_memory.h"
 #include "plan/problem/build/buffers.h"
+#include "plan/tuning.h"
 
 #include <algorithm>
 #include <map>
@@ -14,9 +15,9 @@
 namespace shardprop {
 namespace {
 
-// Returns a share of a time, in parts of kHiddenPriceUnit. Costs are rounded
-// down and credits are rounded up, so that the network's optimum stays a lower
-// bound.
+// Returns a share of a time, in parts of kOverlapMultiplierUnit. Costs are
+// rounded down and credits are rounded up, so that the network's optimum stays
+// a lower bound.
 std::int64_t share_of(std::int64_t nanoseconds, std::int64_t price) {
   return saturated(WideInt{nanoseconds} * price / kOverlapMultiplierUnit);
 }
@@ -179,9 +180,9 @@ class NetworkBuilder {
     for (std::size_t g = 0; g < buffer.segments.size(); ++g) {
       const UseSegment& segment = buffer.segments[g];
       const std::int64_t begin = begin_of(buffer, g);
-      const bool pause =
-          with_memory_ && begin > at &&
-          (g > 0 || (!buffer.persistent && begin - at > kLongPause));
+      const bool pause = with_memory_ && begin > at &&
+                         (g > 0 || (!buffer.persistent &&
+                                    begin - at > tuning::kLongPauseNodes));
       if (pause)
         out.push_back(live_interval(buffer, segment.first, 0, at, begin));
       if (stands_alone(buffer, g)) break;

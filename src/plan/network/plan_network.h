@@ -40,8 +40,8 @@ struct NetworkOptions {
   // the network counts. Redistributions that take more are forbidden. If empty,
   // nothing is forbidden.
   std::optional<std::int64_t> most_uncounted;
-  // By slot: the overlap multiplier, in parts of kHiddenPriceUnit, from 0 to
-  // all of it. Each overlappable nanosecond costs it, and each nanosecond of
+  // By slot: the overlap multiplier, in parts of kOverlapMultiplierUnit, from 0
+  // to all of it. Each overlappable nanosecond costs it, and each nanosecond of
   // compute earns it. If all slots of a window have the same multiplier, the
   // cheapest assignment of the network is a lower bound of all plans. May be
   // empty, which means 0.

@@ -6,13 +6,10 @@
 
 #include "base/index.h"
 #include "base/union_find.h"
+#include "plan/tuning.h"
 
 namespace shardprop {
 namespace {
-
-// Unit: inputs. Operators with more inputs are not fused. PyTorch's compiler
-// has the same limit (torch/_inductor/config.py, max_pointwise_cat_inputs).
-constexpr std::size_t kMostJoined = 8;
 
 bool has_factor(const IndexSpace& space, FactorKind kind) {
   return std::any_of(space.factors.begin(), space.factors.end(),
@@ -28,9 +25,9 @@ bool stands_alone(Fusing fusing) {
 Fusing fusing_of(const Graph& graph, const Node& node, const IndexSpace& space,
                  bool is_understood) {
   if (space.is_free) return Fusing::kView;
-  const bool cuts = space.flops_per_point > 0 ||
-                    has_factor(space, FactorKind::kScanned) ||
-                    space.inputs.size() > kMostJoined || !is_understood;
+  const bool cuts =
+      space.flops_per_point > 0 || has_factor(space, FactorKind::kScanned) ||
+      space.inputs.size() > tuning::kMostFusedInputs || !is_understood;
   if (cuts) return Fusing::kCuts;
   if (space.writes_into == IndexSpace::kNothing) return Fusing::kCompute;
   // A write to fixed places selects, by element, the old or the new value, and

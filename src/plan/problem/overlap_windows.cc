@@ -1,16 +1,11 @@
 #include "plan/problem/overlap_windows.h"
 
+#include "plan/tuning.h"
+
 #include <algorithm>
 #include <map>
 
 namespace shardprop {
-namespace {
-
-// Unit: windows. If the schedule changes its phase more often, each phase is
-// one window.
-constexpr std::size_t kMostWindows = 8;
-
-}  // namespace
 
 Windows::Windows(const Graph& graph) {
   const std::size_t nodes = graph.nodes().size();
@@ -20,7 +15,7 @@ Windows::Windows(const Graph& graph) {
     if (graph.nodes()[n].phase != graph.nodes()[n - 1].phase) ++window;
     of_slot_[n] = window;
   }
-  if (window >= kMostWindows) {
+  if (window >= tuning::kMostOverlapWindows) {
     std::map<Phase, std::uint32_t> of_phase;
     for (std::size_t n = 0; n < nodes; ++n) {
       const auto next = static_cast<std::uint32_t>(of_phase.size());

@@ -2,6 +2,7 @@
 
 #include "base/index.h"
 #include "plan/problem/buffer.h"
+#include "plan/tuning.h"
 #include "redistribute/planner_body.h"
 
 #include <shardprop/base/hash.h>
@@ -116,8 +117,8 @@ bool TransferCosts::is_refused(const Rows& rows, std::uint32_t tensor) const {
   if (!rows.refused) return false;
   const DeviceMesh& mesh = planner(tensor, rows.ties).mesh();
   return count_sharded(mesh.num_active_dims(), tensors_[tensor].meta.rank()) >
-             kMostSearched ||
-         ++lone_pairs_ > kMostLonePairs;
+             tuning::kMostSearchedLayouts ||
+         ++lone_pairs_ > tuning::kMostLonePairs;
 }
 
 std::int64_t TransferCosts::nanoseconds(std::uint32_t tensor, LayoutId src,

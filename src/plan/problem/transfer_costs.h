@@ -98,14 +98,6 @@ class TransferCosts {
                      : MergedTransfers::merged(layouts_[layout], ties);
   }
 
-  // The number of pairs of unlisted layouts that are priced. Each pair is a
-  // search of its own.
-  static constexpr int kMostLonePairs = 16;
-  // The number of layouts that such a search may visit: half a second. Tensors
-  // of three dims have 5,056 layouts on five mesh dims. Tensors of four dims
-  // have 12,341 (four seconds).
-  static constexpr double kMostSearched = 8192;
-
   // Returns whether one more single pair would take too long.
   bool is_refused(const Rows& rows, std::uint32_t tensor) const;
 

@@ -1,6 +1,7 @@
 #include "plan/saved/plan_differences.h"
 
 #include "base/quantities.h"
+#include "plan/tuning.h"
 
 #include <fmt/format.h>
 
@@ -9,9 +10,6 @@
 
 namespace shardprop {
 namespace {
-
-// Unit: entries of the list.
-constexpr std::size_t kMostListed = 50;
 
 class Differences {
  public:
@@ -67,7 +65,8 @@ class Differences {
     }
   }
   void add(std::string text) {
-    if (found_.size() < kMostListed) found_.push_back(std::move(text));
+    if (found_.size() < tuning::kMostListedDifferences)
+      found_.push_back(std::move(text));
   }
 
  private:

@@ -4,6 +4,7 @@
 #include "plan/problem/constraints/recipe_layouts.h"
 #include "plan/search/restricted_problem.h"
 #include "plan/search/solve_plan.h"
+#include "plan/tuning.h"
 
 #include <algorithm>
 #include <optional>
@@ -14,11 +15,6 @@ namespace shardprop {
 namespace {
 
 constexpr std::string_view kOptimum = "optimum";
-// Unit: operators. On graphs of at most this size, the plan that a recipe lays
-// out itself is made even if no time is left: it takes milliseconds.
-constexpr std::size_t kFewOperators = 2000;
-// Unit: seconds. Limit of the solve for that plan, which searches nothing.
-constexpr double kSecondsOfConstructed = 1;
 
 bool is_open(const PlanRecipe& recipe) {
   return recipe.status == PlanStatus::kFeasible ||
@@ -136,13 +132,13 @@ class RecipeComparison {
     }
     const auto problem = PlanProblem::create(
         graph_, mesh_, topology_, library_, own,
-        {PlanSpace{0}, graph_.nodes().size() <= kFewOperators
+        {PlanSpace{0}, graph_.nodes().size() <= tuning::kMostOperatorsOfLatePlan
                            ? budget_.renewed({})
                            : budget_});
     if (!problem) return;
-    const PlanSolution solution =
-        solve_plan(*problem, budget_.renewed({kSecondsOfConstructed, 0}),
-                   {.break_ties = false});
+    const PlanSolution solution = solve_plan(
+        *problem, budget_.renewed({tuning::kConstructedPlanSeconds, 0}),
+        {.break_ties = false});
     if (!solution.assignment) return;
     row = priced(row.name, solution);
     row.status = PlanStatus::kFeasible;

@@ -10,28 +10,10 @@
 
 #include "base/index.h"
 #include "base/name_folding.h"
+#include "plan/tuning.h"
 
 namespace shardprop {
 namespace {
-
-// Unit: mixes that are solved in one run.
-constexpr int kMostMixes = 16;
-// Unit: mixes in a row that do not improve the plan.
-constexpr int kMostFailures = 4;
-// Share of the remaining time that the solve of one mix may take.
-constexpr double kMixShareOfTime = 0.25;
-// Relative gap at which the solver may stop on a mix.
-constexpr double kEnoughMixGap = 2e-4;
-// Unit: solves. The most that polish() spends on single layers.
-constexpr int kMostResolved = 40;
-// polish() moves the multipliers this share of the way to the value of
-// overlapped time in the best plan.
-constexpr double kShares[] = {0.5, 1};
-// Relative cost of a boundary between layers of different plans. The layers at
-// a boundary are solved again, and overlap more or less than the prediction.
-constexpr double kBoundary = 5e-4;
-// Relative. A mix must be predicted to be cheaper by this share.
-constexpr double kWorthIt = 1e-5;
 
 // Returns, by slot, the repeated layer that it belongs to. Layers are numbered
 // in the order in which they first run. Nodes between two layers belong to the
@@ -102,7 +84,8 @@ double LayerMix::predicted(const Counts& counts, const Guess& at,
   const auto boundaries = std::count_if(counts.begin(), counts.end(),
                                         [](std::int64_t n) { return n > 0; }) -
                           1;
-  return cost * (1 + kBoundary * static_cast<double>(boundaries));
+  return cost * (1 + tuning::kLayerBoundaryCostShare *
+                         static_cast<double>(boundaries));
 }
 
 LayerMix::Guess LayerMix::most_promising(const Guess& at,
@@ -174,10 +157,10 @@ NetworkOutcome LayerMix::solve(const Counts& counts,
     if (at_boundary(layer)) continue;
     options.left.hold(known_[plan_of[layer]].assignment, v);
   }
-  return search_.solve(options,
-                       {.bounds = false,
-                        .budget = search_.budget().share(kMixShareOfTime, 1),
-                        .enough_gap = kEnoughMixGap});
+  return search_.solve(
+      options, {.bounds = false,
+                .budget = search_.budget().share(tuning::kMixTimeShare, 1),
+                .enough_gap = tuning::kMixGap});
 }
 
 bool LayerMix::keep_best(std::vector<std::size_t> follows) {
@@ -209,8 +192,8 @@ NetworkOutcome LayerMix::solve_again(std::size_t layer, double share,
     options.left.hold(best_.assignment, v);
   }
   return search_.solve(
-      options,
-      {.bounds = false, .budget = search_.budget().share(kMixShareOfTime, 1)});
+      options, {.bounds = false,
+                .budget = search_.budget().share(tuning::kMixTimeShare, 1)});
 }
 
 // Returns the plans that the layer and its neighbours follow. Layers with the
@@ -228,10 +211,10 @@ void LayerMix::resolve_layers(const NetworkOptions& network) {
   if (best_.evaluation.objective == resolved_) return;
   std::set<std::vector<std::size_t>> seen;
   std::size_t plans = known_.size();
-  int left = kMostResolved;
+  int left = tuning::kMostLayerResolves;
   for (std::size_t layer = 0; layer < follows_.size(); ++layer) {
     if (!seen.insert(followed_around(layer)).second) continue;
-    for (const double share : kShares) {
+    for (const double share : tuning::kResolveMultiplierShares) {
       if (search_.is_done() || left-- == 0) return;
       const NetworkOutcome solved = solve_again(layer, share, network);
       if (solved.is_infeasible()) continue;
@@ -259,10 +242,11 @@ void LayerMix::run(const NetworkOptions& network) {
   tried_.insert(at.counts);
   PlanEvaluation there = cheapest->evaluation;
   int failures = 0;
-  for (int i = 0; i < kMostMixes && failures < kMostFailures; ++i) {
+  for (int i = 0; i < tuning::kMostMixes && failures < tuning::kMostFailedMixes;
+       ++i) {
     if (search_.is_done()) return;
     Guess next = most_promising(at, there);
-    if (next.cost >= at.cost * (1 - kWorthIt)) return;
+    if (next.cost >= at.cost * (1 - tuning::kLeastMixGainShare)) return;
     tried_.insert(next.counts);
     const NetworkOutcome solved = solve(next.counts, network);
     if (solved.is_infeasible()) {

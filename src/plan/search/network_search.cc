@@ -3,6 +3,7 @@
 #include "base/option_bounds.h"
 #include "base/saturating.h"
 #include "plan/problem/plan_budget.h"
+#include "plan/tuning.h"
 
 #include <shardprop/base/error.h>
 
@@ -11,11 +12,6 @@
 #include <utility>
 
 namespace shardprop {
-namespace {
-
-constexpr double kSecondsBetweenReports = 0.2;
-
-}  // namespace
 
 NetworkSearch::NetworkSearch(const PlanProblem& problem, const Budget& budget,
                              const SearchScope& scope)
@@ -68,7 +64,7 @@ void NetworkSearch::tell(const solver::Progress& now, bool bounds) {
 
 void NetworkSearch::report(PlanProgress progress) {
   if (progress.seconds < next_report_) return;
-  next_report_ = progress.seconds + kSecondsBetweenReports;
+  next_report_ = progress.seconds + tuning::kSecondsBetweenReports;
   options_.progress(progress);
 }
 

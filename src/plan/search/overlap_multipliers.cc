@@ -1,6 +1,7 @@
 #include "plan/search/overlap_multipliers.h"
 
 #include "plan/network/plan_network.h"
+#include "plan/tuning.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,33 +9,6 @@
 #include <limits>
 
 namespace shardprop {
-namespace {
-
-// Unit: steps. Length of the subgradient ascent in most_promising().
-constexpr int kSteps = 4000;
-// Unit: 1 / kHiddenPriceUnit. The largest first multiplier for all windows.
-constexpr std::int64_t kFirstPrice = kOverlapMultiplierUnit / 2;
-// Factor by which the next multiplier for all windows may exceed the largest
-// one tried.
-constexpr std::int64_t kHigher = 2;
-// Unit: 1 / kHiddenPriceUnit. A multiplier that is nearer than this to the
-// present or the best one promises nothing new.
-constexpr std::int64_t kNear = 4;
-// Level method: the next multipliers must reach this share of the way from the
-// best bound to the maximum of the cutting planes.
-constexpr double kLevel = 0.5;
-// Relative to the bound. If the cutting planes promise less than this, the next
-// multipliers are their maximum: the solver's bounds are not more accurate.
-constexpr double kSmall = 5e-3;
-// Unit: halvings. Length of the bisection for the level method.
-constexpr int kHalvings = 20;
-// Unit: 1 / kHiddenPriceUnit. Largest distance from the best multipliers to the
-// next ones, at first.
-constexpr std::int64_t kFirstReach = kOverlapMultiplierUnit / 2;
-// Unit: 1 / kHiddenPriceUnit. The search ends if that distance is smaller.
-constexpr std::int64_t kLeastReach = 8;
-
-}  // namespace
 
 double OverlapMultipliers::promise(const std::vector<double>& prices,
                                    std::size_t& at) const {
@@ -68,7 +42,7 @@ std::vector<double> OverlapMultipliers::most_promising() const {
     high.push_back(std::min(1.0, price + reach));
   }
   double most = -std::numeric_limits<double>::infinity();
-  for (int step = 1; step <= kSteps; ++step) {
+  for (int step = 1; step <= tuning::kAscentSteps; ++step) {
     std::size_t cut = 0;
     const double value = promise(at, cut);
     if (value > most) {
@@ -78,7 +52,8 @@ std::vector<double> OverlapMultipliers::most_promising() const {
     double length = 0;
     for (const double e : cuts_[cut].excess) length += e * e;
     if (length == 0) break;
-    const double stride = 0.5 / std::sqrt(static_cast<double>(step) * length);
+    const double stride = tuning::kFirstAscentStride /
+                          std::sqrt(static_cast<double>(step) * length);
     for (std::size_t w = 0; w < at.size(); ++w) {
       at[w] =
           std::clamp(at[w] + stride * cuts_[cut].excess[w], low[w], high[w]);
@@ -108,7 +83,7 @@ bool OverlapMultipliers::learn(const PlanEvaluation& plan, std::int64_t bound) {
   if (prices_.size() == 1) return false;
   all_uniform_ = false;
   if (reach_ == 0) {
-    reach_ = kFirstReach;
+    reach_ = tuning::kFirstMultiplierReach;
   } else if (!better) {
     reach_ /= 2;
   }
@@ -133,8 +108,10 @@ bool OverlapMultipliers::move_all() {
     return least;
   };
   const double most =
-      static_cast<double>(std::min(kOverlapMultiplierUnit,
-                                   std::max(kFirstPrice, kHigher * highest_))) /
+      static_cast<double>(
+          std::min(kOverlapMultiplierUnit,
+                   std::max(tuning::kFirstCommonMultiplier,
+                            tuning::kCommonMultiplierFactor * highest_))) /
       kOverlapMultiplierUnit;
   double next = least_at(most) > least_at(0) ? most : 0;
   for (std::size_t up = 0; up < cuts_.size(); ++up) {
@@ -151,7 +128,7 @@ bool OverlapMultipliers::move_all() {
       static_cast<std::int64_t>(std::llround(next * kOverlapMultiplierUnit));
   const auto is_near = [&](const std::vector<std::int64_t>& prices) {
     return std::abs(price - *std::max_element(prices.begin(), prices.end())) <
-           kNear;
+           tuning::kSameMultiplierDistance;
   };
   if (is_near(prices_) || is_near(best_)) return false;
   highest_ = std::max(highest_, price);
@@ -163,7 +140,7 @@ bool OverlapMultipliers::move_all() {
 
 // Plans that were not found yet may lower the maximum of the cutting planes. So
 // the next multipliers are on the way from the best ones to that maximum, at
-// the point where the planes reach kLevel of the promised gain (a level
+// the point where the planes reach kLevelShare of the promised gain (a level
 // method).
 std::vector<double> OverlapMultipliers::on_the_way(
     const std::vector<double>& there) const {
@@ -181,13 +158,14 @@ std::vector<double> OverlapMultipliers::on_the_way(
   std::size_t cut = 0;
   const double least = static_cast<double>(bound_);
   const double most = promise(there, cut);
-  const double enough = least + kLevel * (most - least);
-  if (most - least < kSmall * least || promise(here, cut) >= enough) {
+  const double enough = least + tuning::kLevelShare * (most - least);
+  if (most - least < tuning::kNegligiblePromiseGap * least ||
+      promise(here, cut) >= enough) {
     return there;
   }
   double low = 0;
   double high = 1;
-  for (int i = 0; i < kHalvings; ++i) {
+  for (int i = 0; i < tuning::kLevelHalvings; ++i) {
     const double middle = (low + high) / 2;
     (promise(between(middle), cut) < enough ? low : high) = middle;
   }
@@ -203,7 +181,7 @@ bool OverlapMultipliers::move_each() {
     moved = moved || price != prices_[w];
     prices_[w] = price;
   }
-  return moved && prices_ != best_ && reach_ >= kLeastReach;
+  return moved && prices_ != best_ && reach_ >= tuning::kLeastMultiplierReach;
 }
 
 std::vector<std::int64_t> OverlapMultipliers::extreme(

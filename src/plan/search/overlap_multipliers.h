@@ -27,7 +27,7 @@ namespace shardprop {
 
 class OverlapMultipliers {
  public:
-  // All multipliers begin at 0. Their unit is 1 / kHiddenPriceUnit.
+  // All multipliers begin at 0. Their unit is 1 / kOverlapMultiplierUnit.
   explicit OverlapMultipliers(std::size_t windows)
       : prices_(windows, 0), best_(windows, 0), exposed_(windows, false) {}
 

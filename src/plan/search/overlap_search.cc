@@ -1,6 +1,7 @@
 #include "plan/search/overlap_search.h"
 
 #include "plan/search/tie_breaking.h"
+#include "plan/tuning.h"
 
 #include <shardprop/base/error.h>
 
@@ -10,28 +11,6 @@
 #include <utility>
 
 namespace shardprop {
-namespace {
-
-// Unit: solves at new multipliers in one round.
-constexpr int kMostPrices = 16;
-// Unit: rounds of raising the bound and solving mixes.
-constexpr int kMostPricingRounds = 4;
-// Share of the remaining time that is kept for layer mixes.
-constexpr double kShareOfPlans = 0.4;
-// Relative gap at which the plan counts as optimal.
-constexpr double kSmallGap = 1e-5;
-// Share of the remaining time that one solve may take.
-constexpr double kPricingShareOfTime = 0.25;
-// Relative gap at which a solve may stop.
-constexpr double kEnoughPricingGap = 2e-4;
-// The same in the first round of a large problem, see takes_long().
-constexpr double kEnoughWhereLong = 2e-3;
-// Unit: branches. Limit of the branch and bound that closes the duality gap.
-constexpr int kMostBranches = 1000;
-// Unit: table entries. Limit of its work.
-constexpr std::uint64_t kBranchWork = 500'000'000;
-
-}  // namespace
 
 std::vector<std::int64_t> OverlapSearch::by_slot(
     const std::vector<std::int64_t>& by_window) const {
@@ -47,7 +26,7 @@ std::vector<std::int64_t> OverlapSearch::by_slot(
 bool OverlapSearch::is_close() const {
   const PlanSolution& best = search_.best();
   return static_cast<double>(best.evaluation.objective - best.lower_bound) <=
-         kSmallGap * static_cast<double>(best.evaluation.objective);
+         tuning::kClosedGap * static_cast<double>(best.evaluation.objective);
 }
 
 std::vector<std::int64_t> OverlapSearch::run() {
@@ -66,15 +45,16 @@ std::vector<std::int64_t> OverlapSearch::run() {
 // Returns whether one solve takes more than a tenth of the work for all
 // branches.
 bool OverlapSearch::takes_long() const {
-  return search_.first_work() > kBranchWork / 10;
+  return search_.first_work() > tuning::kLargeProblemWork;
 }
 
 // Raises the bound, and solves mixes of the plans found, as exactly as the time
 // allows. Leaves the best multipliers in `network_`.
 void OverlapSearch::price() {
   OverlapMultipliers prices(search_.problem().num_windows());
-  double enough_gap = takes_long() ? kEnoughWhereLong : kEnoughPricingGap;
-  for (int round = 0; round < kMostPricingRounds; ++round) {
+  double enough_gap =
+      takes_long() ? tuning::kLargeProblemPricingGap : tuning::kPricingGap;
+  for (int round = 0; round < tuning::kMostPricingRounds; ++round) {
     // The best plan may be one that the search began with.
     const std::optional<std::int64_t> objective = search_.found_here();
     const std::int64_t bound = search_.best().lower_bound;
@@ -83,7 +63,7 @@ void OverlapSearch::price() {
     if (!settles_ || is_close()) return;
     mix_.resolve_layers(network_);
     if (is_close()) return;
-    enough_gap = kEnoughPricingGap;
+    enough_gap = tuning::kPricingGap;
     if (!search_.solve(network_, {.enough_gap = enough_gap})) return;
     note();
     prices.go_back();
@@ -97,8 +77,9 @@ void OverlapSearch::price() {
 void OverlapSearch::raise_bound(OverlapMultipliers& prices, double enough_gap) {
   std::vector<std::int64_t> best = network_.overlap_multipliers;
   std::int64_t bound = search_.best().lower_bound;
-  const double for_plans = kShareOfPlans * search_.budget().seconds_left();
-  for (int i = 0; i < kMostPrices && !is_close(); ++i) {
+  const double for_plans =
+      tuning::kMixReserveTimeShare * search_.budget().seconds_left();
+  for (int i = 0; i < tuning::kMostMultipliersInRound && !is_close(); ++i) {
     if (search_.budget().seconds_left() < for_plans) break;
     const Tried& met = search_.tried();
     // The last network may have been restricted. Its bound is then not valid
@@ -107,10 +88,10 @@ void OverlapSearch::raise_bound(OverlapMultipliers& prices, double enough_gap) {
         std::min(met.bound, search_.best().lower_bound);
     if (!prices.learn(met.evaluation, met_bound)) break;
     network_.overlap_multipliers = by_slot(prices.prices());
-    if (!search_.solve(
-            network_, {.budget = search_.budget().share(kPricingShareOfTime, 1),
-                       .enough_gap = enough_gap,
-                       .enough_cost = search_.best().lower_bound})) {
+    if (!search_.solve(network_, {.budget = search_.budget().share(
+                                      tuning::kPricingTimeShare, 1),
+                                  .enough_gap = enough_gap,
+                                  .enough_cost = search_.best().lower_bound})) {
       break;
     }
     note();
@@ -189,11 +170,11 @@ void OverlapSearch::branch() {
   const std::uint64_t before = search_.budget().work_spent();
   OpenBranches open;
   open.push({{}, best.lower_bound});
-  for (int i = 0; i < kMostBranches && !open.empty(); ++i) {
+  for (int i = 0; i < tuning::kMostBranches && !open.empty(); ++i) {
     // A plan found since may cost less than the bound of the best open branch.
     search_.raise_bound(std::min(open.top().bound, best.evaluation.objective));
     if (search_.is_done() ||
-        search_.budget().work_spent() - before > kBranchWork) {
+        search_.budget().work_spent() - before > tuning::kBranchWork) {
       return;
     }
     Branch here = open.top();

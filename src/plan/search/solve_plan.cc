@@ -6,6 +6,7 @@
 #include "plan/search/network_search.h"
 #include "plan/search/overlap_search.h"
 #include "plan/search/tie_breaking.h"
+#include "plan/tuning.h"
 
 #include <shardprop/solver/solve.h>
 
@@ -19,42 +20,6 @@
 
 namespace shardprop {
 namespace {
-
-// The network counts a lower bound of the memory. If a solution exceeds the
-// limit, the excess is reserved and the network is solved again, for at most so
-// many rounds.
-constexpr int kMostMemoryRounds = 5;
-// spread() tries the elements of its sequence before this one.
-constexpr std::uint32_t kMostSpread = 256;
-// Unit: rounds for one network of spread().
-constexpr int kRoundsOfShare = 3;
-constexpr double kMostUncounted = 0.5;  // share of the memory limit
-// Share of the limits for the plans of small parts of the space, which divide
-// the rest of that share equally.
-constexpr double kShareOfFirstPlans = 0.4;
-// Share of the remaining limits for plans that reduce all gradients in each
-// micro-batch, if no plan fits that accumulates them unreduced.
-constexpr double kShareOfEachTime = 0.5;
-// Share of the remaining limits for plans that mix the choices of others.
-constexpr double kShareOfMixed = 0.25;
-// Share of the time or work limit until which spread() looks for cheaper plans.
-constexpr double kShareOfSpread = 0.5;
-// Share of the remaining time and work. The first network that counts memory is
-// abandoned after it if its best plan does not fit.
-constexpr double kFirstGivesUpAt = 0.2;
-// Share of the remaining time and work for each further round.
-constexpr double kShareOfRound = 0.15;
-constexpr double kGivesUpAt = 0.5;  // share of a round
-// If the cheapest plan takes at most this multiple of the memory limit, a plan
-// of equal cost is expected to fit.
-constexpr double kNearly = 1.25;
-// Share of the remaining time for the search of that plan.
-constexpr double kShareOfSmall = 0.3;
-// The work of tie-breaking is at most kTieWork table entries plus the work of
-// the search divided by kTieShare. Good preferences are found early. A proof
-// that there are none better would take as long as the search.
-constexpr std::uint64_t kTieWork = 1'000'000'000;
-constexpr std::uint64_t kTieShare = 4;
 
 // Returns element `i` of the van der Corput sequence in `base`, which spreads
 // evenly over 0 to 1. In base 2 it is 1/2, 1/4, 3/4, 1/8, 5/8, ...
@@ -129,7 +94,9 @@ class PlanSolver {
     // The last part is for the mix of the others.
     std::size_t parts = spaces.size() + 1;
     const auto next_part = [&] {
-      return search_.budget().until(kShareOfFirstPlans).one_of(parts--);
+      return search_.budget()
+          .until(tuning::kFirstPlansBudgetShare)
+          .one_of(parts--);
     };
     for (const FirstSpace& space : spaces) {
       if (search_.out_of_limits()) return;
@@ -163,7 +130,7 @@ class PlanSolver {
     // Most plans fit, so the first network does not count memory.
     const bool limited = options_.memory_limit.has_value();
     Attempt freely;
-    if (limited) freely.gives_up_at = kGivesUpAt;
+    if (limited) freely.gives_up_at = tuning::kGiveUpShare;
     if (!search_.solve({}, freely)) return;
     if (limited && !search_.found_here()) {
       reduce_each_time();
@@ -178,7 +145,7 @@ class PlanSolver {
     }
     if (!parts_.empty() && search_.found_here() && !search_.is_done()) {
       parts_.push_back(*search_.best().assignment);
-      mix(search_.budget().share(kShareOfMixed));
+      mix(search_.budget().share(tuning::kMixedPlansBudgetShare));
     }
   }
 
@@ -189,7 +156,7 @@ class PlanSolver {
     solve_part(
         "plans that reduce gradients in each micro-batch",
         [&] { return *restriction; },
-        search_.budget().share(kShareOfEachTime));
+        search_.budget().share(tuning::kReducedEachTimeBudgetShare));
   }
 
   // If the cheapest plan nearly fits, another plan of equal cost may fit.
@@ -197,14 +164,17 @@ class PlanSolver {
     const PlanEvaluation& free = search_.tried().evaluation;
     if (search_.stopped() || search_.out_of_limits() ||
         static_cast<double>(free.peak_bytes) >
-            kNearly * static_cast<double>(*options_.memory_limit)) {
+            tuning::kNearlyFittingMemoryFactor *
+                static_cast<double>(*options_.memory_limit)) {
       return;
     }
     PlanSolution like;
     like.assignment = search_.last();
     like.evaluation = free;
-    const solver::SolveOptions how = search_.solver_options(
-        search_.budget().share(kShareOfSmall, 1).within({.work = kTieWork}));
+    const solver::SolveOptions how =
+        search_.solver_options(search_.budget()
+                                   .share(tuning::kSmallPlanTimeShare, 1)
+                                   .within({.work = tuning::kTieBreakingWork}));
     PlanSolution small = small_solution(problem_, how, std::move(like));
     if (small.assignment) search_.offer(*std::move(small.assignment));
     std::move(small.left_out.begin(), small.left_out.end(),
@@ -214,12 +184,15 @@ class PlanSolver {
   void fit() {
     NetworkOptions network;
     network.memory_limit = options_.memory_limit;
-    if (!search_.solve(network, {.gives_up_at = kFirstGivesUpAt})) return;
+    if (!search_.solve(network,
+                       {.gives_up_at = tuning::kFirstNetworkGiveUpShare}))
+      return;
     if (search_.fits(search_.tried().evaluation)) return;
     const auto fits = [&] {
       return !nothing_there_ && search_.fits(search_.tried().evaluation);
     };
-    for (int round = 1; round <= kMostMemoryRounds && !fits(); ++round) {
+    for (int round = 1; round <= tuning::kMostMemoryRounds && !fits();
+         ++round) {
       reserve(network);
       fits_in(network);
       if (search_.out_of_limits()) return;
@@ -235,9 +208,10 @@ class PlanSolver {
   // Solves a network for a short time, in search of a plan that fits.
   bool solve_in_round(const NetworkOptions& network) {
     const NetworkOutcome solved = search_.solve(
-        network, {.bounds = false,
-                  .gives_up_at = kGivesUpAt,
-                  .budget = search_.budget().share(kShareOfRound)});
+        network,
+        {.bounds = false,
+         .gives_up_at = tuning::kGiveUpShare,
+         .budget = search_.budget().share(tuning::kMemoryRoundBudgetShare)});
     nothing_there_ = !solved;
     return !nothing_there_;
   }
@@ -254,7 +228,9 @@ class PlanSolver {
     network.reserved.resize(bytes.size(), 0);
     for (std::size_t t = 0; t < bytes.size(); ++t) {
       const std::int64_t lacking = bytes[t] - *options_.memory_limit;
-      if (lacking > 0) network.reserved[t] += lacking + lacking / 4 + 1;
+      if (lacking > 0)
+        network.reserved[t] +=
+            lacking + lacking / tuning::kReserveMarginDivisor + 1;
     }
   }
 
@@ -265,10 +241,11 @@ class PlanSolver {
   void spread() {
     if (search_.last().choices.empty()) return;
     const std::int64_t limit = *options_.memory_limit;
-    for (std::uint32_t i = 1; i < kMostSpread; ++i) {
+    for (std::uint32_t i = 1; i < tuning::kSpreadElements; ++i) {
       NetworkOptions network;
       const auto most = static_cast<std::int64_t>(
-          kMostUncounted * spread_out(i, 2) * static_cast<double>(limit));
+          tuning::kMostUncountedMemoryShare * spread_out(i, 2) *
+          static_cast<double>(limit));
       network.most_uncounted = most;
       const auto between = static_cast<std::int64_t>(spread_out(i, 3) *
                                                      static_cast<double>(most));
@@ -282,12 +259,12 @@ class PlanSolver {
   }
   bool has_looked_enough() const {
     return search_.found_here() &&
-           search_.budget().share_spent() > kShareOfSpread;
+           search_.budget().share_spent() > tuning::kSpreadBudgetShare;
   }
 
   // Solves a network in a few rounds, and raises the reserves after each.
   void look_around(NetworkOptions& network) {
-    for (int round = 0; round < kRoundsOfShare; ++round) {
+    for (int round = 0; round < tuning::kSpreadRounds; ++round) {
       if (fits_in(network) || nothing_there_) return;
       if (search_.out_of_limits()) return;
       reserve(network);
@@ -311,8 +288,9 @@ class PlanSolver {
     const Budget& budget = search_.budget();
     if (!scope_.break_ties || !search_.found() || budget.is_stopped()) return;
     search_.forget();
-    const solver::SolveOptions how = search_.solver_options(
-        budget.within({.work = kTieWork + budget.work_spent() / kTieShare}));
+    const solver::SolveOptions how = search_.solver_options(budget.within(
+        {.work = tuning::kTieBreakingWork +
+                 budget.work_spent() / tuning::kTieBreakingWorkDivisor}));
     break_ties(problem_, network_.overlap_multipliers, how, search_.out());
   }
 

@@ -5,6 +5,7 @@
 #include "plan/problem/plan_budget.h"
 #include "plan/search/network_search.h"
 #include "plan/search/solve_plan.h"
+#include "plan/tuning.h"
 
 #include <algorithm>
 #include <bit>
@@ -15,14 +16,10 @@ namespace shardprop {
 namespace {
 
 // Stage is a space of plans, with the shares of the budget by which it is built
-// and searched. Shares count from the beginning.
+// and searched.
 struct Stage {
   PlanSpace space;
-  double set_up_by = 1;
-  double until = 1;
-  // Skipped if less than this share of the time has been used by then. The
-  // named space can then be built in time.
-  double worthwhile_after = 0;
+  tuning::StageShares shares;
   // Skipped if there is a plan.
   bool without_plan = false;
 };
@@ -31,10 +28,6 @@ constexpr PlanSpace kReplicated{0};
 constexpr PlanSpace kOneRun{1};
 constexpr PlanSpace kTwoRuns{2};
 constexpr PlanSpace kNamed{};
-
-// Share of the time limit by which the named space is built after smaller ones.
-// The rest is for the search and the reasons.
-constexpr double kSetUpBy = 0.8;
 
 // Returns the space in which all mesh dims larger than 1 but the last are one.
 // The known recipes are in it, and it is built as fast as on a mesh of two
@@ -71,18 +64,21 @@ Result<std::vector<Stage>> stages_for(const DeviceMesh& mesh,
     SP_ASSIGN(const Recipe recipe, on_mesh(*options.recipe, mesh));
     const PlanSpace space = space_of(recipe, mesh, dims);
     if (space.joined_dims == 0) return std::vector<Stage>{{kNamed}};
-    return std::vector<Stage>{{space, 0.4, 0.6}, {kNamed, kSetUpBy, 1}};
+    return std::vector<Stage>{{space, tuning::kRecipeStage},
+                              {kNamed, tuning::kNamedStage}};
   }
-  if (dims == 2)
-    return std::vector<Stage>{{kOneRun, 0.3, 0.35, 0.04}, {kNamed}};
-  std::vector<Stage> stages{{last_dim_apart(mesh), 0.4, 0.55},
-                            {kOneRun, 0.5, 0.6, 0, true}};
+  if (dims == 2) {
+    return std::vector<Stage>{{kOneRun, tuning::kOneRunOfTwoDimsStage},
+                              {kNamed}};
+  }
+  std::vector<Stage> stages{{last_dim_apart(mesh), tuning::kLastDimApartStage},
+                            {kOneRun, tuning::kOneRunStage, true}};
   if (dims == 3) {
-    stages.push_back({kTwoRuns, 0.65, 0.7, 0, true});
+    stages.push_back({kTwoRuns, tuning::kTwoRunsOfThreeDimsStage, true});
   } else {
-    stages.push_back({kTwoRuns, 0.7, 0.85});
+    stages.push_back({kTwoRuns, tuning::kTwoRunsOfMoreDimsStage});
   }
-  stages.push_back({kNamed, kSetUpBy, 1});
+  stages.push_back({kNamed, tuning::kNamedStage});
   return stages;
 }
 
@@ -101,7 +97,7 @@ class StagedSearch {
   Result<StagedResult> run() {
     SP_ASSIGN(const std::vector<Stage> stages, stages_for(mesh_, options_));
     for (const Stage& stage : stages) {
-      if (budget_.share_of_time_spent() < stage.worthwhile_after ||
+      if (budget_.share_of_time_spent() < stage.shares.worthwhile_after ||
           (stage.without_plan && best_ && best_->solution.assignment)) {
         continue;
       }
@@ -161,12 +157,13 @@ class StagedSearch {
     // A recipe asks for plans other than all replicated.
     if (options_.recipe) return false;
     const auto cost = static_cast<double>(found.evaluation.objective);
-    return static_cast<double>(found.lower_bound) < (1 - kNear) * cost;
+    return static_cast<double>(found.lower_bound) <
+           (1 - tuning::kNearOptimumGap) * cost;
   }
 
   Result<void> enter(const Stage& stage) {
     tell(PlanProgress::Phase::kSetUp);
-    const Budget for_set_up = budget_.until(stage.set_up_by);
+    const Budget for_set_up = budget_.until(stage.shares.set_up_by);
     Result<PlanProblem> problem =
         PlanProblem::create(graph_, mesh_, topology_, library_, options_,
                             {stage.space, for_set_up});
@@ -179,8 +176,9 @@ class StagedSearch {
       return pass_over(stage, std::move(problem).error());
     }
     tell(PlanProgress::Phase::kSearch);
-    PlanSolution solution = solve_plan(*problem, budget_.until(stage.until),
-                                       {.break_ties = stage.space.is_named()});
+    PlanSolution solution =
+        solve_plan(*problem, budget_.until(stage.shares.until),
+                   {.break_ties = stage.space.is_named()});
     budget_.charge(solution.work);
     ended_by_ = solution.ran_out;
     note_recipes(stage.space, solution.recipes);
@@ -228,9 +226,9 @@ class StagedSearch {
       }
       return {};
     }
-    PlanSolution solution =
-        solve_plan(*problem, budget_.renewed({kReplicatedSeconds, 0}),
-                   {.break_ties = false});
+    PlanSolution solution = solve_plan(
+        *problem, budget_.renewed({tuning::kReplicatedPlanSeconds, 0}),
+        {.break_ties = false});
     if (solution.failure && !solution.assignment) note(*solution.failure);
     if (best_ && !solution.assignment) return {};
     if (!best_ || !best_->solution.assignment) {
@@ -341,11 +339,6 @@ class StagedSearch {
     }
     options_.progress(progress);
   }
-
-  // Unit: seconds. Limit of the solve for the all-replicated plan.
-  static constexpr double kReplicatedSeconds = 1;
-  // Relative gap up to which the best plan counts as near the optimum.
-  static constexpr double kNear = 0.05;
 
   const Graph& graph_;
   const DeviceMesh& mesh_;

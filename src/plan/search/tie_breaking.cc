@@ -3,6 +3,7 @@
 #include "base/name_folding.h"
 #include "base/saturating.h"
 #include "plan/network/plan_network.h"
+#include "plan/tuning.h"
 
 #include <algorithm>
 #include <map>
@@ -15,14 +16,6 @@
 namespace shardprop {
 namespace {
 
-// The unit of these weights is 1 / scale nanoseconds, see scaled(). The scale
-// is so large that all weights together are less than a nanosecond. This is the
-// largest weight of the bytes of an input.
-constexpr std::int64_t kInputBytes = 4096;
-// This is the largest weight of the bytes of an operator's results.
-constexpr std::int64_t kResultBytes = 256;
-// Weight of a parameter whose choice differs from that of most of its group.
-constexpr std::int64_t kUnlike = 512;
 // Unit: 1 / scale nanoseconds. Sums of scaled costs stay far below the solver's
 // forbidden cost.
 constexpr std::int64_t kMostScaled = solver::kForbidden / 16;
@@ -42,8 +35,8 @@ class Preferences {
     for (std::size_t v = 0; v < of_.size(); ++v) {
       const PlanVariable& variable = problem_.variables()[v];
       const std::int64_t most = variable.kind == PlanVariable::Kind::kInput
-                                    ? kInputBytes
-                                    : kResultBytes;
+                                    ? tuning::kMostInputWeight
+                                    : tuning::kMostResultWeight;
       for (std::size_t c = 0; c < of_[v].size(); ++c) {
         const std::int64_t bytes = bytes_of(variable, c);
         if (bytes == 0) continue;
@@ -58,7 +51,7 @@ class Preferences {
   void prefer(PlanVariableId variable, std::uint32_t choice) {
     std::vector<std::int64_t>& of = of_[variable.index()];
     for (std::size_t c = 0; c < of.size(); ++c) {
-      if (c != choice) of[c] += kUnlike;
+      if (c != choice) of[c] += tuning::kUnlikeParameterWeight;
     }
   }
 

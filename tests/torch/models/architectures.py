@@ -1,4 +1,4 @@
-"""Architectures of transformers, torchvision and timm at a tiny size.
+"""Builds architectures of transformers, torchvision and timm at a tiny size.
 
 Which ones is fixed by a rule, not by choice: those of each library by alphabet
 whose default configuration, with the sizes below in it, builds a model. A
@@ -12,7 +12,7 @@ import torch
 
 BATCH, LENGTH, IMAGE = 4, 16, 64
 
-# Sizes that configurations of transformers go by, and what they become.
+# `TINY` maps the size fields of transformers' configurations to small values.
 TINY = {
     64: "hidden_size d_model n_embd dim embed_dim hidden_dim embedding_size "
     "word_embed_proj_dim encoder_hidden_size decoder_hidden_size",
@@ -36,7 +36,7 @@ class NotBuilt(Exception):
 
 
 class TensorsOnly(torch.nn.Module):
-    """Returns the tensors of what a model returns, as a tuple."""
+    """Returns the tensors in the wrapped model's result, as a tuple."""
 
     def __init__(self, model):
         super().__init__()
@@ -143,8 +143,9 @@ class Transformers:
 
 
 def _declared_operators():
-    """torchvision cannot be imported without these operators, whose kernels need the
-    CUDA libraries that its wheels are built with. None where they are there."""
+    """Declares the operators without which torchvision cannot be imported.
+    Their kernels need the CUDA libraries of its wheels. Returns None if the
+    operators exist."""
     boxes = "Tensor dets, Tensor scores, float threshold"
     declared = torch.library.Library("torchvision", "FRAGMENT")
     try:
@@ -167,7 +168,7 @@ class TorchVision:
     def build(self, name):
         import torchvision.models
 
-        # Detection and segmentation fetch the weights of a part otherwise.
+        # Detection and segmentation models load backbone weights by default.
         try:
             model = torchvision.models.get_model(
                 name, weights=None, weights_backbone=None

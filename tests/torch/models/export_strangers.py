@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Exports architectures of transformers, torchvision and timm as they are.
+"""Exports architectures of transformers, torchvision and timm unchanged.
 
   export_strangers.py --source transformers --count 40 -o FOLDER
 

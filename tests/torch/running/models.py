@@ -1,4 +1,4 @@
-"""Tiny models that train by a plan, and what they are trained on."""
+"""Tiny models that train by a plan, and their training data."""
 
 import dataclasses
 import pathlib
@@ -48,8 +48,9 @@ class Dtypes(torch.nn.Module):
 
 
 class Critic(torch.nn.Module):
-    """Weights by direction and length, whose gradient's kernel reads memory in
-    order: the ranks' gradients do not lie so."""
+    """A model whose weights are split into direction and length. Their
+    gradient's kernel reads memory in order, but the ranks' gradients have
+    another order."""
 
     def __init__(self):
         super().__init__()
@@ -88,7 +89,7 @@ class Case:
     mesh: str = "dp=2,tp=2"
     # Draws by element, which PyTorch does not: no eager model to compare with.
     has_dropout: bool = False
-    # Of the memory that the plan without a limit takes.
+    # The limit is this share of the memory that the plan without a limit takes.
     memory: "float | None" = None
     options: "Mapping[str, Any]" = dataclasses.field(default_factory=dict)
 
@@ -143,7 +144,7 @@ CASES = {
 
 
 def batches(args, steps):
-    """Inputs of the sizes of `args`."""
+    """Yields inputs of the sizes of `args`."""
     generator = torch.Generator().manual_seed(1)
     for _ in range(steps):
         yield tuple(
@@ -155,7 +156,8 @@ def batches(args, steps):
 
 
 def train(module, args, steps, on_step=lambda run: run()):
-    """The losses of some steps of AdamW. `on_step` runs the first forward."""
+    """Returns the losses of some steps of AdamW. `on_step` runs the first
+    forward."""
     # Where a gradient is zero but for rounding, a smaller eps would make a step
     # of the rounding.
     optimizer = torch.optim.AdamW(module.parameters(), lr=1e-2, eps=1e-4)

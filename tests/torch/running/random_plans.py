@@ -1,4 +1,4 @@
-"""Plans that nobody chose: some values pinned to layouts drawn at random."""
+"""Makes random plans: some values are pinned to random layouts."""
 
 import pathlib
 import traceback
@@ -53,7 +53,7 @@ def planned_module(program, constants, plan_json, model):
 
 
 def run_each(run_plan, jobs):
-    """What run_plan() gives for each job, or how it ended."""
+    """Returns the result of run_plan() for each job, or how it ended."""
     found = []
     for job in jobs:
         try:

@@ -42,8 +42,8 @@ def leave():
 
 
 def run_ranks(ranks, function, *args):
-    """What function(*args) returns on each rank. It must be importable; what a
-    rank raises ends all of them and is raised here."""
+    """Returns the result of function(*args) on each rank. The function must be
+    importable. An exception on a rank ends all ranks and is raised here."""
     with tempfile.TemporaryDirectory() as folder:
         mp.spawn(_work, nprocs=ranks, args=(ranks, folder, function, args))
         return [

@@ -2,8 +2,8 @@
 
     for answer in ask(["shardprop", "propagate", "--all", "--batch"], lines): ...
 
-An answer is what the tool wrote on a line. Where it died, or took too long, the
-batch is halved until the line is found: its answer is {"died": "exit -11"}.
+An answer is the tool's output for a line. If the tool dies or takes too long,
+the batch is halved until the line is found: its answer is {"died": "exit -11"}.
 """
 
 import json

@@ -119,7 +119,7 @@ def torch_op(name):
 
 
 def number(value):
-    """A float, which JSON writes as text where it is not finite."""
+    """Returns a float, which JSON writes as text if it is not finite."""
     special = {"Infinity": float("inf"), "-Infinity": -float("inf")}
     if value == "NaN":
         return float("nan")

@@ -1,4 +1,4 @@
-"""The collectives of local programs, on values by rank.
+"""Runs the collectives of local programs on values by rank.
 
     run({"collective": "all_reduce", "reduce_op": "sum", "mesh_dims": ["d0"]},
         mesh=(2,), held=[tensor of rank 0, tensor of rank 1])
@@ -37,7 +37,7 @@ def _groups(mesh_dims, mesh):
 
 
 def run(step, mesh, held):
-    """What each rank holds after the step."""
+    """Returns the tensor of each rank after the step."""
     kind = step["collective"]
     if kind not in _KINDS:
         raise ValueError(f"no collective {kind} in local programs")

@@ -1,4 +1,4 @@
-"""Proves one operator on drawn calls: asks, runs, compares."""
+"""Proves one operator on sampled calls: asks, runs, compares."""
 
 import random
 import time
@@ -15,7 +15,7 @@ from .proof import prove
 from .words import in_short, in_words
 
 _LIMIT = 20_000  # strategies of one answer
-# Refusals that say nothing of the call: a kernel that this build lacks.
+# These refusals do not concern the call: this build lacks a kernel.
 _NOT_OF_THE_CALL = ("not implemented for", "NotImplementedError")
 
 
@@ -107,7 +107,8 @@ def _fake_outputs(drawn):
 
 
 def _compare_metas(result, drawn, mesh, claimed):
-    """Shapes, dtypes and (where they are told) strides of the outputs."""
+    """Compares the shapes, dtypes and (if they are given) strides of the
+    outputs."""
     wanted = drawn.call.outputs
     if len(claimed) != len(wanted):
         why = f"{len(claimed)} outputs are claimed, there are {len(wanted)}"
@@ -139,7 +140,8 @@ def _compare_metas(result, drawn, mesh, claimed):
 
 
 def _is_sized_by_data(op):
-    """Whether shapes of results depend on values, so that a question tells them."""
+    """Returns whether shapes of results depend on values. The question then has
+    to state the outputs."""
     if op in _SIZED_BY_DATA:
         return True
     namespace, base, _ = op.split(".")
@@ -160,7 +162,7 @@ def _placed(call, mesh):
 
 
 def check_strides(result, metas, drawn):
-    """Asks the tool `metas`, which tells them, for the strides of every call."""
+    """Asks the tool `metas` for the strides of every call."""
     questions = [_placed(one.call, (2,)) for one in drawn]
     for one, answer in zip(drawn, ask([metas], questions), strict=True):
         if "outputs" in answer:
@@ -168,7 +170,8 @@ def check_strides(result, metas, drawn):
 
 
 def _stratum(strategy):
-    """What each mesh dim does to any operand: holds terms of it, cuts it, neither."""
+    """Returns for each mesh dim "P" if an operand is partial on it, "S" if one
+    is sharded, and "R" otherwise."""
     layouts = [*strategy["inputs"], *strategy["outputs"]]
     return tuple(
         "P" if any(p.startswith("P") for p in dim)
@@ -178,7 +181,7 @@ def _stratum(strategy):
 
 
 def stratified(strategies, count, rng):
-    """That many, of every stratum in turn."""
+    """Returns `count` strategies, from every stratum in turn."""
     strata = {}
     for strategy in rng.sample(strategies, len(strategies)):
         strata.setdefault(_stratum(strategy), []).append(strategy)
@@ -196,8 +199,8 @@ def _all(strategies, _mesh):
 
 
 def check_calls(result, command, asked, *, choose=_all, seeds=(0,)):
-    """Asks for every call on its mesh and runs what is answered: all strategies, or
-    those that are chosen of the list."""
+    """Asks for every call on its mesh and runs the strategies of the answer:
+    all of them, or the subset that `choose` returns."""
     questions = [_placed(one.call, mesh) for one, mesh in asked]
     refused = set()
     for (one, mesh), answer in zip(asked, ask(command, questions), strict=True):
@@ -226,7 +229,7 @@ def check_calls(result, command, asked, *, choose=_all, seeds=(0,)):
 
 
 def _ask_refused(result, settings, refused):
-    """What PyTorch refuses and we answer."""
+    """Reports the calls that PyTorch refuses and we answer."""
     told = [
         (call, why)
         for call, why in refused

@@ -1,7 +1,7 @@
 """Names the class of a failure: what kind of mistake of a rule it shows.
 
-The classes are those of bench/results/proof_classes.md. They only sort what
-the proof prints; a failure that fits none is "other".
+The classes are those of bench/results/proof_classes.md. They only sort the
+output of the proof; a failure that fits no class is "other".
 """
 
 import torch
@@ -39,7 +39,7 @@ def _kinds(strategy):
 
 
 def class_of(call, strategy, why, inputs):
-    """A letter, or "other". `inputs`: the values of the operands."""
+    """Returns a letter, or "other". `inputs` are the values of the operands."""
     base = call.op.split(".")[1]
     dtypes = [meta.dtype for meta in call.inputs]
     if why.startswith("died"):

@@ -11,8 +11,8 @@ import torch
 
 from .capture import TORCH_DTYPES, Operand, torch_op
 
-# Operators about dtypes themselves keep them; all others run in f64, so that a
-# wrong element cannot hide behind rounding.
+# Operators about dtypes themselves keep them; all others run in f64, so that
+# rounding cannot mask a wrong element.
 OWN_DTYPE = ("aten._to_copy.default", "aten._assert_tensor_metadata.default")
 
 _COMPARISONS = ("eq", "ne", "ge", "gt", "le", "lt")
@@ -36,7 +36,7 @@ def run_dtype(call, dtype):
 
 
 def _strided(value, strides):
-    """The value laid out with these strides; a stride of 0 repeats index 0."""
+    """Returns the value with these strides; a stride of 0 repeats index 0."""
     shape = value.shape
     stored = [1 if s == 0 else n for n, s in zip(shape, strides, strict=True)]
     for dim, size in enumerate(stored):

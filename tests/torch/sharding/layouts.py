@@ -29,7 +29,7 @@ class Placement(NamedTuple):
 
 @functools.cache
 def parse(entry):
-    """One entry of the notation: S(0), SS(1,4), S(0)@1, R, P(sum)."""
+    """Parses one entry of the notation: S(0), SS(1,4), S(0)@1, R, P(sum)."""
     match = _NOTATION.fullmatch(entry)
     if match is None:
         raise ValueError(f"no placement: {entry}")
@@ -44,7 +44,7 @@ def parse(entry):
 
 @functools.cache
 def coordinates(mesh):
-    """Of every rank, in mesh order."""
+    """Returns the coordinate of every rank, in mesh order."""
     return tuple(itertools.product(*map(range, mesh)))
 
 
@@ -84,7 +84,8 @@ def _runs(indices):
 
 @functools.lru_cache(maxsize=100_000)
 def regions(layout, mesh, shape):
-    """By rank, per tensor dim: the runs that are held; None where it is whole."""
+    """Returns, by rank and tensor dim, the index runs of the shard; None for a
+    dim that a rank has in full."""
     cuts = [_cuts(layout, dim) for dim in range(len(shape))]
     held_by = []
     for at in coordinates(mesh):
@@ -113,7 +114,7 @@ def _indices(runs):
 
 
 def take(tensor, region):
-    """The held part, laid out densely with dims in the tensor's own order."""
+    """Returns a rank's part, dense, with dims in the tensor's own order."""
     held = tensor
     for dim, runs in enumerate(region):
         if runs is None:

@@ -37,7 +37,8 @@ def _scalar(run_dtype, name, value):
 
 
 class Draw:
-    """What a random operator draws, per element of the whole tensor.
+    """The values that a random operator samples, one per element of the full
+    tensor.
 
     Every rank looks up the elements it holds: replicas agree, and shards are
     cut from the unsharded draw.
@@ -62,7 +63,8 @@ class Draw:
         return self.kept is not None
 
     def run(self, args, region=None):
-        """The operator with this draw; `region` is what output 0 holds."""
+        """Calls the operator with this draw; `region` is the part of output 0
+        on the rank."""
         kept = self.kept
         if region is not None:
             # Attention weights have the queries of output 0 and all keys.
@@ -99,8 +101,8 @@ def written_silently(call):
 
 
 class Runner:
-    """Runs one call, whole or by rank. What it writes without returning it stands
-    after its results."""
+    """Runs one call, unsharded or by rank. Values that it writes without
+    returning them follow its results."""
 
     def __init__(self, call, draw, run_dtype):
         self.call = call
@@ -141,7 +143,7 @@ class Runner:
         return args
 
     def alone(self, tensors, local=(), region=None):
-        """The operator's results on these tensors."""
+        """Returns the operator's results on these tensors."""
         local = dict(local)
         written = {}
         if self.draw:

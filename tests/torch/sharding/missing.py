@@ -1,10 +1,11 @@
-"""Layouts under which an operator would run as it stands, but no rule says so.
+"""Finds layouts under which an operator would run unchanged, but that no rule
+has.
 
-Every way to lay the inputs out over one mesh dim is tried: the operator runs on
-each rank with its own arguments, and where its results make up the unsharded
-ones, some strategy should take those inputs. Local programs and arguments that
-differ on the ranks (shapes of views) are beyond this search. What is found must hold
-for special values, too: zeros, ties, what is not a number.
+Tries every layout of the inputs over one mesh dim: the operator runs on each
+rank with its own arguments. If the results combine to the unsharded ones, some
+strategy should accept those inputs. Local programs and arguments that differ on
+the ranks (shapes of views) are beyond this search. A found layout must also
+hold for special values: zeros, ties, NaN.
 """
 
 import itertools
@@ -18,11 +19,12 @@ from .proof import Proof, Wrong
 _KINDS = ("sum", "avg", "max", "min")
 _MOST_INPUTS = 3
 _MESHES = ((2,), (3,))
-# What rules hold for as for any other number: ties, zeros of partial terms that are
-# none, logarithms of nothing, slopes below zero.
+# Rules must hold for these values as for any other: ties, zeros from nonzero
+# partial terms, logarithms of zero or less, slopes below zero.
 _NUMBERS = (0.0, -1.0, 1.0, 2.0, -0.5, 0.75)
 _NOT_ALL_NUMBERS = (*_NUMBERS, math.nan)
-# Their kernels trust that operands fit each other, and write where they do not.
+# These kernels do not check that operands fit each other, and write out of
+# bounds if they do not.
 _TRUSTING = ("attention", "pool", "_norm", "convolution_backward")
 
 
@@ -44,7 +46,7 @@ def _choices(meta):
 
 
 def _results(proof, mesh, inputs):
-    """What each rank makes of its part of the inputs, or None."""
+    """Returns each rank's results from its part of the inputs, or None."""
     layouts = [(entry,) for entry in inputs]
     ranks = range(mesh[0])
     tensors = [
@@ -77,8 +79,9 @@ def _makes_whole(proof, mesh, inputs):
 
 
 def _for_nothing(metas, inputs):
-    """What `inputs` are as they stand: a whole tensor is an average and an
-    extremum of equal terms, one without elements is anything."""
+    """Yields the layouts that `inputs` satisfy at no cost. A replicated tensor
+    is also an average and an extremum of equal terms; a tensor without elements
+    has any layout."""
     for kind in ("P(avg)", "P(max)", "P(min)"):
         places = [
             ("R", text, *_partials(meta))
@@ -92,8 +95,8 @@ def _for_nothing(metas, inputs):
 
 
 def _changed(inputs):
-    """Floats beside those given, none of them zero, huge or not a number: what holds
-    for such alone, or beside them, is not a rule."""
+    """Returns floats near the given ones, none of them zero, huge or NaN. A
+    layout that holds only for such values, or only near them, is not a rule."""
 
     def change(x):
         if not x.is_floating_point():
@@ -126,7 +129,7 @@ def _repeated(values, x, begin, step, dtype):
 
 
 class _Specials:
-    """Proofs of a call with special values, made as they are asked for."""
+    """Yields proofs of a call with special values, created on demand."""
 
     def __init__(self, call, seed, inputs):
         self._to_come = (
@@ -143,7 +146,8 @@ class _Specials:
             yield proof
 
     def disprove(self, inputs, outputs):
-        """Whether a finite result is not what the ranks' results make up."""
+        """Returns whether a finite result differs from the combined results of
+        the ranks."""
         for proof in self:
             results = _results(proof, _MESHES[0], inputs)
             if results is None:
@@ -186,7 +190,8 @@ def find_missing(call, strategies, seed, *, inputs=None, worth=lambda inputs: Tr
         return []
     except RuntimeError:  # a view of more than the changed tensors hold
         return []
-    # What is written in place has the layout of the result, by its own rule.
+    # An operand that is written in place has the layout of the result, by its
+    # own rule.
     if proof.draw or proof.runner.writes:
         return []
     special = _Specials(call, seed, proof.inputs)

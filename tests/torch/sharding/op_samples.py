@@ -4,9 +4,9 @@
     samples.record_operators()
     for op, drawn in samples.by_operator().items(): ...
 
-Samples of the operator, foreach and optimizer databases run with their backward
-passes under a dispatch mode, which sees what is left below autograd and below
-composite operators: each distinct call is kept once.
+The samples of the operator, foreach and optimizer databases run with their
+backward passes under a dispatch mode. It sees the calls that are left below
+autograd and below composite operators, and keeps each distinct call once.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from .capture import TORCH_DTYPES, call_of, flat_tensors
 from .drawn_calls import Drawn
 
-# They say where a tensor lies, not what is in it.
+# These arguments determine a tensor's place, not its values.
 _OF_THE_DEVICE = ("device", "layout", "pin_memory", "non_blocking", "generator")
 _SECONDS = 60  # for the samples of one entry
 _LARGEST = 1 << 14  # elements of a result that is worth a proof
@@ -47,12 +47,13 @@ def _at_most(seconds):
 
 
 def exact_copy(tensor):
-    """The same bytes under the same strides, even those that overlap."""
+    """Returns a copy with the same bytes and strides, even if elements
+    overlap."""
     storage = tensor.untyped_storage().clone()
     copy = torch.empty(0, dtype=tensor.dtype)
     copy.set_(storage, tensor.storage_offset(), tensor.shape, tensor.stride())
     if copy.is_floating_point():
-        # Memory that nobody wrote yet: terms of such values overflow.
+        # The memory is uninitialised: terms of such values overflow.
         copy[torch.isfinite(copy) & (copy.abs() > _LARGEST_VALUE)] = 1
     return copy
 
@@ -88,15 +89,16 @@ def _by_name(schema, args, kwargs):
 
 
 def _alike(call):
-    """Calls are one where they differ in floats of one sign (the steps of an
-    optimizer do): these scale a result, and change no layout."""
+    """Returns a key that is equal for calls that differ only in floats of one
+    sign (the steps of an optimizer do): these scale a result, and change no
+    layout."""
 
     def kind(value):
         if isinstance(value, tuple):
             return tuple(map(kind, value))
         if not isinstance(value, float):
             return value
-        # Zero, one and what is not finite are kinds of their own.
+        # Zero, one, infinities and NaN are kinds of their own.
         known = value in (0, 1) or value - value != 0
         return repr(value) if known else f"{value > 0} {value == int(value)}"
 
@@ -170,7 +172,7 @@ class SampleCalls(TorchDispatchMode):
             self.failed.append((name, f"{type(error).__name__}: {error}".split("\n")[0]))
 
     def record_operators(self, wanted=lambda name: True, dtype=torch.float32):
-        """Samples of op_db."""
+        """Yields the samples of op_db."""
         from torch.testing._internal.common_methods_invocations import op_db
 
         for op in op_db:
@@ -186,7 +188,8 @@ class SampleCalls(TorchDispatchMode):
                 self._run(name, every_sample)
 
     def record_foreach(self, wanted=lambda name: True, dtype=torch.float32):
-        """Samples of the foreach databases, in place and not."""
+        """Yields samples of the foreach databases, in place and out of
+        place."""
         from torch.testing._internal import common_methods_invocations as suite
 
         databases = [n for n in dir(suite) if n.startswith("foreach_") and n.endswith("_op_db")]
@@ -207,7 +210,8 @@ class SampleCalls(TorchDispatchMode):
             self._run(op.name, every_sample)
 
     def record_optimizers(self, wanted=lambda name: True):
-        """Two steps of every optimizer, one tensor at a time, foreach and fused."""
+        """Runs two steps of every optimizer, one tensor at a time, foreach and
+        fused."""
         from torch.testing._internal.common_optimizers import optim_db
 
         for info in optim_db:

@@ -15,7 +15,7 @@ _AS_AND = ("product", "min", "band")
 
 
 def reduces_to(kinds):
-    """The one reduction that partials over several mesh dims amount to."""
+    """Returns the one reduction that equals partials over several mesh dims."""
     distinct = set(kinds)
     if distinct <= {"sum", "avg"}:
         return "sum"
@@ -60,7 +60,7 @@ def _beside(value, op, count, generator, exact):
     if value.is_floating_point():
         away = _random_like(value, count, generator, exact).abs()
         beside = value - away if op == "max" else value + away
-        # What is not a number decides, whatever lies beside it.
+        # A NaN decides the result, no matter which terms it meets.
         any_sign = _random_like(value, count, generator, exact)
         return torch.where(value.isnan(), any_sign, beside)
     limits = torch.iinfo(value.dtype)
@@ -74,7 +74,7 @@ def _split_product(value, count, generator, exact):
     shape = (count, *value.shape)
     if value.is_floating_point():
         if exact:
-            # Powers of two divide without rounding.
+            # A division by powers of two does not round.
             powers = torch.randint(-1, 2, shape, generator=generator).double()
             signs = torch.randint(2, shape, generator=generator) * 2 - 1
             terms = (torch.exp2(powers) * signs).to(value.dtype)
@@ -107,7 +107,8 @@ def _split_bits(value, op, count, generator):
 
 
 def split(value, kinds, sizes, generator, *, exact=False):
-    """Terms by rank of the partial mesh dims, the last of them fastest.
+    """Returns the terms by rank of the partial mesh dims, with the last dim
+    fastest.
 
     `exact`: terms are small multiples of 1/4, so that short floats add up.
     """
@@ -132,7 +133,7 @@ def split(value, kinds, sizes, generator, *, exact=False):
 
 
 def reduce(terms, kinds, sizes):
-    """What the terms stand for."""
+    """Returns the value that the terms reduce to."""
     op = reduces_to(kinds)
     stacked = torch.stack(terms)
     if stacked.dtype == torch.bool:

@@ -2,7 +2,8 @@
 
     for task, result, died in run_each(function, tasks, processes=2): ...
 
-`result` is what the function returned, or None and `died` says how it ended.
+`result` is the function's result; if it is None, `died` says how the process
+ended.
 """
 
 import multiprocessing

@@ -1,9 +1,9 @@
 """Proves the strategies of one operator call against the unsharded operator.
 
-Inputs are cut and split as the strategy demands, every rank runs its local
-program, and what comes out is put together as the strategy claims: shards side
-by side, partials reduced, replicas equal. The whole must be what the operator
-gives unsharded.
+Inputs are sharded and split into terms as the strategy demands, and every rank
+runs its local program. The results are combined as the strategy claims: shards
+side by side, partials reduced, replicas equal. The combined result must equal
+that of the unsharded operator.
 """
 
 import zlib
@@ -26,8 +26,9 @@ _TOLERANCE = {
     torch.bfloat16: 6e-2,
 }
 
-# Outputs (among those that are tensors) whose values are nobody's business:
-# uninitialised memory, and what GPU kernels keep of their random streams.
+# These outputs (indices among those that are tensors) have undefined values:
+# uninitialised memory, and the state that GPU kernels keep of their random
+# streams.
 _UNDEFINED = {
     "aten.empty_permuted.default": {0},
     "aten._scaled_dot_product_flash_attention.default": {2, 3, 4},
@@ -35,7 +36,7 @@ _UNDEFINED = {
 
 
 class Wrong(Exception):
-    """What a strategy claims and what comes out differ."""
+    """A strategy's claim differs from the results."""
 
 
 def undefined_results(call, returns, draw=None):
@@ -79,7 +80,8 @@ def _largest(tensor):
 
 
 def _tolerance(metas):
-    """That of the shortest float: what divides integers does so in f32."""
+    """Returns the tolerance of the shortest float; operators that divide
+    integers compute in f32."""
     dtypes = [TORCH_DTYPES[meta.dtype] for meta in metas]
     found = [_TOLERANCE[dtype] for dtype in dtypes if dtype in _TOLERANCE]
     if len(found) < len(dtypes):
@@ -108,7 +110,8 @@ def _written(call):
 
 
 def _compare(found, wanted, tolerance, terms=(), *, finite_only=False):
-    """None, or how far they are apart. `terms`: what `found` was made of."""
+    """Returns None, or the size of the difference. `terms` are the terms from
+    which `found` was reduced."""
     if wanted.is_complex():
         found, wanted, *terms = (
             torch.view_as_real(value.resolve_conj())
@@ -118,13 +121,13 @@ def _compare(found, wanted, tolerance, terms=(), *, finite_only=False):
         unequal = int((found != wanted).sum())
         return f"{unequal} of {wanted.numel()} elements differ" if unequal else None
     if finite_only:
-        # Nothing is linear in infinities.
+        # No operator is linear in infinities.
         keep = torch.isfinite(wanted)
         found, wanted = found[keep], wanted[keep]
     if not wanted.numel():
         return None
     scale = max([1.0, _largest(wanted), *map(_largest, terms)])
-    # The unequal of equal infinities is no number; allclose knows.
+    # The difference of equal infinities is NaN; allclose treats them as equal.
     if torch.allclose(
         found, wanted, rtol=tolerance, atol=tolerance * scale, equal_nan=True
     ):
@@ -136,8 +139,8 @@ class Proof:
     """One call with its inputs, its unsharded results, and caches of shards."""
 
     def __init__(self, call, seed, inputs=None):
-        """Without `inputs` they are drawn, and floats run in f64; given ones run
-        in their own dtypes."""
+        """Without `inputs` they are sampled, and floats run in f64; given ones
+        run in their own dtypes."""
         self.call = call
         # Inputs depend on the call alone, not on its place in the list.
         self.generator = torch.Generator()
@@ -187,7 +190,7 @@ class Proof:
         return self._terms[key][which]
 
     def shard(self, index, layout, mesh, rank):
-        """What a rank holds of an input."""
+        """Returns a rank's part of an input."""
         region = regions(layout, mesh, self.call.inputs[index].shape)[rank]
         kinds, sizes = _partial_kinds(layout, mesh)
         which = _term(layout, mesh, coordinates(mesh)[rank])
@@ -199,7 +202,7 @@ class Proof:
         return self._shards[key]
 
     def check(self, strategy, mesh):
-        """Raises Wrong, or whatever a local operator raises."""
+        """Raises Wrong, or any exception of a local operator."""
         inputs = [tuple(layout) for layout in strategy["inputs"]]
         outputs = [tuple(layout) for layout in strategy["outputs"]]
         outputs += [inputs[index] for index in self.silent]
@@ -225,7 +228,7 @@ class Proof:
             self.check_output(o, layout, mesh, held, finite_only=partial)
 
     def check_output(self, o, layout, mesh, held, *, finite_only=False):
-        """Puts an output together from what the ranks hold. Raises Wrong."""
+        """Combines an output from the parts of the ranks. Raises Wrong."""
         wanted = self.wanted[o]
         shape = tuple(wanted.shape)
         where = regions(layout, mesh, shape)

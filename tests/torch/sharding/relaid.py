@@ -1,4 +1,4 @@
-"""The same calls with operands that lie otherwise in memory.
+"""Repeats calls with another memory layout of the operands.
 
     for again in relaid(drawn, random.Random(0), count=2): ...    # Drawn
 
@@ -50,7 +50,7 @@ _WAYS = (_in_order, _channels_last, _part, _part_of_channels_last, _every_other,
 
 
 def relaid(drawn, rng, *, count):
-    """So many of them, less those that PyTorch does not take."""
+    """Yields `count` such calls, less the ones that PyTorch refuses."""
     if not any(len(meta.shape) > 1 for meta in drawn.call.inputs):
         return
     for _ in range(count):

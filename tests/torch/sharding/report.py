@@ -1,4 +1,4 @@
-"""What a proof of many operators found, as lines to read."""
+"""Prints the results of a proof of many operators as lines of text."""
 
 import collections
 import json
@@ -8,7 +8,7 @@ from .words import in_short
 
 
 def print_failures(results, most):
-    """At most so many of each operator and class."""
+    """Prints at most so many failures of each operator and class."""
     for result in results:
         shown = collections.Counter()
         for failure in result.failures:
@@ -81,7 +81,7 @@ def print_summary(results, seconds):
 
 
 def write_failures(results, path):
-    """A line of JSON each."""
+    """Writes a line of JSON for each failure."""
     with open(path, "w") as file:
         for result in results:
             for failure in result.failures:

@@ -3,9 +3,9 @@
     {"class": "G", "call": {"op": …, "mesh": [2], "args": […]},
      "values": {"1": [0, -1]}}
 
-`call` is what `shardprop propagate` reads; `values` are those of some operands, the
-others are drawn. `class` is a letter of failure_classes; `report` names what was
-reported against PyTorch's own sharding, and is right here.
+`call` is a line that `shardprop propagate` reads; `values` are those of some
+operands, and the others are sampled. `class` is a letter of failure_classes;
+`report` names the report against PyTorch's own sharding, which is right here.
 """
 
 import json

@@ -1,4 +1,5 @@
-"""Which layouts DTensor's own propagator takes as they are, on one mesh dim.
+"""Lists the layouts that DTensor's own propagator accepts unchanged, on one
+mesh dim.
 
     takes(call, ("R", "P(max)"))    # False: it would redistribute, or knows none
 """

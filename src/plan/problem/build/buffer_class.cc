@@ -2,6 +2,7 @@
 
 #include "base/try.h"
 #include "plan/problem/transfer_costs.h"
+#include "plan/tuning.h"
 
 #include <shardprop/base/error.h>
 
@@ -20,10 +21,6 @@ std::uint64_t address(const void* pointer) {
   return static_cast<std::uint64_t>(
       reinterpret_cast<std::uintptr_t>(pointer));  // NOLINT: an identity
 }
-
-// Unit: moves between the layouts of one buffer. They take 40 bytes each while
-// they are computed: 1.3 GB.
-constexpr std::size_t kMostMoves = std::size_t{1} << 25;
 
 // StatesOfValue maps the layouts of one value to their states.
 using StatesOfValue = std::unordered_map<LayoutId, BufferLayout>;
@@ -114,7 +111,7 @@ Result<void> BufferClasses::add_states(const PlanBuffer& buffer,
     for (const LayoutId id : copied_to(value)) add_state(v, id);
   }
   if (states > std::numeric_limits<BufferLayout>::max() ||
-      states * states > kMostMoves) {
+      states * states > tuning::kMostBufferMoves) {
     return fail(ErrorCode::kProblemTooLarge,
                 "`" + data_.graph.value(buffer.values[0]).display_name() +
                     "` can be laid out in " + std::to_string(states) +

@@ -5,6 +5,7 @@
 #include "graph/analysis/view_source.h"
 #include "plan/problem/build/buffer_class.h"
 #include "plan/problem/problem_data.h"
+#include "plan/tuning.h"
 
 #include <algorithm>
 #include <utility>
@@ -22,8 +23,9 @@ std::vector<UseSegment> segments_of(const Graph& graph,
   };
   std::vector<UseSegment> segments;
   for (std::size_t u = 0; u < uses.size(); ++u) {
-    const bool starts = u == 0 || phase_at(uses[u]) != phase_at(uses[u - 1]) ||
-                        uses[u].slot - uses[u - 1].slot > kLongPause;
+    const bool starts =
+        u == 0 || phase_at(uses[u]) != phase_at(uses[u - 1]) ||
+        uses[u].slot - uses[u - 1].slot > tuning::kLongPauseNodes;
     if (starts) segments.push_back({u, 0});
     ++segments.back().count;
   }

@@ -9,10 +9,6 @@
 
 namespace shardprop {
 
-// Unit: nodes of the schedule. After a pause longer than this, a buffer may be
-// cached in other layouts, or be produced anew.
-inline constexpr std::int64_t kLongPause = 128;
-
 // Fills values[].buffer, values[].place and buffers of a problem whose
 // variables are complete and whose values have their tensors. Errors:
 // kProblemTooLarge, kStopped.

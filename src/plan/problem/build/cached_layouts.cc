@@ -3,6 +3,7 @@
 #include "base/saturating.h"
 #include "plan/problem/layout_relations.h"
 #include "plan/problem/problem_data.h"
+#include "plan/tuning.h"
 
 #include <algorithm>
 #include <bit>
@@ -10,15 +11,11 @@
 namespace shardprop {
 namespace {
 
-// Unit: mesh dims larger than 1. On meshes with more of them there are too many
-// pairs of layouts. Only inputs are then cached in two.
-constexpr int kMostPairedDims = 2;
-
 // Counts joined mesh dims as one.
 bool few_dims(const PlanProblem& problem) {
   const std::uint32_t joined = problem.data().set_up.space.joined_dims;
   return problem.mesh().num_active_dims() - std::popcount(joined) <=
-         kMostPairedDims;
+         tuning::kMostDimsOfPairedLayouts;
 }
 
 // Returns whether one layout gathers the other or they differ on one mesh dim,

@@ -11,6 +11,7 @@
 #include "plan/problem/constraints/recipe_layouts.h"
 #include "plan/problem/layout_relations.h"
 #include "plan/problem/problem_data.h"
+#include "plan/tuning.h"
 
 #include <algorithm>
 #include <map>
@@ -29,10 +30,6 @@ bool is_assertion(const Node& node) {
          !function.has_tag("undeclared");
 }
 
-// Unit: bytes. Gathers of parameters and reductions of gradients use buckets of
-// this size: the default of PyTorch's DistributedDataParallel.
-constexpr std::int64_t kBucketBytes = std::int64_t{25} << 20;
-
 // If all parameters are smaller than that, they share one bucket.
 std::int64_t bucket_bytes(const Graph& graph) {
   WideInt all = 1;
@@ -42,7 +39,7 @@ std::int64_t bucket_bytes(const Graph& graph) {
       all += WideInt{meta.numel()} * item_size(meta.dtype());
     }
   }
-  return std::min(kBucketBytes, saturated(all));
+  return std::min(tuning::kBucketBytes, saturated(all));
 }
 
 StepFusion step_fusion(const PlanOptions& options) {

@@ -3,6 +3,7 @@
 #include "base/saturating.h"
 #include "graph/analysis/op_application.h"
 #include "ops/unsharded_space.h"
+#include "plan/tuning.h"
 
 #include <shardprop/base/hash.h>
 
@@ -61,14 +62,6 @@ void drop_places(IndexSpace& space, const DeviceMesh& mesh) {
     }
   }
 }
-
-// Unit: mesh dims larger than 1. On meshes with more of them, strided shards
-// multiply the layouts of a path search, which then takes minutes.
-constexpr int kMostStridedDims = 2;
-
-// Unit: assignments of one operator. The limit applies to meshes of more than
-// three dims larger than 1. Smaller meshes have as many.
-constexpr std::int64_t kMostAssignments = 256;
 
 // Fills in the distinct layouts of every operand, and each strategy as indices
 // into them.
@@ -149,8 +142,8 @@ OperatorChoices OperatorChoiceCache::work_out(
   }
   StrategyOptions options;
   options.allow_empty_shards = false;
-  options.allow_strided = mesh_.num_active_dims() <= kMostStridedDims;
-  options.most_assignments = kMostAssignments;
+  options.allow_strided = mesh_.num_active_dims() <= tuning::kMostStridedDims;
+  options.most_assignments = tuning::kMostOperatorAssignments;
   options.most_runs = space_.most_runs;
   options.joined_dims = space_.joined_dims;
   set->op =

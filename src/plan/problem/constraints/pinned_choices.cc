@@ -1,6 +1,7 @@
 #include "plan/problem/constraints/pinned_choices.h"
 
 #include "plan/problem/choices/choice_subsets.h"
+#include "plan/tuning.h"
 
 #include <algorithm>
 #include <string>
@@ -83,13 +84,12 @@ Error PinnedChoices::no_strategy(const Node& node, std::size_t output,
                                  const ChoiceSet& set,
                                  const PinnedLayout& required) const {
   std::string produced;
-  // Unit: layouts in the note.
-  constexpr std::size_t kMostListed = 8;
   const auto& layouts = set.layouts[set.num_uses + output];
-  for (std::size_t i = 0; i < std::min(layouts.size(), kMostListed); ++i) {
+  for (std::size_t i = 0;
+       i < std::min(layouts.size(), tuning::kMostListedLayouts); ++i) {
     produced += (i == 0 ? "" : "  ") + to_string(data_.layouts[layouts[i]]);
   }
-  if (layouts.size() > kMostListed) produced += "  ...";
+  if (layouts.size() > tuning::kMostListedLayouts) produced += "  ...";
   return Error{ErrorCode::kPinNoStrategy,
                "no strategy of `" + node.op_name() + "` makes `" + node.name +
                    "` as " + to_string(required.layout),

@@ -1,6 +1,7 @@
-"""Small models as strangers write them: MODELS has functions that return a model's
-class and the tensors that its forward takes, all of it tiny. Each forward is a loss.
-ANSWERS has those that only infer, with the keyword arguments of forward, too."""
+"""Small models in the style of users: MODELS has functions that return a
+model's class and the tensors that its forward takes, all of them tiny. Each
+forward returns a loss. ANSWERS has the models that only infer, with the keyword
+arguments of forward, too."""
 
 import torch
 

@@ -1,4 +1,5 @@
-"""What reads images and sound, and draws them: detectors, pipelines, samplers."""
+"""Models that read or generate images and sound: detectors, pipelines,
+samplers."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""What training does beside layers: checkpoints, gradients of one's own, averages in
+"""Training features besides layers: checkpoints, custom gradients, averages in
 buffers, quantized weights, losses against a frozen model."""
 
 import torch

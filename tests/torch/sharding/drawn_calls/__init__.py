@@ -1,10 +1,10 @@
-"""Operator calls drawn for the proof: any overload that torch's schemas hold.
+"""Samples operator calls for the proof: any overload that torch's schemas have.
 
     for call in draw_calls("aten.gather.default", count=20, seed=0).valid: ...
 
-A family draws what its operators need to fit (families); the rest is drawn from
-the schema by type and name (arguments). torch decides what is a call: what it
-refuses is kept apart.
+A family samples the arguments that must fit its operators (families); the
+others are sampled from the schema by type and name (arguments). torch decides
+which calls are valid; refused calls are returned separately.
 """
 
 from .draw import Drawn, DrawnCalls, draw_calls

@@ -1,8 +1,8 @@
-"""Draws arguments from what a schema says of them: type and name.
+"""Samples arguments by the type and name that a schema gives them.
 
-What a family of operators must know more precisely, it draws itself, first
-(families); everything else is drawn here, and torch decides whether the call is
-one.
+A family of operators first samples the arguments that need more precision
+(families). This module samples all others, and torch decides whether the call
+is valid.
 """
 
 import torch
@@ -91,13 +91,14 @@ def _ints(d, name, first):
 
 
 def _list_length(d):
-    """That of the tensors drawn so far, one number for each."""
+    """Returns the length of the tensor lists sampled so far, to sample one
+    number for each tensor."""
     lists = [value for value in d.given.values() if isinstance(value, list)]
     return len(lists[0]) if lists else d.rng.randint(1, 3)
 
 
 def draw_argument(d, argument):
-    """A value, or None where it may be left out and is."""
+    """Returns a value, or None if the argument is optional and left out."""
     kind = str(argument.real_type)
     optional = kind.startswith("Optional[")
     kind = kind.removeprefix("Optional[").removesuffix("]") if optional else kind

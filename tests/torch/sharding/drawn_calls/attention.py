@@ -1,4 +1,4 @@
-"""Attention: grouped query heads, causal and broadcast masks.
+"""Samples attention calls: grouped query heads, causal and broadcast masks.
 
 Kernels for CPUs want dense operands, and one float dtype.
 """
@@ -23,7 +23,8 @@ def _heads(d, *, grouped, rank=4):
     queries, keys = d.size(2, 7), d.size(2, 7)
     if d.chance(0.5):
         keys = queries = d.size(2, 11)
-    # What a kernel pads its log-sum-exp to, and its multiples.
+    # A kernel pads its log-sum-exp to 32; these are that size and its
+    # multiples.
     if "efficient" in d.base and d.chance(0.3):
         queries = d.rng.choice((32, 64, 96, 128))
     width = d.rng.choice((4, 8))
@@ -42,7 +43,7 @@ def _heads(d, *, grouped, rank=4):
 
 
 def _broadcasting(d):
-    """Operands of any rank, whose dims in front broadcast."""
+    """Returns operands of any rank whose leading dims broadcast."""
     dtype = d.rng.choice((torch.float64, torch.float32))
     lead = [d.size(1, 4) for _ in range(d.rng.randint(0, 3))]
     queries, keys, width = d.size(2, 7), d.size(2, 7), d.rng.choice((4, 8))

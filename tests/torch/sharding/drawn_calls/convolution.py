@@ -1,4 +1,5 @@
-"""Convolutions of one to three dims, grouped, transposed, with empty batches."""
+"""Samples convolutions of one to three dims, grouped, transposed, with empty
+batches."""
 
 import torch
 

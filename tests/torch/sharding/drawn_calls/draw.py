@@ -78,7 +78,8 @@ def _copied(args):
 
 
 def _result_dtypes(d, op, args):
-    """Those of what the overload without `out` returns; None where it is none."""
+    """Returns the result dtypes of the overload without `out`; None if there is
+    no such overload."""
     packet = getattr(torch.ops, d.op.split(".")[0])
     packet = getattr(packet, d.base)
     for name in packet.overloads():

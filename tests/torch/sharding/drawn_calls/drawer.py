@@ -1,4 +1,4 @@
-"""What the arguments of one drawn call are made of: sizes, shapes, dtypes, values.
+"""Samples the parts of one call's arguments: sizes, shapes, dtypes, values.
 
 Everything follows from one seed. Values are small multiples of 1/4, so that
 sums, averages and casts are exact in every dtype; integers of one byte are
@@ -29,7 +29,7 @@ _LIMITED = (torch.uint8, torch.int8, torch.int32)
 
 
 def broadcasts(rng, shape, *, fewer_dims=True):
-    """A shape that broadcasts to `shape`."""
+    """Returns a shape that broadcasts to `shape`."""
     drop = rng.randint(0, len(shape)) if fewer_dims and rng.random() < 0.4 else 0
     return tuple(1 if rng.random() < 0.2 else size for size in shape[drop:])
 
@@ -67,7 +67,7 @@ class Drawer:
         return self._pick({s: w for s, w in SIZES.items() if least <= s <= most})
 
     def shape(self, rank=None, least=0):
-        """Of at most MOST_ELEMENTS elements."""
+        """Returns a shape with at most MOST_ELEMENTS elements."""
         if rank is None:
             rank = self._pick({0: 4, 1: 25, 2: 40, 3: 25, 4: 6})
         sizes = []
@@ -77,7 +77,8 @@ class Drawer:
         return tuple(sizes)
 
     def related_shape(self, *, widest=False):
-        """The shape of the call's next tensor; `widest`: what others broadcast to."""
+        """Returns the shape of the call's next tensor. If `widest` is set, the
+        others broadcast to it."""
         if self.relation == "same" or (self.relation == "broadcast" and widest):
             return self.main_shape
         if self.relation == "broadcast":
@@ -88,7 +89,7 @@ class Drawer:
         return TORCH_DTYPES[self._pick(FLOATS if self.floats_only else ANY)]
 
     def dtype(self):
-        """Of the call's next tensor."""
+        """Returns the dtype of the call's next tensor."""
         return self._dtype() if self.mixed and self.chance(0.6) else self.main_dtype
 
     def any_dtype(self):
@@ -123,7 +124,8 @@ class Drawer:
         return drawn.to(dtype)
 
     def distinct(self, shape, dtype):
-        """Values of which no two are equal, where the dtype has that many."""
+        """Returns values that are all different, if the dtype has enough
+        values."""
         count = math.prod(shape)
         order = torch.randperm(count, generator=self.generator).view(shape)
         if dtype == torch.bool:
@@ -161,7 +163,7 @@ class Drawer:
         return [d - rank if self.chance(0.3) else d for d in chosen]
 
     def number(self):
-        """A scalar: int, float or bool."""
+        """Returns a scalar: int, float or bool."""
         kind = self.rng.random()
         if kind < 0.45:
             return self.rng.randint(-3, 4)

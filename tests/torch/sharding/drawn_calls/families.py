@@ -1,10 +1,10 @@
-"""Families of operators and who draws their arguments.
+"""Maps families of operators to the functions that sample their arguments.
 
     @family("mm")
     def mm(d):              # a Drawer; what it leaves out the schema completes
         return {"self": d.tensor((m, k)), "mat2": d.tensor((k, n))}
 
-In-place and `out=` forms are drawn by the same function.
+The same function samples the in-place and `out=` overloads.
 """
 
 _FAMILIES = {}
@@ -22,7 +22,8 @@ def family(*bases):
 
 
 def family_of(base):
-    """Who draws for aten.<base>.*, or None: then all is drawn from the schema."""
+    """Returns the function that samples aten.<base>.*, or None: then every
+    argument is sampled from the schema."""
     for name in (base, base.removesuffix("_"), base.removesuffix("_copy")):
         if name in _FAMILIES:
             return _FAMILIES[name]

@@ -30,7 +30,8 @@ def scatter(d):
     shape = [n if d.chance(0.5) else d.rng.randint(0, n) for n in x.shape]
     where = dim % x.dim()
     if "add" not in d.base and "reduce" not in d.base + d.op.split(".")[2]:
-        # What is written twice is whichever comes last: no index twice.
+        # A repeated index would leave the result to the order of the writes: no
+        # index repeats.
         rows = torch.argsort(torch.rand(x.shape, generator=d.generator), dim=where)
         index = rows[tuple(slice(0, n) for n in shape)].clone()
     else:
@@ -75,7 +76,8 @@ def _indices(d, x, *, distinct):
         return [*[None] * first, mask], picked
     indices = [None] * (dims[-1] + 1)
     if distinct:
-        # Distinct positions: what is written twice is whichever comes last.
+        # The positions are distinct: a repeated one would leave the result to
+        # the order of the writes.
         most = math.prod(x.shape[i] for i in dims)
         count = d.rng.randint(0, min(most, 8))
         flat = torch.randperm(most, generator=d.generator)[:count]
@@ -212,7 +214,8 @@ def take(d):
     index = d.index(shape, x.numel()).long()
     adds = d.base.removesuffix("_") != "put" or d.chance(0.6)
     if not adds:
-        # What is written twice is whichever comes last: no place twice.
+        # A repeated place would leave the result to the order of the writes: no
+        # place repeats.
         count = d.rng.randint(0, x.numel())
         index = torch.randperm(x.numel(), generator=d.generator)[:count]
     return {

@@ -20,14 +20,14 @@ def _sides(d):
 
 
 def regular(d, batch, n, dtype):
-    """Square matrices whose diagonal outweighs the rest."""
+    """Returns square matrices whose diagonal outweighs the rest."""
     noise = d.values((*batch, n, n), torch.float64) / 8
     steps = torch.arange(1, n + 1, dtype=torch.float64)
     return (noise + torch.diag(steps * (n + 2))).to(dtype)
 
 
 def positive(d, batch, n, dtype):
-    """Symmetric, of positive eigenvalues that lie apart."""
+    """Returns symmetric matrices with distinct positive eigenvalues."""
     made = regular(d, batch, n, torch.float64)
     return (made + made.mT).to(dtype)
 

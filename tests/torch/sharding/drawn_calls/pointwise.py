@@ -153,7 +153,7 @@ def assert_metadata(d):
     "special_shifted_chebyshev_polynomial_w",
 )
 def polynomial(d):
-    """Of small degree: kernels step through every degree below."""
+    """The degree is small, because kernels step through every degree below."""
     kind = d.op.split(".")[2]
     if "n_scalar" in kind:
         return {"x": d.tensor(), "n": d.rng.randint(-1, 12)}

@@ -323,7 +323,8 @@ def storage_written(d):
 
 @family("as_strided_copy")
 def storage_copied(d):
-    # Of memory that is its own, whatever its order.
+    # `x` fills its own memory without gaps, so that the strides below stay
+    # inside.
     x = d.tensor(d.shape(d.rng.randint(1, 3), 1)).contiguous()
     shape = [d.rng.randint(1, 4) for _ in range(d.rng.randint(0, 2))]
     strides, left = [], x.numel() - 1
