@@ -1,3 +1,4 @@
+#include "solver/least_by_choice.h"
 #include "solver/random_problem.h"
 #include "support/property.h"
 
@@ -151,42 +152,9 @@ TEST_CASE("the dual and its bounds on single choices hold at every step") {
             *truth);
     }
     dual.restore_best();
-    const std::vector<double> extra = dual.choice_bounds();
-    for (int v = 0; v < core.size(); ++v) {
-      for (int c = 0; c < core.choices(v); ++c) {
-        Network forced = network;
-        forced.keep_choices(core.network_variable[static_cast<std::size_t>(v)],
-                            {c});
-        const double bound =
-            dual.best_bound() + extra[static_cast<std::size_t>(
-                                    core.at[static_cast<std::size_t>(v)] + c)];
-        // The best with this choice, by asking for it.
-        std::vector<int> choices(network.variables.size(), 0);
-        std::optional<Int128> least;
-        for (;;) {
-          const auto judged = evaluate(problem, network.expand(choices));
-          if (choices[static_cast<std::size_t>(
-                  core.network_variable[static_cast<std::size_t>(v)])] == c &&
-              judged->feasible() &&
-              (!least.has_value() || judged->cost < *least)) {
-            least = judged->cost;
-          }
-          int at = 0;
-          for (; at < core.size(); ++at) {
-            int& x = choices[static_cast<std::size_t>(
-                core.network_variable[static_cast<std::size_t>(at)])];
-            if (++x < core.choices(at)) break;
-            x = 0;
-          }
-          if (at == core.size()) break;
-        }
-        if (least.has_value()) {
-          CHECK(network.offset + static_cast<Int128>(std::ceil(bound)) <=
-                *least);
-          ++compared;
-        }
-      }
-    }
+    compared += testing::check_choice_bounds(
+        network, core, dual,
+        testing::least_by_choice(problem, network, core));
   }
   CHECK(compared > 500);
 }

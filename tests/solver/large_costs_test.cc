@@ -1,5 +1,6 @@
 // Bounds at costs near the end of what doubles count exactly, with and without
 // memory rows.
+#include "solver/least_by_choice.h"
 #include "solver/random_problem.h"
 #include "support/property.h"
 
@@ -64,33 +65,6 @@ TEST_CASE(
   CHECK(10 * proven > 9 * feasible);
 }
 
-// By variable and choice: the least cost of assignments with it; what no
-// assignment has costs kUnknown.
-constexpr Int128 kUnknown = Int128{1} << 120;
-
-std::vector<std::vector<Int128>> least_by_choice(const Problem& problem,
-                                                 const Network& network,
-                                                 const Core& core) {
-  std::vector<std::vector<Int128>> out;
-  for (int v = 0; v < core.size(); ++v) {
-    out.emplace_back(index(core.choices(v)), kUnknown);
-  }
-  std::vector<int> choices(network.variables.size(), 0);
-  const auto choice = [&](int v) -> int& {
-    return choices[index(core.network_variable[index(v)])];
-  };
-  while (true) {
-    const auto judged = evaluate(problem, network.expand(choices));
-    for (int v = 0; v < core.size() && judged->feasible(); ++v) {
-      Int128& least = out[index(v)][index(choice(v))];
-      least = std::min(least, judged->cost);
-    }
-    int v = 0;
-    while (v < core.size() && ++choice(v) == core.choices(v)) choice(v++) = 0;
-    if (v == core.size()) return out;
-  }
-}
-
 TEST_CASE("dual bounds stay below the optimum at any ceiling and any prices") {
   Rng rng(shardprop::testing::property_seed() + 46);
   int inexact = 0;
@@ -98,7 +72,8 @@ TEST_CASE("dual bounds stay below the optimum at any ceiling and any prices") {
   for (int i = 0; i < shardprop::testing::scaled(1000); ++i) {
     CAPTURE(i);
     const Problem problem = testing::random_problem(rng, large_shape(i));
-    if (!testing::brute_force(problem)) continue;
+    const std::optional<Int128> truth = testing::brute_force(problem);
+    if (!truth) continue;
     Network network(problem);
     PassClock clock;
     PassSet passes;
@@ -108,27 +83,13 @@ TEST_CASE("dual bounds stay below the optimum at any ceiling and any prices") {
     REQUIRE(!network.infeasible);
     if (network.num_alive() == 0) continue;
     const Core core(network, std::ldexp(1.0, 48 + i % 5));
-    const auto least = least_by_choice(problem, network, core);
-    const Int128 truth = *std::min_element(least[0].begin(), least[0].end());
+    const auto least = testing::least_by_choice(problem, network, core);
     DualBound dual(core);
     inexact += dual.is_exact() ? 0 : 1;
-    // Costs of the network are rounded down to units.
-    const Int128 unit = network.unit;
-    const auto nanoseconds = [&](double bound) {
-      return (network.offset + static_cast<Int128>(std::ceil(bound))) * unit;
-    };
-    const auto target = static_cast<double>(truth / unit - network.offset);
+    const auto target =
+        static_cast<double>(*truth / network.unit - network.offset);
     const auto check = [&] {
-      CHECK((nanoseconds(dual.best_bound()) <= truth));
-      const std::vector<double> extra = dual.choice_bounds();
-      for (int v = 0; v < core.size(); ++v) {
-        for (int c = 0; c < core.choices(v); ++c) {
-          const double bound =
-              dual.best_bound() + extra[index(core.at[index(v)] + c)];
-          CHECK((nanoseconds(bound) <= least[index(v)][index(c)]));
-          ++compared;
-        }
-      }
+      compared += testing::check_choice_bounds(network, core, dual, least);
     };
     for (int step = 0; step < 12; ++step) {
       dual.advance(step % 2 == 0 ? kInfinity : target);
