@@ -84,8 +84,10 @@ endfunction()
 # shardprop_test(<name> SOURCES <files...> LINK <modules...>)
 # One doctest binary a module; it runs from the source tree's root so that
 # golden files and example graphs are found by their repository path.
+# PARTS <part>=<source>,<source>...: the cases of these sources are the CTest entry
+# <name>_<part>, and those of all other sources <name>.
 function(shardprop_test name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LINK;PRIVATE_LINK" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK;PRIVATE_LINK;PARTS" ${ARGN})
   set(target test_${name})
   add_executable(${target} ${ARG_SOURCES})
   list(TRANSFORM ARG_LINK PREPEND shardprop::)
@@ -96,7 +98,29 @@ function(shardprop_test name)
   # The tested code is fully optimised. At -O1 the tests compile in two thirds
   # of the time.
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
-  add_test(NAME ${name} COMMAND ${target} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set(of_parts)
+  foreach(part IN LISTS ARG_PARTS)
+    string(REGEX MATCH "^([^=]+)=(.+)$" matched "${part}")
+    set(part_name ${CMAKE_MATCH_1})
+    string(REPLACE "," ";" sources "${CMAKE_MATCH_2}")
+    foreach(source IN LISTS sources)
+      # A filter that matches nothing would pass.
+      if(NOT source IN_LIST ARG_SOURCES)
+        message(FATAL_ERROR "${name}: ${source} is no source of the test")
+      endif()
+    endforeach()
+    list(TRANSFORM sources PREPEND "*/")
+    list(APPEND of_parts ${sources})
+    list(JOIN sources "," filter)
+    add_test(NAME ${name}_${part_name} COMMAND ${target} "--source-file=${filter}"
+             WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  endforeach()
+  set(others)
+  if(of_parts)
+    list(JOIN of_parts "," filter)
+    set(others "--source-file-exclude=${filter}")
+  endif()
+  add_test(NAME ${name} COMMAND ${target} ${others} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 endfunction()
 
 # Makes a shared library export only the symbols in `map`. Symbols of a C++
