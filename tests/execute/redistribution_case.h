@@ -64,7 +64,8 @@ inline std::vector<std::byte> bytes_of(const LocalTensor& tensor) {
   return out;
 }
 
-// A partial's mesh dims, and what stands on the others.
+// `PartialView` has the mesh dims over which a layout is partial, their
+// reduction and the divisor of averages.
 struct PartialView {
   DimIndices dims;
   ReduceOp op = ReduceOp::kSum;  // sum where sums and averages mix
@@ -330,9 +331,10 @@ inline Dims draw_shape(Random& random) {
 
 inline bool power_of_two(std::int64_t n) { return (n & (n - 1)) == 0; }
 
-// Shards, strided ones too (on larger meshes in few cases, as plans to them
-// take long to find), in any order, replicas, and partials of `op`, sums beside
-// averages; no partial where `from` shards.
+// Returns shards in any order, replicas and partials of `op`, with sums and
+// averages mixed. A layout may have strided shards (on larger meshes in few
+// cases, because plans to them take long to find). A mesh dim that `from`
+// shards gets no partial.
 inline Layout draw_layout(const DeviceMesh& mesh, int tensor_rank,
                           std::optional<Placement> partial, const Layout* from,
                           Random& random) {

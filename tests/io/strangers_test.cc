@@ -580,8 +580,8 @@ constexpr int kI64 = 5;
 Json none_argument() { return {{"as_none", true}}; }
 
 // acme::accum(Tensor x, Tensor(a!) y, Tensor index, Tensor? scale=None) -> (),
-// written as torch.export writes it: relu is x, the buffer `n` is y, and what is
-// made of y afterwards is handed out.
+// written as torch.export writes it: relu is x, the buffer `n` is y, and a
+// result computed from the new y is an output.
 Json with_accum() {
   Json json = program();
   Json& nodes = nodes_of(json);

@@ -40,8 +40,8 @@ Plan plan_of(const Graph& graph, const char* mesh, Fusion fusion,
   return plan;
 }
 
-// relu(exp(x)) turned, times y; its product with w is handed back, `named` of
-// the chain too.
+// Returns a graph of relu(exp(x)), transposed, times y. Its output is the
+// matmul with w, and also the value `named`.
 Graph chain(const char* named = nullptr) {
   GraphBuilder b("chain", testing::standard_library());
   const ValueId x = test::add_input(b, InputKind::kUser, "x", "f32[8192,8192]");

@@ -24,8 +24,8 @@ Graph llama(const OpLibrary& library) {
       load_graph("examples/graphs/llama3_8b_train.json.gz", library));
 }
 
-// The nodes behind which the residual stream, or its gradient, is whole: one
-// after every half block, in the order of the schedule.
+// Returns the nodes after which the residual stream, or its gradient, is
+// complete: one after every half block, in the order of the schedule.
 std::vector<const Node*> boundaries(const Graph& graph, Phase phase) {
   std::vector<const Node*> out;
   ValueId stream;

@@ -103,8 +103,8 @@ TEST_CASE("a slice holds all of what it is a slice of") {
 }
 
 TEST_CASE("a slice that is redistributed is a copy, with bytes of its own") {
-  // A rank has half of each but of h and its slice: the shard of the slice is
-  // made when p takes it, and nobody holds h afterwards.
+  // A rank has half of every tensor except h and its slice. The shard of the
+  // slice is produced when p reads it, and h is free afterwards.
   CHECK(cached(sliced(), "2", {"x=R", "h=R", "s=R", "p=S(1)", "out=S(1)"}) ==
         std::vector<std::int64_t>{
             16 * kKiB, 16 * kKiB, 17 * kKiB, 8 * kKiB + 3 * kKiB / 2,

@@ -44,7 +44,8 @@ TEST_CASE("a convolution over rows that are cut gathers their edges") {
   };
   // Where four parts begin and end; of one image the last row and the first.
   CHECK(messages(1) == Messages{"all_gather of 64 bytes", rows(2)});
-  // Two rows of the image for each that is made: none is needed behind.
+  // Each output row reads two image rows, so that the convolution needs no row
+  // from the next rank.
   CHECK(messages(2) == Messages{"all_gather of 64 bytes", rows(1)});
 }
 

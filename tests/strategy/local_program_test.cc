@@ -328,8 +328,8 @@ TEST_CASE("a rank's rows of a causal mask are two calls") {
   const auto& end = std::get<RankScalar>(*find_arg(keys, "end"));
   CHECK(evaluate(end, context, context.mesh.coordinate_at_index(0)) == 1);
   CHECK(evaluate(end, context, context.mesh.coordinate_at_index(1)) == 4);
-  // A row alone has no keys beside itself, and masks of other shapes have no
-  // corner there.
+  // A rank with a single row has no rows for the second call, and a mask that
+  // is not square has no causal corner there.
   CHECK_FALSE(rows("f32[2,4,3,8]", "f32[2,4,3,8]").has("S(2),R,R->S(2),S(2)"));
   CHECK_FALSE(rows("f32[2,4,6,8]", "f32[2,4,10,8]").has("S(2),R,R->S(2),S(2)"));
 }

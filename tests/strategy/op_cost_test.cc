@@ -210,7 +210,8 @@ TEST_CASE("gradients of convolutions are products of the shapes they have") {
       "f32[32,1024,14,14]", "f32[32,3,224,224]", "f32[1024,3,16,16]"};
   CHECK(found(gradients(patches, 16, of_weight)) ==
         expected(1024, 3 * 16 * 16, 32 * 14 * 14));
-  // Transposed, the weight is laid on the gradient, once for each input.
+  // In a transposed convolution the weight is applied to the gradient, once for
+  // each input.
   const std::vector<std::string_view> upwards = {
       "f32[8,1024,28,28]", "f32[8,2048,14,14]", "f32[2048,1024,2,2]"};
   CHECK(found(gradients(upwards, 2, of_weight, true)) ==

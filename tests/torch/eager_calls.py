@@ -93,7 +93,9 @@ def _split(whole, size, placement, shift):
         # Another part decides at each element.
         turn = torch.arange(whole.numel()).reshape(whole.shape) % size
         return [torch.where(turn == i, whole, least) for i in range(size)]
-    parts = list(torch.chunk(whole, size, placement.dim)) if whole.numel() else []
+    # A tensor that another dim leaves empty still has parts of their own sizes.
+    has_parts = whole.size(placement.dim) > 0
+    parts = list(torch.chunk(whole, size, placement.dim)) if has_parts else []
     empty = whole.narrow(placement.dim, 0, 0)
     return parts + [empty] * (size - len(parts))
 

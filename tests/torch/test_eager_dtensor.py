@@ -12,9 +12,8 @@ import random
 import unittest
 
 import torch
-import torch.distributed as dist
 import torch.nn.functional as F
-from torch.distributed._local_tensor import LocalTensor, LocalTensorMode
+from torch.distributed._local_tensor import LocalTensor
 from torch.distributed.tensor import (
     DTensor,
     Partial,
@@ -26,11 +25,11 @@ from torch.distributed.tensor import (
 
 from running import package  # noqa: F401
 from running.ranks import run_ranks
+from running.simulated import WORLD, SimulatedWithPropagator, full_value
 import shardprop.torch
 
 import dtensor_ops
 
-WORLD = 4
 # Of PyTorch's suite: what stock fails and we pass, and some that both pass.
 SUITE = """addbmm cdist complex isin masked_scatter as_strided unsafe_split polar
     nn.functional.conv_transpose1d nn.functional.conv1d nn.functional.pad.reflect
@@ -41,12 +40,6 @@ SUITE = """addbmm cdist complex isin masked_scatter as_strided unsafe_split pola
     nn.functional.group_norm nn.functional.nll_loss roll sort std tril
     where""".split()
 R = Replicate()
-
-
-def whole(value):
-    if isinstance(value, DTensor):
-        value = value.full_tensor()
-    return value.reconcile() if isinstance(value, LocalTensor) else value
 
 
 def locals_of(d):
@@ -88,10 +81,10 @@ def check_diagonals(mesh):
         d = distribute_tensor(x, mesh, [Shard(cut)])
         made = torch.diagonal(d, offset)
         assert made.placements == (Shard(0),), (shape, made.placements)
-        torch.testing.assert_close(whole(made), torch.diagonal(x, offset))
+        torch.testing.assert_close(full_value(made), torch.diagonal(x, offset))
         made = torch.trace(d)
         assert made.placements[0].is_partial(), (shape, made.placements)
-        torch.testing.assert_close(whole(made), torch.trace(x))
+        torch.testing.assert_close(full_value(made), torch.trace(x))
 
 
 def diagonals_on_gloo():
@@ -109,29 +102,15 @@ class OnGloo(unittest.TestCase):
         run_ranks(WORLD, diagonals_on_gloo)
 
 
-class EagerDTensor(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        dist.init_process_group("fake", rank=0, world_size=WORLD)
-        cls.ours = shardprop.torch.install_propagator()
-
-    @classmethod
-    def tearDownClass(cls):
-        shardprop.torch.uninstall_propagator()
-        dist.destroy_process_group()
-
+class EagerDTensor(SimulatedWithPropagator):
     def setUp(self):
         torch.manual_seed(7)
-        self.simulated = LocalTensorMode(frozenset(range(WORLD)))
-        self.simulated.__enter__()
-        self.addCleanup(self.simulated.__exit__, None, None, None)
-        self.line = init_device_mesh("cpu", (WORLD,))
-        self.grid = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+        super().setUp()
 
     def check(self, run, tensors, mesh=None, placements=None):
         """run(*tensors) is the same on DTensors in all placements of a line."""
         mesh = mesh or self.line
-        expected = run(*(whole(t) for t in tensors))
+        expected = run(*(full_value(t) for t in tensors))
         cuts = [[R, *(Shard(d) for d in range(t.ndim))] for t in tensors]
         for placed in placements or itertools.product(*cuts):
             with self.subTest(placed=str(placed)):
@@ -139,7 +118,7 @@ class EagerDTensor(unittest.TestCase):
                     distribute_tensor(t, mesh, p if isinstance(p, tuple) else [p])
                     for t, p in zip(tensors, placed)
                 ]
-                torch.testing.assert_close(whole(run(*given)), expected)
+                torch.testing.assert_close(full_value(run(*given)), expected)
 
     def test_products_and_linear(self):
         self.check(torch.mm, [torch.randn(7, 6), torch.randn(6, 5)])
@@ -162,15 +141,15 @@ class EagerDTensor(unittest.TestCase):
         x = torch.randn(8, 6)
         d = distribute_tensor(x, self.line, [Shard(0)])
         for dim in (0, 1, -1):
-            torch.testing.assert_close(whole(d.cumsum(dim)), x.cumsum(dim))
-            torch.testing.assert_close(whole(d.roll(2, dim)), x.roll(2, dim))
+            torch.testing.assert_close(full_value(d.cumsum(dim)), x.cumsum(dim))
+            torch.testing.assert_close(full_value(d.roll(2, dim)), x.roll(2, dim))
 
     def test_a_flattened_mesh_gathers_right(self):
         x = torch.randn(5, 3)
         self.grid._flatten()
         d = distribute_tensor(x, self.grid, [Shard(0), Shard(0)])
-        torch.testing.assert_close(whole(d), x)
-        torch.testing.assert_close(whole(d.redistribute(placements=[R, R])), x)
+        torch.testing.assert_close(full_value(d), x)
+        torch.testing.assert_close(full_value(d.redistribute(placements=[R, R])), x)
 
     def test_redistributions_between_all_placements(self):
         check_redistributions(self.grid)
@@ -226,7 +205,7 @@ class EagerDTensor(unittest.TestCase):
         for placed in itertools.product([R, Shard(0), Shard(1)], repeat=2):
             given = [distribute_tensor(t, self.line, [p]) for t, p in zip((x, w), placed)]
             for mine, right in zip(gradients(*given), expected):
-                torch.testing.assert_close(whole(mine), right)
+                torch.testing.assert_close(full_value(mine), right)
 
     def test_layer_norm_backward_stays_cut(self):
         x = distribute_tensor(torch.randn(8, 6, 4), self.grid, [Shard(0), Shard(1)])
@@ -238,9 +217,9 @@ class EagerDTensor(unittest.TestCase):
         self.assertEqual(made[0].placements, x.placements)
         self.assertTrue(all(p.is_partial() for p in made[1].placements))
         expected = torch.ops.aten.native_layer_norm_backward(
-            *map(whole, (x, x)), [4], *map(whole, (mean, rstd, w, w)), [True] * 3
+            *full_value((x, x)), [4], *full_value((mean, rstd, w, w)), [True] * 3
         )
-        torch.testing.assert_close([whole(t) for t in made], list(expected))
+        torch.testing.assert_close([full_value(t) for t in made], list(expected))
 
     def test_diagonals_stay_cut(self):
         check_diagonals(self.line)
@@ -252,11 +231,11 @@ class EagerDTensor(unittest.TestCase):
             distribute_tensor(torch.randn(shape).double(), self.line, [placement])
             for shape, placement in shapes
         ]
-        wanted = [whole(t).norm() for t in gradients]
+        wanted = [full_value(t).norm() for t in gradients]
         norms = torch._foreach_norm(gradients)
-        torch.testing.assert_close([whole(n) for n in norms], wanted)
+        torch.testing.assert_close([full_value(n) for n in norms], wanted)
         made = torch.nn.utils.get_total_norm(gradients, foreach=True)
-        torch.testing.assert_close(whole(made), torch.stack(wanted).norm())
+        torch.testing.assert_close(full_value(made), torch.stack(wanted).norm())
 
     def test_ranks_without_images_or_rows(self):
         x = distribute_tensor(torch.randn(2, 3, 8, 8), self.line, [Shard(0)])
@@ -268,15 +247,17 @@ class EagerDTensor(unittest.TestCase):
         ):
             made = run(x)
             self.assertEqual(made.placements, (Shard(0),))
-            torch.testing.assert_close(whole(made), run(whole(x)))
+            torch.testing.assert_close(full_value(made), run(full_value(x)))
 
     def test_losses_of_classes_add_up(self):
         x = distribute_tensor(torch.randn(6, 5), self.line, [Shard(0)])
         target = distribute_tensor(torch.arange(6) % 5, self.line, [Shard(0)])
         made = F.nll_loss(x, target, reduction="sum", ignore_index=2)
         self.assertTrue(made.placements[0].is_partial())
-        expected = F.nll_loss(whole(x), whole(target), reduction="sum", ignore_index=2)
-        torch.testing.assert_close(whole(made), expected)
+        expected = F.nll_loss(
+            full_value(x), full_value(target), reduction="sum", ignore_index=2
+        )
+        torch.testing.assert_close(full_value(made), expected)
 
     def test_right_sides_are_solved_apart(self):
         a = torch.randn(3, 3).tril() + 4 * torch.eye(3)
@@ -286,7 +267,7 @@ class EagerDTensor(unittest.TestCase):
         made = torch.linalg.solve_triangular(whole_a, d, upper=False)
         self.assertEqual(made.placements, (Shard(1),))
         expected = torch.linalg.solve_triangular(a, b, upper=False)
-        torch.testing.assert_close(whole(made), expected)
+        torch.testing.assert_close(full_value(made), expected)
 
     def test_a_slice_of_the_operator_suite(self):
         try:
@@ -310,7 +291,7 @@ class EagerDTensor(unittest.TestCase):
         flat = d.view(16, 8, 8)
         product = torch.bmm(flat, flat)
         self.assertFalse(any(p.is_partial() for p in product.placements))
-        torch.testing.assert_close(whole(product), x.view(16, 8, 8) @ x.view(16, 8, 8))
+        torch.testing.assert_close(full_value(product), x.view(16, 8, 8) @ x.view(16, 8, 8))
 
     def test_features_take_the_places_of_tokens(self):
         tokens, mask = torch.randn(4, 6, 2), torch.rand(4, 6, 1) < 0.5
@@ -336,8 +317,8 @@ class EagerDTensor(unittest.TestCase):
         product = torch.mm(*given)
         view = product.view(16)
         product.abs_()
-        torch.testing.assert_close(whole(product), (a @ b).abs())
-        torch.testing.assert_close(whole(view), (a @ b).abs().view(16))
+        torch.testing.assert_close(full_value(product), (a @ b).abs())
+        torch.testing.assert_close(full_value(view), (a @ b).abs().view(16))
 
     def test_plain_indices_count_as_replicated(self):
         x = torch.randn(6, 3, 5)
@@ -370,7 +351,7 @@ class EagerDTensor(unittest.TestCase):
             for t in (x.relu(), torch.ones(8, 6))
         )
         self.assertEqual(second.shape, (48, 2))
-        self.assertEqual(first.shape, whole(first).shape)
+        self.assertEqual(first.shape, full_value(first).shape)
         self.assertLess(len(first), 48)
 
     def test_unknown_operators_are_gathered_where_asked_for(self):

@@ -13,31 +13,19 @@ import unittest
 import warnings
 
 import torch
-import torch.distributed as dist
-from torch.distributed._local_tensor import LocalTensor, LocalTensorMode
-from torch.distributed.tensor import DTensor, init_device_mesh
 
 from running import package  # noqa: F401
+from running.simulated import SimulatedRanks, full_value
 import shardprop.torch
 
 from eager_calls import Sampler, distribute, plain_tensors
 
-WORLD = 4
 # So many of 1,000 calls may be refused although stock answers them rightly.
 MOST_REFUSED = 10
 
 
 def is_full():
     return os.environ.get("SHARDPROP_FULL") == "1"
-
-
-def whole(value):
-    """Returns a value of DTensors as one process has it."""
-    if isinstance(value, (list, tuple)):
-        return [whole(item) for item in value]
-    if isinstance(value, DTensor):
-        value = value.full_tensor()
-    return value.reconcile() if isinstance(value, LocalTensor) else value
 
 
 def difference(call, mesh):
@@ -56,9 +44,9 @@ def difference(call, mesh):
         (given, alone, "operand after the call"),
     ):
         try:
-            made_one = whole(made_one)
+            made_one = full_value(made_one)
             with plain_tensors():
-                torch.testing.assert_close(made_one, plain(wanted_one))
+                torch.testing.assert_close(made_one, in_lists(wanted_one))
         except AssertionError as error:
             return f"{what}: {str(error).splitlines()[0]}"
     return ""
@@ -73,32 +61,18 @@ def runs_alone(call):
     return True
 
 
-def plain(value):
+def in_lists(value):
+    """Returns a value with lists for tuples, as full_value() does."""
     if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
+        return [in_lists(item) for item in value]
     return value
 
 
-class Sweep(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        dist.init_process_group("fake", rank=0, world_size=WORLD)
-
-    @classmethod
-    def tearDownClass(cls):
-        shardprop.torch.uninstall_propagator()
-        dist.destroy_process_group()
-
-    def setUp(self):
-        self.simulated = LocalTensorMode(frozenset(range(WORLD)))
-        self.simulated.__enter__()
-        self.addCleanup(self.simulated.__exit__, None, None, None)
-        self.mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
-
+class Sweep(SimulatedRanks):
     def outcome(self, call):
         """right, wrong or refused, and why."""
         try:
-            why = difference(call, self.mesh)
+            why = difference(call, self.grid)
         except Exception as error:
             return "refused", f"{type(error).__name__}: {error}"
         return ("wrong", why) if why else ("right", "")
@@ -113,8 +87,10 @@ class Sweep(unittest.TestCase):
                 if runs_alone(call):
                     calls.append(call)
         shardprop.torch.install_propagator()
-        outcomes = [self.outcome(call) for call in calls]
-        shardprop.torch.uninstall_propagator()
+        try:
+            outcomes = [self.outcome(call) for call in calls]
+        finally:
+            shardprop.torch.uninstall_propagator()
         refused = [
             (call, why)
             for call, (kind, why) in zip(calls, outcomes)

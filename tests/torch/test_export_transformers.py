@@ -87,13 +87,21 @@ def written(exported):
     return set(exported.graph_signature.buffers_to_mutate.values())
 
 
-class StaticCaches(unittest.TestCase):
+class OneRank(unittest.TestCase):
+    """A test case that runs planned modules on a mesh of one rank."""
+
     @classmethod
     def setUpClass(cls):
         dist.init_process_group("fake", rank=0, world_size=1)
         cls.addClassCleanup(dist.destroy_process_group)
         cls.mesh = dist.init_device_mesh("cpu", (1,), mesh_dim_names=("one",))
 
+    def parallelized(self, exported):
+        plan = sp.plan(exported, "one=1", progress=False)
+        return sp.torch.parallelize(exported, plan, self.mesh)
+
+
+class StaticCaches(OneRank):
     def exported(self, make):
         model, args, kwargs = make()
         exported = sp.torch.export(model, args, kwargs, device="cpu")
@@ -111,8 +119,7 @@ class StaticCaches(unittest.TestCase):
         """Tokens one by one, of the planned module and of the model."""
         model, exported = self.exported(make)
         self.assertEqual(written(exported), names)
-        plan = sp.plan(exported, "one=1", progress=False)
-        module = sp.torch.parallelize(exported, plan, self.mesh)
+        module = self.parallelized(exported)
         tensors = dict(model.named_buffers(remove_duplicate=False))
         tensors.update(model.named_parameters(remove_duplicate=False))
         names = [n for n, _ in (*module.named_parameters(), *module.named_buffers())]
@@ -158,8 +165,7 @@ class StaticCaches(unittest.TestCase):
 
         x = torch.ones(2, 4)
         exported = sp.torch.export(Model(), (x, x), device="cpu")
-        plan = sp.plan(exported, "one=1", progress=False)
-        module = sp.torch.parallelize(exported, plan, self.mesh)
+        module = self.parallelized(exported)
         found = module(x, 5 * x).full_tensor()
         torch.testing.assert_close(found, 7 * x)
 
@@ -177,8 +183,7 @@ class StaticCaches(unittest.TestCase):
                 return x * self.table.rows[0] + self.table.rows[1]
 
         exported = sp.torch.export(Model(), (torch.ones(2, 4),), device="cpu")
-        plan = sp.plan(exported, "one=1", progress=False)
-        module = sp.torch.parallelize(exported, plan, self.mesh)
+        module = self.parallelized(exported)
         found = module(torch.ones(2, 4)).full_tensor()
         torch.testing.assert_close(found, (torch.arange(4.0) + 1).expand(2, 4))
 
@@ -199,7 +204,7 @@ def experts(kind):
     return Qwen3MoeForCausalLM(config)
 
 
-class Experts(unittest.TestCase):
+class Experts(OneRank):
     def check(self, kind):
         model = experts(kind)
         self.assertEqual(model.config._experts_implementation, "grouped_mm")
@@ -210,11 +215,7 @@ class Experts(unittest.TestCase):
         graph = sp.load_graph(exported)
         self.assertIn("aten._grouped_mm.default", graph.operators)
         self.assertFalse([op for op in graph.operators if op.startswith("transformers")])
-        dist.init_process_group("fake", rank=0, world_size=1)
-        self.addCleanup(dist.destroy_process_group)
-        mesh = dist.init_device_mesh("cpu", (1,), mesh_dim_names=("one",))
-        plan = sp.plan(graph, "one=1", progress=False)
-        module = sp.torch.parallelize(exported, plan, mesh)
+        module = self.parallelized(exported)
         sp.torch.load_weights(module, model)
         loss = module(input_ids=ids, labels=ids).loss
         wanted = model(input_ids=ids, labels=ids).loss

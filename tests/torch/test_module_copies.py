@@ -17,20 +17,11 @@ import torch
 import torch.distributed as dist
 import torch.testing._internal.distributed.fake_pg  # noqa: F401
 from running.ranks import run_ranks
+from running.scaled import Scaled
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 import shardprop as sp
 import shardprop.torch
-
-
-class Model(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.up, self.down = torch.nn.Linear(6, 10), torch.nn.Linear(10, 6)
-        self.register_buffer("scale", torch.tensor(3.0))
-
-    def forward(self, x):
-        return self.down(torch.relu(self.up(x) * self.scale)).square().mean()
 
 
 PINS = {"up.weight": "R,S(0)", "down.weight": "S(0)@1,S(0)@0"}
@@ -38,7 +29,7 @@ PINS = {"up.weight": "R,S(0)", "down.weight": "S(0)@1,S(0)@0"}
 
 def planned():
     torch.manual_seed(0)
-    model = Model()
+    model = Scaled()
     x = torch.randn(8, 6)
     program = sp.torch.to_json(sp.torch.export(model, (x,), mode="train"))
     plan = sp.plan(program, "dp=2,tp=2", pins=PINS, progress=False)

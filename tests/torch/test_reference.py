@@ -103,9 +103,10 @@ def from_hex(text, meta):
 
 
 def prim_reduction(op, inp, dims, **options):
-    """As PyTorch's meta function has it, by which programs are exported: over no dims
-    where none are named, in the dtype of the operand. Its kernels take no dims as all,
-    and widen integers."""
+    """Follows PyTorch's meta function, by which programs are exported: it
+    reduces no dims if none are named, and keeps the dtype of the operand.
+    PyTorch's kernels instead reduce all dims if none are named, and widen
+    integers."""
     declared = op(inp.to("meta"), dims, **options)
     if not dims:
         inp, dims = inp.unsqueeze(-1), (inp.ndim,)
@@ -113,7 +114,7 @@ def prim_reduction(op, inp, dims, **options):
 
 
 def wanted(drawn):
-    """The results, of operands that nobody has written to."""
+    """Returns PyTorch's results on unwritten copies of the operands."""
 
     def given(value):
         if isinstance(value, capture.Operand):

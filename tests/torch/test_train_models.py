@@ -1,10 +1,11 @@
 """Models that train by a plan on 2x2 processes of gloo, as one process does.
 
-GPT-2 and T5 with dropout, which draws by element: one process then means our
-program of one rank; ResNet with a batch that does not divide; Mixtral; plans
-under a memory limit. Every collective that runs is one of the plan's, with its
-bytes. $SHARDPROP_PACKAGE is the folder of the built package. They train for 3
-steps, with SHARDPROP_FULL=1 for 20. SHARDPROP_MODELS names some: gpt2,t5.
+The models are GPT-2 and T5 with dropout, which samples by element (they are
+compared with our program of one rank); ResNet with a batch that does not
+divide; Mixtral; plans under a memory limit. Every collective that runs is one
+of the plan's, with its bytes. $SHARDPROP_PACKAGE is the folder of the built
+package. Models train for 3 steps, with SHARDPROP_FULL=1 for 20.
+SHARDPROP_MODELS names some: gpt2,t5.
 """
 
 import collections

@@ -14,6 +14,7 @@ import torch
 import torch.distributed as dist
 import torch.testing._internal.distributed.fake_pg  # noqa: F401
 from running.ranks import run_ranks
+from running.scaled import Scaled
 from safetensors.torch import save_file
 from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 
@@ -21,16 +22,6 @@ import shardprop as sp
 import shardprop.torch
 
 RANKS, RANK = 4, 2
-
-
-class Model(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.up, self.down = torch.nn.Linear(6, 10), torch.nn.Linear(10, 6)
-        self.register_buffer("scale", torch.tensor(3.0))
-
-    def forward(self, x):
-        return self.down(torch.relu(self.up(x) * self.scale)).square().mean()
 
 
 def fill_from_others(exported, plans, state):
@@ -61,7 +52,7 @@ def fill_from_others(exported, plans, state):
 class Sources(unittest.TestCase):
     def test_distributed_tensors_are_redistributed(self):
         torch.manual_seed(0)
-        model = Model()
+        model = Scaled()
         exported = sp.torch.export(model, (torch.randn(8, 6),), mode="train")
         program = sp.torch.to_json(exported)
         plans = [
@@ -83,7 +74,7 @@ class Weights(unittest.TestCase):
     def setUpClass(cls):
         dist.init_process_group("fake", rank=RANK, world_size=RANKS)
         torch.manual_seed(0)
-        cls.model = Model()
+        cls.model = Scaled()
         exported = sp.torch.export(cls.model, (torch.randn(8, 6),), mode="train")
         # Ten rows on four ranks: shards of 3, 3, 3 and 1.
         pins = {"up.weight": "S(0)", "down.weight": "S(1)", "down.bias": "R"}
@@ -223,7 +214,7 @@ class Weights(unittest.TestCase):
             with self.subTest(says=says):
                 self.refused({**self.model.state_dict(), "up.bias": value}, "`up.bias`", says)
         with torch.device("meta"):
-            empty = Model()
+            empty = Scaled()
         self.refused(empty, "has no values")
         self.refused(3, "int")
 

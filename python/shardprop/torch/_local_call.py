@@ -269,6 +269,9 @@ class WrittenBack:
         self._back = back
         self.__name__ = f"shardprop.{op}"
 
+    def __repr__(self):
+        return self.__name__
+
     def __call__(self, target, *args, **kwargs):
         result = self._call(target, *args, **kwargs)
         return target.copy_(self._back(result))
@@ -281,6 +284,9 @@ class Copied:
     def __init__(self, call: LocalCall):
         self._call = call
         self.__name__ = f"{call}_copy"
+
+    def __repr__(self):
+        return self.__name__
 
     def __call__(self, *args, **kwargs):
         made = self._call(*args, **kwargs)

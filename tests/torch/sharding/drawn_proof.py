@@ -256,7 +256,8 @@ def prove_operator(op, settings):
     start = time.monotonic()
     result = Result(op)
     rng = random.Random(f"{op} {settings.seed}")
-    # Few draws may all be calls that kernels take otherwise: then more are drawn.
+    # A few samples may all be calls with a kernel quirk; then the test samples
+    # more.
     for again in range(_MOST_DRAWS):
         seed = f"{settings.seed} {again}" if again else settings.seed
         calls = draw_calls(op, count=settings.calls, seed=seed)

@@ -43,7 +43,7 @@ def _drawn(line):
                 return torch.empty_strided(shape, strides, dtype=dtype).copy_(drawn)
             if strides is None:
                 return d.values(shape, dtype)
-            # Elements may lie apart, or be one.
+            # Elements may have gaps between them, or share memory.
             span = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
             return d.values((span,), dtype).as_strided(shape, strides)
         if isinstance(held, list):
