@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <filesystem>
 #include <optional>
@@ -33,6 +34,8 @@ namespace {
 constexpr std::string_view kDirectory = "-o,--directory";
 constexpr std::string_view kEmittedPlan = "plan.json";
 constexpr std::string_view kEmittedShardings = "shardings.json";
+constexpr std::array<std::string_view, 3> kStyles = {"tp-plan", "fully-shard",
+                                                     "jax"};
 constexpr std::int64_t kMostPrograms = 100'000;
 
 struct Emission {
@@ -112,9 +115,9 @@ Result<void> write_styles(const std::string& as, const GraphPlan& given,
   return folder.write(styles_file(as), styles);
 }
 
-// Refuses, before any work, a folder in which an input has a name that the
-// command may write. Error: kCannotWriteOutput.
-Result<void> check_inputs_stay(const Arguments& arguments,
+// Refuses, before any work, a folder in which an input or a file of the user
+// has a name that the command writes. Error: kCannotWriteOutput.
+Result<void> check_files_stay(const Arguments& arguments,
                                const OutputFolder& folder) {
   SP_CHECK(folder.check_name(std::string(kEmittedPlan)));
   const std::string as = arguments.get("--as");
@@ -127,19 +130,44 @@ Result<void> check_inputs_stay(const Arguments& arguments,
   return {};
 }
 
-// The programs that an earlier `emit` wrote into the folder, by its own record.
-// Files that no record lists belong to the user, and so do all files if the
-// record is missing or damaged.
-std::vector<std::string> earlier_programs(const std::string& folder) {
+// Returns the text of a file in the folder; empty if it is not a regular file.
+std::string text_of(const std::string& folder, std::string_view name) {
   constexpr std::int64_t kMostBytes = std::int64_t{1} << 31;
-  const auto path = std::filesystem::path(folder) / kEmittedShardings;
+  const auto path = std::filesystem::path(folder) / name;
   std::error_code missing;
   if (!std::filesystem::is_regular_file(path, missing)) return {};
-  const auto text = read_file(path.string(), kMostBytes);
-  if (!text) return {};
-  std::vector<std::string> names = emitted_files(*text);
-  std::erase_if(names, [](const auto& name) { return !is_program(name); });
-  return names;
+  auto text = read_file(path.string(), kMostBytes);
+  return text ? *std::move(text) : std::string();
+}
+
+// `EarlierFiles` are the files that an earlier `emit` wrote into the folder, by
+// its own records: shardings.json and the files of --as. Files that no record
+// lists belong to the user, and so do all files if a record is missing or
+// damaged.
+struct EarlierFiles {
+  std::vector<std::string> programs;
+  std::vector<std::string> all;
+};
+
+EarlierFiles earlier_files(const std::string& folder) {
+  EarlierFiles found;
+  found.programs = emitted_files(text_of(folder, kEmittedShardings));
+  if (!found.programs.empty()) {
+    found.all.emplace_back(kEmittedShardings);
+  }
+  std::erase_if(found.programs,
+                [](const auto& name) { return !is_program(name); });
+  found.all.insert(found.all.end(), found.programs.begin(),
+                   found.programs.end());
+  for (const std::string_view as : kStyles) {
+    std::string name = styles_file(std::string(as));
+    if (is_styles_json(text_of(folder, name), as)) {
+      found.all.push_back(std::move(name));
+    }
+  }
+  // Each record has the plan next to it.
+  if (!found.all.empty()) found.all.emplace_back(kEmittedPlan);
+  return found;
 }
 
 Result<void> write_programs(const GraphPlan& given,
@@ -196,16 +224,16 @@ Result<void> write_programs(const GraphPlan& given,
 Result<bool> write_files(const GraphPlan& given,
                          const std::optional<std::int64_t>& rank,
                          const Arguments& arguments, Console& console) {
-  OutputFolder folder(arguments.get(kDirectory), arguments.inputs());
+  const EarlierFiles earlier = earlier_files(arguments.get(kDirectory));
+  OutputFolder folder(arguments.get(kDirectory), arguments.inputs(),
+                      earlier.all);
   const std::string as = arguments.get("--as");
   if (as == "program") {
-    const std::vector<std::string> earlier =
-        earlier_programs(arguments.get(kDirectory));
     const Interruption interruption;
-    SP_CHECK(write_programs(given, rank, arguments, earlier,
+    SP_CHECK(write_programs(given, rank, arguments, earlier.programs,
                             interruption.token(), folder));
     if (interruption.came()) return false;
-    SP_CHECK(rank ? folder.put() : folder.put(earlier));
+    SP_CHECK(rank ? folder.put() : folder.put(earlier.programs));
   } else {
     SP_CHECK(write_styles(as, given, arguments, folder));
     SP_CHECK(folder.put());
@@ -239,8 +267,10 @@ Result<int> run_emit(const Arguments& arguments, Console& console) {
                       {},
                       "leave out --rank"});
   }
-  SP_CHECK(check_inputs_stay(
-      arguments, OutputFolder(arguments.get(kDirectory), arguments.inputs())));
+  const std::string folder = arguments.get(kDirectory);
+  SP_CHECK(check_files_stay(
+      arguments,
+      OutputFolder(folder, arguments.inputs(), earlier_files(folder).all)));
   SP_ASSIGN(const GraphPlan given,
             graph_plan(arguments, SavedPlan::kJudged, console));
   warn_of_differences(given, console);

@@ -74,8 +74,6 @@ TEST_CASE("a folder gets all files or none, whichever move fails") {
     CAPTURE(failing);
     const TestFolder test;
     test.write("a", "old a");
-    test.write("target", "old b");
-    fs::create_symlink("target", test.path() / "b");
     test.write("stale", "old stale");
     test.write("mine", "mine");
     const auto before = test.files();
@@ -92,7 +90,7 @@ TEST_CASE("a folder gets all files or none, whichever move fails") {
     };
     bool is_done = false;
     {
-      OutputFolder folder(test.path(), {}, rename);
+      OutputFolder folder(test.path(), {}, {"a"}, rename);
       for (const char* name : {"a", "b", "c"}) {
         REQUIRE(folder.write(name, std::string("new ") + name));
       }
@@ -113,8 +111,7 @@ TEST_CASE("a folder gets all files or none, whichever move fails") {
                               {"a", "new a"},
                               {"b", "new b"},
                               {"c", "new c"},
-                              {"mine", "mine"},
-                              {"target", "old b"}});
+                              {"mine", "mine"}});
     // It takes three moves for the new files, and one for the stale file.
     CHECK(failing == 4);
     break;
@@ -127,7 +124,7 @@ TEST_CASE("a folder that replaced nothing leaves no folder behind") {
     return std::make_error_code(std::errc::io_error);
   };
   {
-    OutputFolder folder(test.path() / "new" / "folder", {}, fail);
+    OutputFolder folder(test.path() / "new" / "folder", {}, {}, fail);
     REQUIRE(folder.write("a", "text"));
     CHECK_FALSE(folder.put());
   }
@@ -156,6 +153,41 @@ TEST_CASE("a folder keeps away from inputs") {
     CHECK_FALSE(folder.put(old));
   }
   CHECK(test.files() == before);
+}
+
+TEST_CASE("a folder replaces only files of earlier runs") {
+  const TestFolder test;
+  for (const char* name : {"earlier", "mine", "real"}) test.write(name, name);
+  fs::create_symlink("real", test.path() / "link");
+  fs::create_symlink("nowhere", test.path() / "dangling");
+  fs::create_directory(test.path() / "folder");
+  {
+    OutputFolder folder(test.path(), {},
+                        {"earlier", "link", "dangling", "folder"});
+    for (const char* name : {"mine", "link", "dangling", "folder"}) {
+      CAPTURE(name);
+      const auto written = folder.write(name, "output");
+      REQUIRE_FALSE(written);
+      CHECK(written.error().code == ErrorCode::kCannotWriteOutput);
+      CHECK(written.error().location == "-o " + (test.path() / name).string());
+      CHECK_FALSE(written.error().help.empty());
+    }
+    REQUIRE(folder.write("earlier", "output"));
+    REQUIRE(folder.write("late", "output"));
+    // A file that comes after the check stays, too.
+    test.write("late", "mine");
+    CHECK_FALSE(folder.put());
+    fs::remove(test.path() / "late");
+    REQUIRE(folder.put());
+  }
+  fs::remove(test.path() / "dangling");
+  fs::remove(test.path() / "folder");
+  CHECK(test.files() == std::map<std::string, std::string>{
+                            {"earlier", "output"},
+                            {"late", "output"},
+                            {"link", "-> real"},
+                            {"mine", "mine"},
+                            {"real", "real"}});
 }
 
 TEST_CASE("new files have the mode that the process gives") {

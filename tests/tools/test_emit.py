@@ -83,9 +83,50 @@ class Emit(Case):
                     for path in kept:
                         path.write_text("mine")
                     (out / "shardings.json").write_text(text)
-                    self.answered(self.emit("-o", out, mesh="1,1"))
+                    done = self.emit("-o", out, mesh="1,1")
+                    if why == "of other names" and text == json.dumps(record):
+                        self.answered(done)
+                    else:
+                        self.refused(done, 2, "SP0002", f"-o {out}/shardings.json")
+                        self.assertEqual((out / "shardings.json").read_text(), text)
                     for path in kept:
                         self.assertEqual(path.read_text(), "mine")
+
+    def test_files_that_no_emit_wrote_stay(self):
+        ways = {"program.pt2": [], "plan.json": [], "shardings.json": [],
+                "tp_plan.json": ["--as", "tp-plan"],
+                "fully_shard.json": ["--as", "fully-shard"],
+                "jax.json": ["--as", "jax"]}
+        for name, how in ways.items():
+            for text in ("", "mine", "{}", json.dumps({"schema": "shardprop.plan/2"})):
+                with self.subTest(name, text=text):
+                    out = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
+                    (out / name).write_text(text)
+                    done = self.emit("-o", out, *how, mesh="1,1")
+                    self.refused(done, 2, "SP0002", f"-o {out}/{name}",
+                                 "would replace a file that this command did not write",
+                                 "give another folder")
+                    self.assertEqual(os.listdir(out), [name])
+                    self.assertEqual((out / name).read_text(), text)
+
+    def test_a_program_that_no_record_lists_stays(self):
+        out = self.folder / "out"
+        self.answered(self.emit("-o", out, "--rank", "1", graph=LLAMA))
+        (out / "rank3.pt2").write_text("mine")
+        before = {path.name: path.read_bytes() for path in out.iterdir()}
+        self.refused(self.emit("-o", out, graph=LLAMA), 2, "SP0002",
+                     f"-o {out}/rank3.pt2")
+        self.assertEqual({path.name: path.read_bytes() for path in out.iterdir()},
+                         before)
+
+    def test_files_of_an_earlier_emit_are_replaced(self):
+        out = self.folder / "out"
+        for how in (["--as", "tp-plan"], ["--as", "tp-plan"], [], ["--as", "jax"],
+                    [], ["--as", "fully-shard"]):
+            self.answered(self.emit("-o", out, *how, mesh="1,1"))
+        self.assertEqual(sorted(os.listdir(out)),
+                         ["fully_shard.json", "jax.json", "plan.json", "program.pt2",
+                          "shardings.json", "tp_plan.json"])
 
     def test_the_inputs_stay(self):
         graph = pathlib.Path(LLAMA).read_bytes()

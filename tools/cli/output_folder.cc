@@ -29,9 +29,10 @@ std::error_code rename_file(const fs::path& from, const fs::path& to) {
 }  // namespace
 
 OutputFolder::OutputFolder(fs::path path, std::vector<NamedInput> inputs,
-                           Rename rename)
+                           std::vector<std::string> earlier, Rename rename)
     : path_(std::move(path)),
       inputs_(std::move(inputs)),
+      earlier_(std::move(earlier)),
       rename_(rename ? std::move(rename) : rename_file) {}
 
 OutputFolder::~OutputFolder() {
@@ -66,7 +67,24 @@ Result<void> OutputFolder::make() {
 }
 
 Result<void> OutputFolder::check_name(const std::string& name) const {
-  return check_no_input((path_ / name).string(), inputs_);
+  const fs::path place = path_ / name;
+  SP_CHECK(check_no_input(place.string(), inputs_));
+  std::error_code failed;
+  const fs::file_status found = fs::symlink_status(place, failed);
+  if (!fs::exists(found)) return {};
+  if (fs::is_directory(place, failed)) {
+    return fail(cannot_write("-o " + place.string(), EISDIR));
+  }
+  if (fs::is_regular_file(found) &&
+      std::find(earlier_.begin(), earlier_.end(), name) != earlier_.end()) {
+    return {};
+  }
+  return fail(Error{ErrorCode::kCannotWriteOutput,
+                    "the output would replace a file that this command did "
+                    "not write",
+                    "-o " + place.string(),
+                    {},
+                    "give another folder, or move the file away"});
 }
 
 Result<void> OutputFolder::write(const std::string& name,
@@ -141,13 +159,10 @@ void OutputFolder::restore(const std::vector<Undo>& undo) {
 
 Result<void> OutputFolder::put(std::span<const std::string> old) {
   if (names_.empty()) return {};
-  std::error_code failed;
-  for (const std::string& name : names_) {
-    SP_CHECK(check_name(name));
-    if (!fs::is_directory(path_ / name, failed)) continue;
-    return fail(cannot_write("-o " + (path_ / name).string(), EISDIR));
+  for (const std::string& name : names_) SP_CHECK(check_name(name));
+  for (const std::string& name : old) {
+    SP_CHECK(check_no_input((path_ / name).string(), inputs_));
   }
-  for (const std::string& name : old) SP_CHECK(check_name(name));
   std::vector<Undo> undo;
   auto done = replace_all(old, undo);
   is_put_ = done.has_value();

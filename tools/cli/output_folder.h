@@ -26,23 +26,28 @@ class OutputFolder {
   using Rename = std::function<std::error_code(
       const std::filesystem::path& from, const std::filesystem::path& to)>;
 
-  // `inputs` are files that no output may replace.
+  // `inputs` are files that no output may replace. `earlier` are the names of
+  // the files in the folder that an output may replace: an earlier run of the
+  // command wrote them.
   explicit OutputFolder(std::filesystem::path path,
-                        std::vector<NamedInput> inputs = {}, Rename rename = {});
+                        std::vector<NamedInput> inputs = {},
+                        std::vector<std::string> earlier = {},
+                        Rename rename = {});
   // Removes the files that were written but not put.
   ~OutputFolder();
   OutputFolder(const OutputFolder&) = delete;
   OutputFolder& operator=(const OutputFolder&) = delete;
 
-  // Checks that a file of this name replaces no input. The error is
-  // kCannotWriteOutput, at the file.
+  // Checks that a file of this name replaces no input and no file that an
+  // earlier run did not write. The error is kCannotWriteOutput, at the file.
   Result<void> check_name(const std::string& name) const;
   // Writes the file to a hidden folder inside this one, and creates this one if
   // it is missing. Errors: kCannotWriteOutput.
   Result<void> write(const std::string& name, std::string_view data);
-  // Moves the written files to their places. They replace files of their names;
-  // the files that `old` names and this object did not write are removed. After
-  // an error every file is as it was before. Errors: kCannotWriteOutput.
+  // Moves the written files to their places, where they replace files of
+  // earlier runs. The files that `old` names and this object did not write are
+  // removed. After an error every file is as it was before. Errors:
+  // kCannotWriteOutput.
   Result<void> put(std::span<const std::string> old = {});
 
   // The names of the files, in the order in which they were written.
@@ -66,6 +71,7 @@ class OutputFolder {
 
   std::filesystem::path path_;
   std::vector<NamedInput> inputs_;
+  std::vector<std::string> earlier_;
   Rename rename_;
   std::filesystem::path made_;    // the outermost folder that was missing
   std::filesystem::path staged_;  // in path_; empty before the first file

@@ -4,6 +4,7 @@
 #include "base/try.h"
 #include "cli/interruption.h"
 #include "cli/plan_options.h"
+#include "io/json_reader.h"
 #include "io/json_text.h"
 
 #include <shardprop/plan/judge_plan.h>
@@ -20,6 +21,8 @@
 
 namespace shardprop::cli {
 namespace {
+
+constexpr std::string_view kStylesSchema = "shardprop.styles/1";
 
 // Returns the name of the style in torch.distributed.tensor.parallel.
 std::string parallel_style(const std::string& style) {
@@ -146,7 +149,7 @@ Result<std::string> styles_json(std::string_view as, const GraphPlan& given,
         *said.objective_nanoseconds - *given.plan.objective_nanoseconds, 0);
   }
   JsonText json(JsonText::Form::kIndented);
-  json.open('{').member("schema", "shardprop.styles/1").member("as", as);
+  json.open('{').member("schema", kStylesSchema).member("as", as);
   json.key("graph").open('{').member("name", given.plan.graph_name);
   json.member("hash", given.plan.graph_hash).close('}');
   words.write(json);
@@ -160,6 +163,24 @@ Result<std::string> styles_json(std::string_view as, const GraphPlan& given,
   json.member("said_objective_us", microseconds(said.objective_nanoseconds));
   json.member("price_us", microseconds(price)).close('}');
   return json.take() + "\n";
+}
+
+bool is_styles_json(std::string_view text, std::string_view as) {
+  StringArena arena;
+  JsonReader json(text, arena);
+  std::string schema;
+  std::string written_as;
+  json.object([&](std::string_view key) {
+    if (key == "schema") {
+      schema = json.string();
+    } else if (key == "as") {
+      written_as = json.string();
+    } else {
+      json.skip();
+    }
+  });
+  json.end();
+  return json.ok() && schema == kStylesSchema && written_as == as;
 }
 
 }  // namespace shardprop::cli

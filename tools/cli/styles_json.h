@@ -16,4 +16,7 @@ namespace shardprop::cli {
 Result<std::string> styles_json(std::string_view as, const GraphPlan& given,
                                 const Arguments& arguments);
 
+// Returns whether a text is that of styles_json() for `as`.
+bool is_styles_json(std::string_view text, std::string_view as);
+
 }  // namespace shardprop::cli
