@@ -1,6 +1,6 @@
-// The tuned constants of planning: every threshold that decides what is
-// searched, for how long, and what is reported. A constant states its unit and
-// its reason. Each group states its measurement.
+// This header holds the tuned constants of planning: the thresholds of the
+// problem, the search and the report. Each constant has a unit and a reason.
+// Each group has its measurement.
 //
 // Shares of time or work are shares of the remaining budget (base/budget.h),
 // unless the comment says otherwise. Work is counted in table entries that the

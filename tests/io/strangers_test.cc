@@ -1,11 +1,11 @@
 // Tests programs that torch.export writes for user models: regions, control
-// flow, sizes that depend on data, custom operators, in-place writes to views,
+// flow, sizes that depend on data, in-place writes to views,
 // and results that the library would not have inferred.
 #include <doctest/doctest.h>
 
 #include <shardprop/ops/rule_text.h>
 
-#include "io/program_fixture.h"
+#include "io/user_program.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -18,15 +18,6 @@
 using namespace shardprop;  // NOLINT(google-build-using-namespace)
 
 namespace {
-
-constexpr int kF32 = 7;
-
-Json& nodes_of(Json& program) {
-  return program["graph_module"]["graph"]["nodes"];
-}
-Json& tensors_of(Json& program) {
-  return program["graph_module"]["graph"]["tensor_values"];
-}
 
 // relu as the body of a region on mm.
 Json region(const std::string& result_of = "cos") {
@@ -52,20 +43,6 @@ Json with_region(const std::string& target, const Json& graph) {
   return json;
 }
 
-const Node* find_node(const Graph& graph, std::string_view name) {
-  for (const Node& node : graph.nodes()) {
-    if (node.name == name) return &node;
-  }
-  return nullptr;
-}
-
-bool has_note(const Graph& graph, std::string_view part) {
-  const auto notes = graph.notes();
-  return std::any_of(notes.begin(), notes.end(), [&](const std::string& note) {
-    return note.find(part) != std::string::npos;
-  });
-}
-
 }  // namespace
 
 TEST_CASE("a region's nodes take its place") {
@@ -81,13 +58,15 @@ TEST_CASE("a region's nodes take its place") {
 }
 
 TEST_CASE("a note counts checkpointed regions and their operators") {
-  for (const char* target : {"torch.ops.higher_order.tag_activation_checkpoint",
-                             "torch.ops.higher_order.wrap_activation_checkpoint"}) {
+  for (const char* target :
+       {"torch.ops.higher_order.tag_activation_checkpoint",
+        "torch.ops.higher_order.wrap_activation_checkpoint"}) {
     CAPTURE(target);
     const auto graph = read_json(with_region(target, region()));
     REQUIRE(graph);
-    CHECK(has_note(*graph, "checkpoints 1 region of 1 operator; the plan does "
-                           "not recompute them"));
+    CHECK(has_note(*graph,
+                   "checkpoints 1 region of 1 operator; the plan does "
+                   "not recompute them"));
   }
   // As our exporter writes it.
   Json json = program();
@@ -351,8 +330,8 @@ TEST_CASE("symbolic sizes are set by name") {
   refused({{"s77", 65}}, "`s77` cannot be 65", "within its range");
   refused({{"batch", 1}}, "`s77` cannot be 1", "within its range");
   refused({{"s1", 8}}, "`s1` is not a symbolic size", "sizes to set: s77");
-  refused({{"seq", 8}}, "`seq` is no symbolic size: dim 1 of the inputs is fixed",
-          "s77");
+  refused({{"seq", 8}},
+          "`seq` is no symbolic size: dim 1 of the inputs is fixed", "s77");
   refused({{"s77", 8}, {"batch", 8}}, "`batch` and `s77` are one size",
           "give it once");
   // Ranges of sizes that are computed hold too.
@@ -526,43 +505,6 @@ TEST_CASE("detach_ is the view that it is") {
   CHECK(find_node(*graph, "relu")->op_name() == "aten.detach.default");
 }
 
-TEST_CASE("a custom operator that returns nothing writes its first tensor") {
-  Json json = program();
-  Json write =
-      node("write", "torch.ops.mylib.addto.default",
-           {{"a", tensor_argument("relu")}, {"b", tensor_argument("mm")}});
-  write["outputs"] = Json::array();
-  nodes_of(json).insert(nodes_of(json).begin() + 3, write);
-  const auto graph = read_json(json);
-  REQUIRE(graph);
-  const Node* made = find_node(*graph, "write");
-  REQUIRE(made != nullptr);
-  CHECK(find_node(*graph, "sum_1")->inputs.front() == made->outputs.front());
-  CHECK(has_note(*graph, "a write of its first tensor"));
-}
-
-TEST_CASE("what a custom operator writes through a view is seen by its base") {
-  Json json = program();
-  tensors_of(json)["flat"] = tensor_meta(kF32, {64}, {1});
-  Json write =
-      node("write", "torch.ops.mylib.addto.default",
-           {{"a", tensor_argument("flat")}, {"b", tensor_argument("p_w")}});
-  write["outputs"] = Json::array();
-  const auto at = nodes_of(json).begin() + 3;
-  nodes_of(json).insert(at, write);
-  nodes_of(json).insert(
-      nodes_of(json).begin() + 3,
-      node("flat", "torch.ops.aten.view.default",
-           {{"self", tensor_argument("relu")}, {"size", {{"as_ints", {64}}}}}));
-  const auto graph = read_json(json);
-  INFO((graph ? std::string() : to_string(graph.error())));
-  REQUIRE(graph);
-  const ValueId summed = find_node(*graph, "sum_1")->inputs.front();
-  const Node& back = graph->node(graph->value(summed).producer);
-  CHECK(back.op_name() == "aten.reshape.default");
-  CHECK(back.inputs.front() == find_node(*graph, "write")->outputs.front());
-}
-
 TEST_CASE("floats that depend on data stand as 1") {
   Json json = program();
   for (const char* name : {"b_n", "add"}) {
@@ -573,151 +515,6 @@ TEST_CASE("floats that depend on data stand as 1") {
   CHECK(read_json(json));
 }
 
-namespace {
-
-constexpr int kI64 = 5;
-
-Json none_argument() { return {{"as_none", true}}; }
-
-// acme::accum(Tensor x, Tensor(a!) y, Tensor index, Tensor? scale=None) -> (),
-// written as torch.export writes it: relu is x, the buffer `n` is y, and a
-// result computed from the new y is an output.
-Json with_accum() {
-  Json json = program();
-  Json& nodes = nodes_of(json);
-  Json accum = node("accum", "torch.ops.acme.accum.default",
-                    {{"x", tensor_argument("relu")},
-                     {"y", tensor_argument("b_n")},
-                     {"index", tensor_argument("i")}});
-  accum["outputs"] = Json::array();
-  nodes.insert(nodes.begin() + 3, accum);
-  Json& graph = json["graph_module"]["graph"];
-  tensors_of(json)["b_n"] = tensor_meta(kF32, {10, 4}, {4, 1});
-  tensors_of(json)["add"] = tensor_meta(kF32, {10, 4}, {4, 1});
-  tensors_of(json)["i"] = tensor_meta(kI64, {16}, {1});
-  graph["inputs"].push_back(tensor_argument("i"));
-  json["graph_module"]["signature"]["input_specs"].push_back(
-      {{"user_input", {{"arg", tensor_argument("i")}}}});
-  return json;
-}
-
-// The same after run_decompositions().
-Json with_functionalized_accum() {
-  Json json = with_accum();
-  Json& accum = nodes_of(json)[3];
-  accum = node("auto_functionalized_v2",
-               "torch.ops.higher_order.auto_functionalized_v2",
-               {{"", {{"as_operator", "torch.ops.acme.accum.default"}}},
-                {"x", tensor_argument("relu")},
-                {"index", tensor_argument("i")},
-                {"scale", none_argument()},
-                {"_y_base_index", {{"as_int", 0}}},
-                {"_all_bases",
-                 {{"as_tensors", Json::array({{{"name", "b_n"}}})}}}});
-  accum["outputs"] = Json::array({none_argument(), tensor_argument("getitem_1")});
-  tensors_of(json)["getitem_1"] = tensor_meta(kF32, {10, 4}, {4, 1});
-  for (Json& one : nodes_of(json)) {
-    if (one["name"] != "add") continue;
-    one["inputs"][0]["arg"] = tensor_argument("getitem_1");
-  }
-  return json;
-}
-
-constexpr const char* kAccum =
-    "acme::accum(Tensor x, Tensor(a!) y, Tensor index, Tensor? scale=None) -> "
-    "()";
-
-std::shared_ptr<const OpLibrary> with_rule_of_accum() {
-  auto made = test_library().with(
-      {.declaration = kAccum,
-       .definition = *parse_rule("[n]d,[v]d,[n]->[v]d")});
-  REQUIRE(made);
-  return *made;
-}
-
-}  // namespace
-
-TEST_CASE("declared writes of a custom operator are respected") {
-  const auto library = with_rule_of_accum();
-  for (const Json& json : {with_accum(), with_functionalized_accum()}) {
-    const auto graph = read_graph(json.dump(), "test", *library);
-    REQUIRE_MESSAGE(graph.has_value(), to_string(graph.error()));
-    const Node* accum = nullptr;
-    for (const Node& one : graph->nodes()) {
-      if (one.op.name() == "acme.accum.default") accum = &one;
-    }
-    REQUIRE(accum != nullptr);
-    CHECK_FALSE(has_note(*graph, "is not declared"));
-    CHECK(to_string(*accum->op.function).ends_with("-> Tensor y"));
-    // The next reader of y reads the new value.
-    const Node* add = find_node(*graph, "add");
-    REQUIRE(add != nullptr);
-    CHECK(add->inputs[0] == accum->outputs[0]);
-    // The terms of the rule follow the declaration, not the order of the file.
-    const auto space = library->index_space(accum->op);
-    REQUIRE_MESSAGE(space.has_value(), to_string(space.error()));
-    CHECK(to_string(*space).starts_with("1d,1d,1->1d {d=4}"));
-  }
-}
-
-TEST_CASE("a wrapped custom operator is planned as its call") {
-  const auto graph =
-      read_graph(with_functionalized_accum().dump(), "test", test_library());
-  REQUIRE_MESSAGE(graph.has_value(), to_string(graph.error()));
-  // The operator has no declaration: the wrapper's text names the argument that
-  // it writes.
-  CHECK(has_note(*graph, "taken for a write of `y`"));
-  const Node* add = find_node(*graph, "add");
-  REQUIRE(add != nullptr);
-  const Node& accum = graph->node(graph->value(add->inputs[0]).producer);
-  CHECK(accum.op.name() == "acme.accum.default");
-  CHECK(accum.op.inputs.size() == 3);
-  CHECK(to_string(*accum.op.function).find("-> Tensor y") != std::string::npos);
-}
-
-TEST_CASE("an undeclared write is guessed, and the note says how to state it") {
-  const auto graph = read_graph(with_accum().dump(), "test", test_library());
-  REQUIRE_MESSAGE(graph.has_value(), to_string(graph.error()));
-  CHECK(has_note(*graph, "taken for a write of its first tensor"));
-  CHECK(has_note(*graph, "a rule with its declaration states what it writes"));
-}
-
-TEST_CASE("a wrapper that writes through views stays one operator") {
-  const auto with = [](const std::function<void(Json&)>& change) {
-    Json json = with_functionalized_accum();
-    change(nodes_of(json)[3]);
-    return read_graph(json.dump(), "test", test_library());
-  };
-  const auto stays = with([](Json& accum) {
-    accum["inputs"].push_back({{"name", "_y_size"},
-                               {"arg", {{"as_ints", {10, 4}}}},
-                               {"kind", 2}});
-  });
-  REQUIRE_MESSAGE(stays.has_value(), to_string(stays.error()));
-  const Node* wrapper = find_node(*stays, "auto_functionalized_v2");
-  REQUIRE(wrapper != nullptr);
-  const auto space = test_library().index_space(wrapper->op);
-  REQUIRE_FALSE(space);
-  CHECK(space.error().message.find("writes through views") !=
-        std::string::npos);
-  CHECK(space.error().help.find("batch(0)") == std::string::npos);
-  const auto refused = [&](const std::function<void(Json&)>& change) {
-    const auto graph = with(change);
-    REQUIRE_FALSE(graph);
-    CHECK(graph.error().code == ErrorCode::kHigherOrderOp);
-    CHECK_FALSE(graph.error().help.empty());
-  };
-  refused([](Json& accum) { accum["inputs"].erase(0); });
-  refused([](Json& accum) { accum["inputs"].erase(5); });
-  refused([](Json& accum) {
-    accum["inputs"][4]["arg"] = {{"as_int", 1}};
-  });
-  refused([](Json& accum) {
-    accum["inputs"][4]["arg"] = {{"as_int", -1}};
-  });
-  refused([](Json& accum) { accum["outputs"] = Json::array(); });
-}
-
 // As PyTorch 2.6 to 2.12 write the states of an LSTM: a dim of size 1 too many.
 TEST_CASE("an LSTM of an older release is read") {
   Json json = program();
@@ -726,19 +523,19 @@ TEST_CASE("an LSTM of an older release is read") {
   Json lstm =
       node("lstm", "torch.ops.aten.lstm.input",
            {{"input", tensor_argument("s")},
-            {"hx", {{"as_tensors", Json::array({{{"name", "h"}},
-                                                {{"name", "c"}}})}}},
+            {"hx",
+             {{"as_tensors", Json::array({{{"name", "h"}}, {{"name", "c"}}})}}},
             {"params",
-             {{"as_tensors", Json::array({{{"name", "w_ih"}},
-                                          {{"name", "w_hh"}}})}}},
+             {{"as_tensors",
+               Json::array({{{"name", "w_ih"}}, {{"name", "w_hh"}}})}}},
             {"has_biases", {{"as_bool", false}}},
             {"num_layers", {{"as_int", 1}}},
             {"dropout", {{"as_float", 0.0}}},
             {"train", {{"as_bool", false}}},
             {"bidirectional", {{"as_bool", false}}},
             {"batch_first", {{"as_bool", true}}}});
-  lstm["outputs"] = Json::array({tensor_argument("y"), tensor_argument("hn"),
-                                 tensor_argument("cn")});
+  lstm["outputs"] = Json::array(
+      {tensor_argument("y"), tensor_argument("hn"), tensor_argument("cn")});
   nodes.insert(nodes.begin(), lstm);
   Json& tensors = tensors_of(json);
   tensors["s"] = tensor_meta(kF32, {4, 5, 8}, {40, 8, 1});
