@@ -1,4 +1,5 @@
-"""These functions need PyTorch: export a model, run a plan, serve eager DTensor.
+"""These functions need PyTorch: export a model, run a plan, serve eager DTensor, and
+verify parallel code.
 
     import shardprop as sp, shardprop.torch
     exported = sp.torch.export(model, (ids, labels), mode="train")
@@ -30,7 +31,9 @@ from ._parallel import ParallelModule, parallelize  # noqa: E402
 from ._planning import plan  # noqa: E402
 from ._propagator import install_propagator, uninstall_propagator  # noqa: E402
 from ._serialize import to_json  # noqa: E402
+from ._verify import assert_sharded_equals, verify  # noqa: E402
 from ._weights import load_weights  # noqa: E402
+from .verifying.report import Report, Value  # noqa: E402
 
 __all__ = [
     "Collective",
@@ -38,6 +41,9 @@ __all__ = [
     "ExportError",
     "Match",
     "ParallelModule",
+    "Report",
+    "Value",
+    "assert_sharded_equals",
     "count",
     "export",
     "install_propagator",
@@ -46,4 +52,5 @@ __all__ = [
     "plan",
     "to_json",
     "uninstall_propagator",
+    "verify",
 ]

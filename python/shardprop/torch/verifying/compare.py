@@ -1,0 +1,489 @@
+"""compare() checks the values of all ranks against the reference, in program order.
+
+| value | accepted layouts |
+|---|---|
+| parameter, buffer | any with R, S(d), rows(d) |
+| input, output | any |
+| output gradient | any, with any factor: the scale of the loss is checked by gradients |
+| gradient, updated parameter | the layout of the parameter |
+| updated buffer, optimizer state | any with R, S(d), rows(d) |
+| result | any; a loss may be a term of a mean |
+"""
+
+import dataclasses
+import math
+from typing import Any, Optional
+
+import torch
+
+from .fits import FEW as _FEW
+from .fits import Fit, Grid, Ranks, number, words
+from .noise import bound, unit
+from .report import Value
+from .stated import CannotAssemble, first_stated, full_values, text_of
+from .watch import Key, Recording, Seen
+
+_WITHOUT_TERMS = {
+    "parameter",
+    "buffer",
+    "updated buffer",
+    "optimizer state",
+}
+_AS_PARAMETER = {"gradient", "updated parameter"}
+_WITHIN = {"input", "output", "output gradient"}
+_FINAL = {
+    "gradient",
+    "updated parameter",
+    "updated buffer",
+    "optimizer state",
+    "result",
+}
+# Values of the reference that may be contained in a wrong value by mistake.
+_MOST_SUSPECTS = 60
+
+
+@dataclasses.dataclass
+class _Case:
+    """A _Case is one value to compare."""
+
+    key: Key
+    call: int
+    order: float
+    reference: torch.Tensor
+    in_f64: Optional[torch.Tensor]
+    reductions: "tuple[int, int]"
+    seen: "dict[int, Seen]"
+    place: str
+
+
+def _usable(calls: "list[Any]") -> "list[Seen]":
+    return [seen for seen in calls if seen is not None]
+
+
+def _joined(calls: "list[Seen]") -> Optional[Seen]:
+    """Returns the values of micro-batches as one: cat over dim 0, or the mean."""
+    first = calls[0]
+    if any(seen.stated is not None for seen in calls):
+        return None
+    tensors = [seen.tensor for seen in calls]
+    if first.tensor.dim() == 0:
+        return Seen(torch.stack(tensors).mean(0), None, first.order, first.place)
+    if len({tensor.shape[1:] for tensor in tensors}) > 1:
+        return None
+    return Seen(torch.cat(tensors), None, first.order, first.place)
+
+
+class Comparison:
+    """A Comparison checks the recordings of the ranks against two references."""
+
+    def __init__(
+        self,
+        reference: Recording,
+        in_f64: Optional[Recording],
+        ranks: "list[Recording]",
+        grid: Grid,
+    ) -> None:
+        self._reference, self._in_f64 = reference, in_f64
+        self._ranks, self._grid = ranks, grid
+        self._layouts: "dict[str, Fit]" = {}
+        self._last_terms: "Optional[Value]" = None
+        self._coarsest = torch.float64
+        self.missing: "list[Key]" = []
+
+    def run(self) -> "list[Value]":
+        """Returns all compared values in program order."""
+        values = []
+        for case in sorted(self._cases(), key=lambda case: case.order):
+            value = self._compare(case)
+            values.append(value)
+            if case.key.kind in ("input", "output") and value.status == "right":
+                terms = any(p.startswith("P") for p in value.layout)
+                self._last_terms = value if terms else None
+        _excuse(values)
+        return values
+
+    # Pairs.
+
+    def _cases(self) -> "list[_Case]":
+        cases = []
+        for key, calls in self._reference.values.items():
+            by_rank = {
+                recording.rank: _usable(recording.values[key])
+                for recording in self._ranks
+                if key in recording.values
+            }
+            by_rank = {rank: seen for rank, seen in by_rank.items() if seen}
+            if not by_rank:
+                self.missing.append(key)
+                continue
+            cases += self._paired(key, _usable(calls), by_rank)
+        return cases
+
+    def _paired(self, key, calls, by_rank) -> "list[_Case]":
+        f64 = []
+        if self._in_f64 is not None:
+            f64 = _usable(self._in_f64.values.get(key, []))
+        if len(f64) != len(calls):
+            f64 = [None] * len(calls)
+        counts = {len(seen) for seen in by_rank.values()}
+        if len(counts) != 1 or counts == {0}:
+            self.missing.append(key)
+            return []
+        count = counts.pop()
+        if count % len(calls):
+            self.missing.append(key)
+            return []
+        pieces = count // len(calls)
+        cases = []
+        for index, seen in enumerate(calls):
+            own = {}
+            for rank, held in by_rank.items():
+                group = held[index * pieces:(index + 1) * pieces]
+                joined = group[0] if pieces == 1 else _joined(group)
+                if joined is None:
+                    break
+                own[rank] = joined
+            if len(own) < len(by_rank):
+                self.missing.append(key)
+                return cases
+            order: float = seen.order
+            if key.kind == "gradient":
+                order = self._reference.gradient_order.get(key.name, order)
+            place = next(iter(own.values())).place or seen.place
+            cases.append(_Case(
+                key, index, order, seen.tensor,
+                f64[index].tensor if f64[index] is not None else None,
+                seen.reductions, own, place,
+            ))
+        return cases
+
+    # One value.
+
+    def _compare(self, case: _Case) -> Value:
+        key = case.key
+        value = Value(
+            key.kind, key.name, key.path, case.call, "right", place=case.place
+        )
+        for seen in [Seen(case.reference, None, 0, ""), *case.seen.values()]:
+            if unit(seen.tensor.dtype) > unit(self._coarsest):
+                self._coarsest = seen.tensor.dtype
+        stated = first_stated(case.seen)
+        try:
+            values = full_values(case.seen)
+        except CannotAssemble as reason:
+            value.status = "not compared"
+            value.notes = [f"The DTensor cannot be assembled: {reason}."]
+            if "holds" in str(reason):
+                value.status = "wrong"
+            return value
+        reference, in_f64, values = _finite(case.reference, case.in_f64, values)
+        value.bound = bound(reference, in_f64, self._coarsest, case.reductions)
+        ranks = Ranks(
+            values, reference, self._grid, value.bound, unit(self._coarsest)
+        )
+        if not ranks.is_grid:
+            value.status = "not compared"
+            value.notes = ["The ranks that hold it form no part of the mesh."]
+            return value
+        expected = self._expected(case)
+        if expected is not None:
+            value.expected = expected.placements
+            parts = ranks.parts(expected.placements)
+            if parts is not None and ranks.agrees(expected.placements, parts):
+                value.layout = expected.placements
+                return value
+            if expected.rows is not None:
+                found = ranks.fit()
+                if found is not None and found.rows == expected.rows:
+                    value.layout = found.placements
+                    return value
+        found = ranks.fit(any_factor=key.kind == "output gradient")
+        if found is not None:
+            value.layout, value.factor = found.placements, found.factor
+            accepted = (
+                expected is None
+                and not (key.kind in _WITHOUT_TERMS and found.is_partial)
+                and not (stated is not None and self._contradicts(stated, found))
+            )
+            if accepted:
+                if key.kind == "parameter":
+                    self._layouts[key.name] = found
+                return value
+        if found is None and not self._has_shapes(ranks):
+            value.status = "not compared"
+            value.notes = [
+                "No layout of the reference's shape "
+                f"{list(reference.shape)} has these shapes: "
+                f"{[list(v.shape) for v in values.values()][:4]}."
+            ]
+            return value
+        value.status = "wrong"
+        self._explain(value, case, ranks, found, stated)
+        return value
+
+    def _contradicts(self, stated, found: Fit) -> bool:
+        """Returns whether the ranks hold terms over a mesh dim of the DTensor. The
+        terms that it states are already summed."""
+        return any(
+            p.startswith("P") and name in stated.mesh_dims
+            for p, name in zip(found.placements, self._grid.names)
+        )
+
+    def _expected(self, case: _Case) -> Optional[Fit]:
+        if case.key.kind in _AS_PARAMETER:
+            return self._layouts.get(case.key.name)
+        return None
+
+    @staticmethod
+    def _has_shapes(ranks: Ranks) -> bool:
+        """Returns whether some layout has the shapes of the ranks' values."""
+        if any(ranks.parts(placements) is not None for placements in ranks.options()):
+            return True
+        full = ranks.reference.shape
+        return all(
+            len(v.shape) == len(full) and sum(a != b for a, b in zip(v.shape, full)) <= 1
+            and all(a <= b for a, b in zip(v.shape, full))
+            for v in ranks.values.values()
+        )
+
+    # The explanation of a wrong value.
+
+    def _explain(self, value, case, ranks: Ranks, found: Optional[Fit], stated) -> None:
+        notes = value.notes
+        grid = self._grid
+        if stated is not None:
+            notes.append(f"The DTensor states {text_of(stated)}.")
+        if found is None:
+            found = ranks.fit(any_factor=True)
+        expected = Fit(value.expected) if value.expected else None
+        if found is not None:
+            value.layout, value.factor = found.placements, found.factor
+            notes.append(f"Found: {words(found, grid)} ({found.text}).")
+            if expected is not None:
+                notes.append(f"Expected: {words(expected, grid)} ({expected.text}), as "
+                             "the parameter.")
+            notes += self._remedy(found, expected, value.kind)
+        else:
+            value.error, text = self._nearest(ranks)
+            notes.append(text)
+            notes += self._contained(case, ranks)
+        if self._last_terms is not None and value.kind in ("input", "output"):
+            terms = self._last_terms
+            dims = [
+                name
+                for p, name in zip(terms.layout, grid.names)
+                if p.startswith("P")
+            ]
+            notes.append(
+                f"The value before it, {terms.title}, is a term on each rank "
+                f"({','.join(terms.layout)}): a sum over {' and '.join(dims)} is "
+                "missing between them."
+            )
+
+    def _remedy(self, found: Fit, expected: Optional[Fit], kind: str) -> "list[str]":
+        grid = self._grid
+        result = []
+        missing = []
+        for index, p in enumerate(found.placements):
+            if p.startswith("P") and (
+                expected is None or not expected.placements[index].startswith("P")
+            ):
+                missing.append((p[2:-1], grid.names[index]))
+        for reduction, name in missing:
+            word = "mean" if reduction == "avg" else "sum"
+            result.append(f"A {word} over {name} is missing.")
+        if abs(found.factor - 1) > 1e-6:
+            dims = self._dims_of_factor(found.factor)
+            text = f"The factor is {number(found.factor)}"
+            if dims:
+                text += f": the size of {dims}"
+            result.append(text + ".")
+        if expected is not None and found.rows is not None:
+            result.append("The ranks hold the rows in another order than the parameter.")
+        return result
+
+    def _dims_of_factor(self, factor: float) -> str:
+        """Returns the mesh dims whose sizes multiply to a factor or its inverse."""
+        grid = self._grid
+        for count in range(1, len(grid.names) + 1):
+            for start in range(1 << len(grid.names)):
+                dims = [d for d in range(len(grid.names)) if start >> d & 1]
+                if len(dims) != count:
+                    continue
+                product = math.prod(grid.sizes[d] for d in dims)
+                if product == 1:
+                    continue
+                names = " times ".join(grid.names[d] for d in dims)
+                if abs(factor - product) < 1e-3 * product:
+                    return names
+                if abs(factor * product - 1) < 1e-3:
+                    return f"{names}, inverted"
+        return ""
+
+    def _nearest(self, ranks: Ranks) -> "tuple[float, str]":
+        """Returns the smallest error over all layouts, and a sentence on it."""
+        best: "tuple[float, Any, Any]" = (math.inf, None, None)
+        for placements in ranks.options():
+            parts = ranks.parts(placements)
+            combined = ranks.combined(placements)
+            if parts is None or not combined:
+                continue
+            errors = {
+                rank: float((combined[rank] - expected).abs().max())
+                if expected.numel() else 0.0
+                for rank, expected in parts.items()
+            }
+            worst = max(errors.values())
+            if worst < best[0]:
+                best = (worst, placements, errors)
+        worst, placements, errors = best
+        if placements is None:
+            return math.inf, "No layout makes it right."
+        bad = [r for r, error in errors.items() if error > ranks._tolerance]
+        text = (
+            f"No layout makes it right. The nearest is {','.join(placements)}, with an "
+            f"error of {worst:.3g} (the bound of float noise is {ranks._tolerance:.2g})"
+        )
+        own = self._own_factors(ranks, placements)
+        if own:
+            return worst, (
+                f"In the layout {','.join(placements)} each rank holds another multiple "
+                f"of the right value: {own}."
+            )
+        if 0 < len(bad) < len(errors):
+            text += f"; only {_rank_list(bad)} {'is' if len(bad) == 1 else 'are'} wrong"
+        return worst, text + "."
+
+    @staticmethod
+    def _own_factors(ranks: Ranks, placements) -> str:
+        """Returns the factors of the ranks if each has its own, else an empty text."""
+        parts = ranks.parts(placements)
+        if any(p.startswith("P") for p in placements) or parts is None:
+            return ""
+        factors = {}
+        for rank, expected in parts.items():
+            if expected.numel() < _FEW:
+                return ""
+            factors[rank] = ranks.factor(placements, {rank: expected})
+            if not ranks.agrees(placements, {rank: expected}, factors[rank]):
+                return ""
+        return ", ".join(
+            f"rank {rank} {number(factor)}" for rank, factor in list(factors.items())[:8]
+        )
+
+    def _contained(self, case: _Case, ranks: Ranks) -> "list[str]":
+        """Returns sentences on values that a wrong value contains too often.
+
+        The difference to the right value is a multiple of a parameter of the same
+        module, or of an earlier value.
+        """
+        name = case.key.name
+        inside = f"{name}." if name else ""
+        suspects: "list[tuple[Key, torch.Tensor]]" = []
+        parameters: "list[tuple[Key, torch.Tensor]]" = []
+        for key, calls in self._reference.values.items():
+            seen = _usable(calls)
+            if not seen:
+                continue
+            if key.kind == "parameter" and f"{key.name}.".startswith(inside):
+                parameters.append((key, seen[0].tensor))
+            elif key.kind in ("input", "output") and seen[0].order < case.order:
+                if (key.name, key.path) != (name, case.key.path) or key.kind != (
+                    case.key.kind
+                ):
+                    suspects.append((key, seen[-1].tensor))
+        suspects = suspects[-_MOST_SUSPECTS:] + parameters[:_MOST_SUSPECTS]
+        wide = ranks.reference.dtype
+        for placements in ranks.options():
+            parts = ranks.parts(placements)
+            combined = ranks.combined(placements)
+            if parts is None or not combined:
+                continue
+            rank = next(iter(parts))
+            difference = combined[rank] - parts[rank]
+            for key, tensor in suspects:
+                times = self._multiple(difference, tensor.to(wide))
+                if times is None:
+                    continue
+                return [
+                    f"In the layout {','.join(placements)} the value is right except "
+                    f"for {key.text()}, which it contains {number(1 + times)} times."
+                ]
+        return []
+
+    @staticmethod
+    def _multiple(difference, tensor) -> Optional[float]:
+        """Returns k if a difference is k times a tensor, for a whole number or a
+        fraction k."""
+        sizes = zip(reversed(tensor.shape), reversed(difference.shape))
+        if tensor.dim() > difference.dim() or any(a not in (1, b) for a, b in sizes):
+            return None
+        tensor = tensor.expand(difference.shape)
+        below = float((tensor * tensor).sum().real)
+        if below == 0:
+            return None
+        times = float((difference * tensor).sum().real) / below
+        rest = (difference - times * tensor).abs().max()
+        scale = float(difference.abs().max())
+        if scale == 0 or float(rest) > 1e-3 * scale:
+            return None
+        return times
+
+
+def _excuse(values: "list[Value]") -> None:
+    """Sets wrong values that the program itself corrects to "not compared".
+
+    A module within a parallel implementation may compute values that no layout has,
+    such as the embeddings of masked words. An enclosing module whose output is right
+    shows that they are no mistake.
+    """
+    results = [value for value in values if value.kind in _FINAL]
+    if results and all(value.status != "wrong" for value in results):
+        wrong = [value for value in values if value.kind in _WITHIN]
+    else:
+        right = {
+            value.name
+            for value in values
+            if value.kind == "output" and value.status == "right"
+        } - {
+            value.name
+            for value in values
+            if value.kind == "output" and value.status == "wrong"
+        }
+        wrong = [
+            value
+            for value in values
+            if value.kind in ("input", "output")
+            and any(_is_inside(value.name, name) for name in right)
+        ]
+    for value in wrong:
+        if value.status == "wrong":
+            value.status = "not compared"
+            value.notes = ["No layout makes it right, but what follows from it is right."]
+
+
+def _is_inside(name: str, other: str) -> bool:
+    return name != other and (not other or name.startswith(f"{other}."))
+
+
+def _rank_list(ranks: "list[int]") -> str:
+    return ("rank " if len(ranks) == 1 else "ranks ") + ", ".join(map(str, ranks[:8]))
+
+
+def _finite(reference, in_f64, values):
+    """Replaces infinite elements, so that differences remain numbers."""
+    finite = reference[torch.isfinite(reference)]
+    largest = float(finite.abs().max()) if finite.numel() else 1.0
+    if finite.numel() == reference.numel():
+        return reference, in_f64, values
+
+    def clean(tensor):
+        return torch.nan_to_num(
+            tensor, nan=largest / 2, posinf=2 * largest, neginf=-2 * largest
+        )
+
+    return (
+        clean(reference),
+        None if in_f64 is None else clean(in_f64),
+        {rank: clean(value) for rank, value in values.items()},
+    )

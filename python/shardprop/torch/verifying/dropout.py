@@ -1,0 +1,108 @@
+"""Dropout makes the masks of dropout independent of the layout.
+
+The reference draws the mask of each call. A rank finds its part of the input in the
+reference's input, and uses the same part of the mask. Two ranks that hold the same part
+must draw with the same state of their generators, as replicas of a real run must. The
+second rank draws its own mask if the states differ.
+"""
+
+import itertools
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch.distributed.tensor import DTensor
+from torch.overrides import TorchFunctionMode
+
+from .watch import current
+
+# More blocks of the reference's input are not tried.
+_MOST_BLOCKS = 4096
+
+
+class Masks:
+    """Masks stores the calls of dropout in the reference run."""
+
+    def __init__(self) -> None:
+        #: Input and mask of each call, by module.
+        self.calls: "dict[str, list[tuple[torch.Tensor, torch.Tensor]]]" = {}
+        #: The generator's state of the first rank that drew each part.
+        self.states: "dict[Any, bytes]" = {}
+
+    def find(self, name: str, number: int, value: torch.Tensor):
+        """Returns the mask of a rank's part and a key of this part, or None."""
+        calls = self.calls.get(name, [])
+        near = [number] if number < len(calls) else []
+        for index in near + [other for other in range(len(calls)) if other != number]:
+            full, mask = calls[index]
+            for offsets, block in _blocks(full, value.shape):
+                scale = block.abs().max() if block.numel() else 0
+                if block.numel() == 0 or (block - value).abs().max() <= 1e-3 * scale:
+                    return _block(mask, offsets, value.shape), (name, index, offsets)
+        # A term of a sum equals no part of the input: any part of this size fits.
+        for index in near:
+            full, mask = calls[index]
+            for offsets, _ in _blocks(full, value.shape):
+                return _block(mask, offsets, value.shape), (name, index, offsets)
+        return None
+
+
+def _block(tensor: torch.Tensor, offsets, shape) -> torch.Tensor:
+    for dim, (offset, size) in enumerate(zip(offsets, shape)):
+        tensor = tensor.narrow(dim, offset, size)
+    return tensor
+
+
+def _blocks(full: torch.Tensor, shape):
+    if full.dim() != len(shape) or any(a < b for a, b in zip(full.shape, shape)):
+        return
+    ranges = [range(a - b + 1) for a, b in zip(full.shape, shape)]
+    for offsets in itertools.islice(itertools.product(*ranges), _MOST_BLOCKS):
+        yield offsets, _block(full, offsets, shape)
+
+
+class Dropout(TorchFunctionMode):
+    """Dropout replaces the calls of dropout in one thread."""
+
+    def __init__(self, masks: Masks, draws: bool) -> None:
+        """With `draws`, the calls are those of the reference."""
+        super().__init__()
+        self._masks, self._draws = masks, draws
+        self._numbers: "dict[str, int]" = {}
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if func is F.dropout or func is torch.dropout:
+            return self._dropout(func, *args, **kwargs)
+        return func(*args, **kwargs)
+
+    def _dropout(self, func, input, p=0.5, training=None, inplace=False, train=None):
+        training = train if training is None else training
+        if training is None:
+            training = True
+        if not training or p == 0:
+            return func(input, p, training)
+        local = input.to_local() if isinstance(input, DTensor) else input
+        state = torch.get_rng_state().numpy().tobytes()
+        mask = torch.empty_like(local, requires_grad=False).bernoulli_(1 - p)
+        recording = current()
+        name = recording.modules[-1] if recording and recording.modules else ""
+        number = self._numbers[name] = self._numbers.get(name, -1) + 1
+        if self._draws:
+            calls = self._masks.calls.setdefault(name, [])
+            calls.append((local.detach().clone(), mask))
+        else:
+            found = self._masks.find(name, number, local.detach())
+            if found is not None:
+                same, key = found
+                if self._masks.states.setdefault(key, state) == state:
+                    mask = same.to(local.dtype)
+        result = local * mask * (0.0 if p == 1 else 1 / (1 - p))
+        if isinstance(input, DTensor):
+            result = DTensor.from_local(
+                result, input.device_mesh, input.placements,
+                shape=input.shape, stride=input.stride(),
+            )
+        if inplace:
+            return input.copy_(result)
+        return result

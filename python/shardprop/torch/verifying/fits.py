@@ -1,0 +1,387 @@
+"""fit() finds the layout in which the values of the ranks equal a reference tensor.
+
+    layout = fit(values, reference, grid, tolerance)    # Fit(("R", "P(sum)"), factor 1)
+
+`values` has the tensor of each rank. The answer has one placement for each mesh dim:
+
+| placement | meaning over this mesh dim |
+|---|---|
+| R | each rank holds the same |
+| S(d) | each rank holds its shard of tensor dim d, by the sizes of torch.chunk |
+| rows(d) | each rank holds other rows of tensor dim d, in an order that S(d) does not have |
+| P(sum) | each rank holds a term of a sum |
+| P(avg) | each rank holds a term of a mean |
+| - | only one coordinate of this mesh dim holds the value |
+"""
+
+import dataclasses
+import itertools
+import math
+from typing import Optional
+
+import torch
+
+from ... import _core
+
+# A tensor with fewer elements is a multiple of any other one by chance.
+FEW = 4
+
+# Larger tables of row distances are not computed (elements).
+_LARGEST_TABLE = 1 << 24
+
+
+@dataclasses.dataclass(frozen=True)
+class Grid:
+    """A Grid is the mesh of the simulated ranks."""
+
+    names: "tuple[str, ...]"
+    sizes: "tuple[int, ...]"
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.sizes)
+
+    @property
+    def text(self) -> str:
+        return ",".join(f"{n}={s}" for n, s in zip(self.names, self.sizes))
+
+    def coordinate(self, rank: int) -> "tuple[int, ...]":
+        result = []
+        for size in reversed(self.sizes):
+            result.append(rank % size)
+            rank //= size
+        return tuple(reversed(result))
+
+    def rank(self, coordinate) -> int:
+        rank = 0
+        for place, size in zip(coordinate, self.sizes):
+            rank = rank * size + place
+        return rank
+
+
+@dataclasses.dataclass(frozen=True)
+class Fit:
+    """A Fit is a layout in which the ranks' values equal the reference times a
+    factor."""
+
+    placements: "tuple[str, ...]"
+    factor: float = 1.0
+    #: The indices of the reference that each rank holds, for rows(d).
+    rows: "Optional[dict[int, tuple[int, ...]]]" = None
+
+    @property
+    def is_partial(self) -> bool:
+        return any(p.startswith("P") for p in self.placements)
+
+    @property
+    def text(self) -> str:
+        return ",".join(self.placements)
+
+
+def region(
+    grid: Grid, shape: "tuple[int, ...]", placements: "tuple[str, ...]", rank: int
+) -> "list[list[tuple[int, int]]]":
+    """Returns the intervals of each tensor dim that a rank holds."""
+    layout = ",".join(p if p.startswith("S") else "R" for p in placements)
+    return _core.local_region(grid.text, list(shape), "f32", layout, rank)
+
+
+def part(reference: torch.Tensor, intervals) -> torch.Tensor:
+    """Returns the elements of the reference in the intervals of each dim."""
+    for dim, pieces in enumerate(intervals):
+        if pieces == [(0, reference.shape[dim])]:
+            continue
+        narrow = [reference.narrow(dim, a, b - a) for a, b in pieces]
+        if not narrow:
+            narrow = [reference.narrow(dim, 0, 0)]
+        reference = narrow[0] if len(narrow) == 1 else torch.cat(narrow, dim)
+    return reference
+
+
+class Ranks:
+    """Ranks holds the values of the ranks and finds their fits.
+
+    The ranks that hold a value form a grid: all coordinates of some mesh dims, and one
+    coordinate of the others.
+    """
+
+    def __init__(
+        self,
+        values: "dict[int, torch.Tensor]",
+        reference: torch.Tensor,
+        grid: Grid,
+        tolerance: float,
+        unit: float,
+    ) -> None:
+        """`tolerance` bounds the rounding error of the reference; `unit` is the unit
+        roundoff of its dtype."""
+        wide = torch.complex128 if reference.is_complex() else torch.float64
+        self.values = {rank: v.to(wide) for rank, v in values.items()}
+        self.reference = reference.to(wide)
+        self.grid, self._tolerance, self._unit = grid, tolerance, unit
+        coordinates = [grid.coordinate(rank) for rank in values]
+        self.only = []
+        for dim, size in enumerate(grid.sizes):
+            at = {coordinate[dim] for coordinate in coordinates}
+            self.only.append(size > 1 and len(at) == 1)
+        expected = math.prod(
+            1 if only else size for only, size in zip(self.only, grid.sizes)
+        )
+        self.is_grid = expected == len(values)
+        self._largest = max(
+            (float(v.abs().max()) for v in self.values.values() if v.numel()),
+            default=0.0,
+        )
+
+    def peers(self, rank: int, dims: "list[int]") -> "list[int]":
+        """Returns the holders that differ from `rank` only in the mesh dims `dims`."""
+        own = self.grid.coordinate(rank)
+        return [
+            other
+            for other in self.values
+            if all(
+                a == b or dim in dims
+                for dim, (a, b) in enumerate(zip(own, self.grid.coordinate(other)))
+            )
+        ]
+
+    def _is_same(self, dim: int) -> bool:
+        """Returns whether the ranks along a mesh dim hold equal values."""
+        for rank, value in self.values.items():
+            for other in self.peers(rank, [dim]):
+                held = self.values[other]
+                if held.shape != value.shape:
+                    return False
+                if held.numel() and not self._near(held - value, 1.0, 0):
+                    return False
+        return True
+
+    def _near(self, difference: torch.Tensor, factor: float, terms: int) -> bool:
+        if difference.numel() == 0:
+            return True
+        bound = self._tolerance * max(abs(factor), 1.0)
+        if terms:
+            bound += 8 * self._unit * math.sqrt(terms) * self._largest
+        worst = float(difference.abs().max())
+        return worst <= bound  # False for NaN
+
+    def combined(self, placements: "tuple[str, ...]") -> "dict[int, torch.Tensor]":
+        """Returns the ranks' values, summed over the mesh dims of P(sum)."""
+        dims = [dim for dim, p in enumerate(placements) if p.startswith("P")]
+        if not dims:
+            return self.values
+        sums: "dict[tuple[int, ...], torch.Tensor]" = {}
+        result = {}
+        for rank in self.values:
+            peers = tuple(sorted(self.peers(rank, dims)))
+            if peers not in sums:
+                shapes = {self.values[peer].shape for peer in peers}
+                if len(shapes) > 1:
+                    return {}
+                total = self.values[peers[0]]
+                for peer in peers[1:]:
+                    total = total + self.values[peer]
+                sums[peers] = total
+            result[rank] = sums[peers]
+        return result
+
+    def parts(self, placements) -> "Optional[dict[int, torch.Tensor]]":
+        """Returns each rank's part of the reference, or None if a size differs."""
+        result = {}
+        for rank, value in self.values.items():
+            expected = part(
+                self.reference,
+                region(self.grid, tuple(self.reference.shape), placements, rank),
+            )
+            if expected.shape != value.shape:
+                return None
+            result[rank] = expected
+        return result
+
+    def options(self) -> "list[tuple[str, ...]]":
+        """Returns the layouts to try, the ones with the fewest terms and shards
+        first."""
+        per_dim = []
+        for dim, size in enumerate(self.grid.sizes):
+            if self.only[dim]:
+                per_dim.append(["-"])
+            elif size == 1 or self._is_same(dim):
+                per_dim.append(["R"])
+            else:
+                shards = [f"S({d})" for d in range(self.reference.dim())]
+                per_dim.append(["R", *shards, "P(sum)"])
+        return sorted(
+            itertools.product(*per_dim),
+            key=lambda each: (
+                sum(p[0] == "P" for p in each),
+                sum(p[0] == "S" for p in each),
+            ),
+        )
+
+    def factor(self, placements, parts) -> float:
+        """Returns the number by which the values are a multiple of the reference, in
+        the sense of least squares."""
+        combined = self.combined(placements)
+        above = below = 0.0
+        for rank, expected in parts.items():
+            if rank in combined:
+                above += float((combined[rank] * expected.conj()).sum().real)
+                below += float((expected * expected.conj()).sum().real)
+        return above / below if below > 0 else 1.0
+
+    def agrees(self, placements, parts, factor: float = 1.0) -> bool:
+        combined = self.combined(placements)
+        if not combined:
+            return False
+        terms = math.prod(
+            size for p, size in zip(placements, self.grid.sizes) if p[0] == "P"
+        )
+        return all(
+            self._near(
+                combined[rank] - factor * expected,
+                factor,
+                terms if terms > 1 else 0,
+            )
+            for rank, expected in parts.items()
+        )
+
+    def fit(self, any_factor: bool = False) -> Optional[Fit]:
+        """Returns a layout in which the values are right.
+
+        With `any_factor` they may be any positive multiple of the reference. Without
+        it a factor is accepted only as the number of terms of a mean.
+        """
+        if not self.is_grid:
+            return None
+        layouts = []
+        for placements in self.options():
+            parts = self.parts(placements)
+            if parts is None:
+                continue
+            layouts.append((placements, parts))
+            if self.agrees(placements, parts):
+                return Fit(placements)
+        for placements, parts in layouts:
+            factor = self.factor(placements, parts)
+            if not math.isfinite(factor) or factor <= 0:
+                continue
+            mean = self._as_mean(placements, factor)
+            if mean is None and not (any_factor and self._is_factor(factor)):
+                continue
+            if self.agrees(placements, parts, factor):
+                return Fit(*(mean or (placements, factor)))
+        return self._fit_rows(any_factor)
+
+    def _is_factor(self, factor: float) -> bool:
+        """Returns whether a multiple is not chance: a tensor of few elements must be a
+        multiple by sizes of mesh dims."""
+        if self.reference.numel() >= FEW:
+            return True
+        sizes = {1}
+        for size in self.grid.sizes:
+            sizes |= {size * other for other in sizes}
+        return any(
+            abs(each - 1) < 1e-3 for size in sizes for each in (factor * size, factor / size)
+        )
+
+    def _as_mean(self, placements, factor: float):
+        """Returns placements with P(avg) if the factor is the number of terms."""
+        dims = [dim for dim, p in enumerate(placements) if p[0] == "P"]
+        for count in range(1, len(dims) + 1):
+            for chosen in itertools.combinations(dims, count):
+                terms = math.prod(self.grid.sizes[dim] for dim in chosen)
+                if abs(factor - terms) <= 1e-3 * terms:
+                    named = [
+                        "P(avg)" if dim in chosen else p
+                        for dim, p in enumerate(placements)
+                    ]
+                    return tuple(named), 1.0
+        return None
+
+    def _fit_rows(self, any_factor: bool) -> Optional[Fit]:
+        """Returns a fit in which one mesh dim, or all, hold rows in another order."""
+        for at in range(len(self.grid.sizes)):
+            if self.only[at] or self.grid.sizes[at] == 1:
+                continue
+            for placements in self.options():
+                if placements[at] != "R" or any(p[0] == "P" for p in placements):
+                    continue
+                for tensor_dim in range(self.reference.dim()):
+                    rows = self._rows(placements, at, tensor_dim)
+                    if rows is not None:
+                        named = list(placements)
+                        named[at] = f"rows({tensor_dim})"
+                        return Fit(tuple(named), 1.0, rows)
+        return None
+
+    def _rows(self, placements, at: int, tensor_dim: int):
+        """Returns the rows of each rank along a tensor dim, if they cover all rows."""
+        found = {}
+        for rank, value in self.values.items():
+            expected = part(
+                self.reference,
+                region(self.grid, tuple(self.reference.shape), placements, rank),
+            )
+            own = self._row_indices(value, expected, tensor_dim)
+            if own is None:
+                return None
+            found[rank] = own
+        for rank in found:
+            size = self.reference.shape[tensor_dim]
+            if any(p == f"S({tensor_dim})" for p in placements):
+                return None
+            held = set().union(*(found[peer] for peer in self.peers(rank, [at])))
+            if len(held) != size:
+                return None
+        return found
+
+    def _row_indices(self, value, expected, dim) -> "Optional[tuple[int, ...]]":
+        if value.dim() != expected.dim() or any(
+            a != b
+            for d, (a, b) in enumerate(zip(value.shape, expected.shape))
+            if d != dim
+        ):
+            return None
+        mine = value.movedim(dim, 0).reshape(value.shape[dim], -1)
+        theirs = expected.movedim(dim, 0).reshape(expected.shape[dim], -1)
+        if mine.numel() * theirs.shape[0] > _LARGEST_TABLE or mine.shape[1] == 0:
+            return None
+        distance = (mine[:, None] - theirs[None]).abs().amax(-1)
+        if distance.numel() == 0:
+            return ()
+        best, index = distance.min(1)
+        if not self._near(best, 1.0, 0):
+            return None
+        return tuple(index.tolist())
+
+
+def words(fit: Fit, grid: Grid) -> str:
+    """Returns a layout in words: "each rank holds a term of a sum over tp"."""
+    if all(p in ("R", "-") for p in fit.placements):
+        text = "each rank holds the whole"
+    else:
+        parts = []
+        for p, name, size in zip(fit.placements, grid.names, grid.sizes):
+            if p == "P(sum)":
+                parts.append(f"a term of a sum over {name}={size}")
+            elif p == "P(avg)":
+                parts.append(f"a term of a mean over {name}={size}")
+            elif p[0] == "S":
+                parts.append(f"its shard of dim {p[2:-1]} over {name}={size}")
+            elif p.startswith("rows"):
+                parts.append(f"rows of dim {p[5:-1]} in another order over {name}={size}")
+        text = "each rank holds " + " and ".join(parts)
+    if abs(fit.factor - 1) > 1e-6:
+        text += f", {_number(fit.factor)} times the value"
+    return text
+
+
+def _number(value: float) -> str:
+    for bottom in range(1, 65):
+        top = value * bottom
+        if abs(top - round(top)) < 1e-3 * bottom and round(top):
+            return f"{round(top)}" if bottom == 1 else f"{round(top)}/{bottom}"
+    return f"{value:.4g}"
+
+
+number = _number

@@ -1,0 +1,376 @@
+"""Recording stores the values of one rank's run: inputs and outputs of modules, their
+gradients, parameters, buffers, gradients and the optimizer's state.
+
+Values are copied when they appear. User code is not changed: calls of modules are seen
+through `torch.nn.Module.__call__`, steps of optimizers through PyTorch's global hooks.
+"""
+
+import contextlib
+import dataclasses
+import threading
+from collections.abc import Iterator
+from typing import Any, Optional
+
+import torch
+from torch import nn
+from torch.distributed._functional_collectives import AsyncCollectiveTensor
+from torch.distributed.tensor import DTensor
+from torch.optim.optimizer import (
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
+from torch.utils._python_dispatch import _disable_current_modes
+from torch.utils._pytree import keystr, tree_flatten_with_path
+
+from .noise import Lengths
+from .places import user_place
+
+# Wrappers add these parts to the names of modules and parameters.
+_WRAPPERS = ("_fsdp_wrapped_module", "_checkpoint_wrapped_module", "_orig_mod")
+
+
+@dataclasses.dataclass(frozen=True)
+class Key:
+    """A Key names a value in the runs of all ranks and of the reference."""
+
+    #: parameter, buffer, input, output, output gradient, gradient, updated parameter,
+    #: updated buffer, optimizer state or result
+    kind: str
+    #: The module or the parameter.
+    name: str
+    #: The place in a structure, such as "[0]"; empty for a tensor.
+    path: str = ""
+
+    def text(self) -> str:
+        name = f"`{self.name or 'model'}{self.path}`"
+        if self.kind == "result":
+            return f"result `{self.path}` of step()" if self.path else "result of step()"
+        return f"{name} {self.kind}"
+
+
+@dataclasses.dataclass
+class Stated:
+    """Stated is the layout that a DTensor states for itself."""
+
+    #: The ranks of its mesh, as ranks of the whole mesh.
+    ranks: torch.Tensor
+    placements: tuple
+    shape: "tuple[int, ...]"
+    mesh_dims: "tuple[str, ...]"
+
+
+@dataclasses.dataclass
+class Seen:
+    """A Seen is one value at one time on one rank."""
+
+    tensor: torch.Tensor
+    stated: Optional[Stated]
+    #: The position in the run of this rank.
+    order: int
+    place: str
+    #: The number of reductions so far, and the longest one.
+    reductions: "tuple[int, int]" = (0, 1)
+
+
+def _local(value: torch.Tensor) -> "tuple[torch.Tensor, Optional[Stated]]":
+    """Returns a copy of the rank's part of a tensor, and the layout that it states."""
+    stated = None
+    if isinstance(value, DTensor):
+        mesh = value.device_mesh
+        stated = Stated(
+            mesh.mesh.clone(),
+            tuple(value.placements),
+            tuple(value.shape),
+            tuple(mesh.mesh_dim_names or ()),
+        )
+        value = value._local_tensor
+    if isinstance(value, AsyncCollectiveTensor):
+        value = value.trigger_wait()
+    return value.detach().clone(), stated
+
+
+def plain_name(name: str) -> str:
+    """Returns a name without the parts that wrappers add."""
+    return ".".join(part for part in name.split(".") if part not in _WRAPPERS)
+
+
+def modules_of(value: Any, depth: int = 3) -> "list[nn.Module]":
+    """Returns the outermost modules in what parallelize() returned: a module, a
+    structure, or an object such as a pipeline schedule."""
+    if isinstance(value, nn.Module):
+        return [value]
+    if depth == 0 or value is None or isinstance(value, (str, bytes, torch.Tensor)):
+        return []
+    if isinstance(value, dict):
+        parts = list(value.values())
+    elif isinstance(value, (list, tuple, set)):
+        parts = list(value)
+    else:
+        parts = list(getattr(value, "__dict__", {}).values())
+    found: "list[nn.Module]" = []
+    for part in parts:
+        for module in modules_of(part, depth - 1):
+            if not any(module is other for other in found):
+                found.append(module)
+    return found
+
+
+class Recording:
+    """A Recording is everything that one rank's run computed, by Key."""
+
+    def __init__(self, rank: int) -> None:
+        self.rank = rank
+        self.values: "dict[Key, list[Seen]]" = {}
+        #: The lines that called each module, from its first call.
+        self.places: "dict[str, str]" = {}
+        #: The position at which each gradient was complete in backward().
+        self.gradient_order: "dict[str, int]" = {}
+        #: The modules in which this rank is, innermost last.
+        self.modules: "list[str]" = []
+        #: Counts the reductions of the reference run.
+        self.lengths: "Optional[Lengths]" = None
+        self._module_names: "dict[int, str]" = {}
+        self._parameter_names: "dict[int, str]" = {}
+        self._roots: "list[nn.Module]" = []
+        self._clock = 0
+        self._optimizers: "list[torch.optim.Optimizer]" = []
+        self._stepped: "set[str]" = set()
+
+    # Names.
+
+    def know(self, root: nn.Module) -> None:
+        """Adds the names of a model's modules and parameters."""
+        prefix = ""
+        if isinstance(root, nn.parallel.DistributedDataParallel):
+            prefix = "module."
+        self._roots = [other for other in self._roots if other is not root] + [root]
+        for name, module in root.named_modules(remove_duplicate=False):
+            self._module_names[id(module)] = plain_name(
+                name[len(prefix):] if name.startswith(prefix) else name
+            )
+        for name, parameter in root.named_parameters(remove_duplicate=False):
+            name = name[len(prefix):] if name.startswith(prefix) else name
+            self._parameter_names.setdefault(id(parameter), plain_name(name))
+
+    def become(self, model: Any) -> None:
+        """Takes the names from what parallelize() returned."""
+        roots = modules_of(model)
+        if not roots:
+            return
+        # Parameters that were replaced keep no name.
+        self._parameter_names.clear()
+        self._roots = []
+        for root in roots:
+            self.know(root)
+
+    def _tensors(self, kind: str) -> "dict[str, torch.Tensor]":
+        """Returns the parameters or buffers of all roots by name."""
+        found: "dict[str, torch.Tensor]" = {}
+        for root in self._roots:
+            prefix = self._module_names.get(id(root), "")
+            ddp = isinstance(root, nn.parallel.DistributedDataParallel)
+            named = root.named_parameters() if kind == "parameter" else (
+                root.named_buffers()
+            )
+            for name, tensor in named:
+                if ddp:
+                    name = name[len("module."):]
+                name = plain_name(f"{prefix}.{name}" if prefix else name)
+                found.setdefault(name, tensor)
+        return found
+
+    # Values.
+
+    def add(self, key: Key, value: Any, place: str = "", call: Optional[int] = None):
+        """Records a value if it is a tensor of numbers."""
+        if not isinstance(value, torch.Tensor):
+            return
+        if not (value.is_floating_point() or value.is_complex()):
+            return
+        if value.is_meta:
+            return
+        with torch.no_grad(), _disable_current_modes():
+            tensor, stated = _local(value)
+        lengths = self.lengths
+        reductions = (lengths.count, lengths.longest) if lengths else (0, 1)
+        seen = Seen(tensor, stated, self._clock, place, reductions)
+        self._clock += 1
+        calls = self.values.setdefault(key, [])
+        if call is None:
+            calls.append(seen)
+        else:
+            # Gradients come in the reverse order of the calls.
+            while len(calls) <= call:
+                calls.append(None)  # type: ignore[arg-type]
+            calls[call] = seen
+
+    def _add_all(self, kind: str, name: str, structure: Any, place: str) -> list:
+        leaves, _ = tree_flatten_with_path(structure)
+        added = []
+        for path, leaf in leaves:
+            if isinstance(leaf, torch.Tensor):
+                key = Key(kind, name, keystr(path))
+                self.add(key, leaf, place)
+                added.append((key, leaf))
+        return added
+
+    def called(self, call, module: nn.Module, args: tuple, kwargs: dict) -> Any:
+        """Runs a call of a module and records it."""
+        name = self._module_names.get(id(module))
+        if name is None:
+            for root in self._roots:
+                self.know(root)
+            name = self._module_names.setdefault(id(module), "")
+        if not name and not any(module is root for root in self._roots):
+            return call(module, *args, **kwargs)
+        if torch._C._current_graph_task_id() != -1:
+            # Checkpointing runs the module again within backward().
+            self.modules.append(name)
+            try:
+                return call(module, *args, **kwargs)
+            finally:
+                self.modules.pop()
+        place = user_place()
+        self.places.setdefault(name, place)
+        given = args[0] if len(args) == 1 and not kwargs else (args, kwargs)
+        self._add_all("input", name, given, place)
+        self.modules.append(name)
+        try:
+            result = call(module, *args, **kwargs)
+        finally:
+            self.modules.pop()
+        for key, tensor in self._add_all("output", name, result, place):
+            if tensor.requires_grad and key in self.values:
+                self._watch_gradient(key, tensor, place)
+        return result
+
+    def _watch_gradient(self, key: Key, tensor: torch.Tensor, place: str) -> None:
+        own = Key("output gradient", key.name, key.path)
+        number = len(self.values[key]) - 1
+        recorder = self
+
+        def seen(gradient):
+            recorder.add(own, gradient, place, number)
+
+        try:
+            tensor.register_hook(seen)
+        except RuntimeError:
+            # Some views of functions of the user accept no hook.
+            pass
+
+    def watch_order(self) -> None:
+        """Notes when each gradient is complete in backward()."""
+
+        def hook_of(name):
+            def complete(parameter):
+                self.gradient_order[name] = self._clock
+                self._clock += 1
+
+            return complete
+
+        for name, parameter in self._tensors("parameter").items():
+            if parameter.requires_grad:
+                parameter.register_post_accumulate_grad_hook(hook_of(name))
+
+    def state_of_model(self, updated: bool) -> None:
+        prefix = "updated " if updated else ""
+        for kind in ("parameter", "buffer"):
+            for name, tensor in self._tensors(kind).items():
+                self.add(Key(prefix + kind, name), tensor, self._owner_place(name))
+
+    def _owner_place(self, name: str) -> str:
+        return self.places.get(name.rpartition(".")[0], "")
+
+    def _gradients(self, parameters) -> None:
+        for name, parameter in parameters:
+            if parameter.grad is not None:
+                self.add(
+                    Key("gradient", name), parameter.grad, self._owner_place(name)
+                )
+
+    def before_step(self, optimizer: torch.optim.Optimizer) -> None:
+        for root in self._roots:
+            self.know(root)
+        named = [
+            (self._parameter_names[id(parameter)], parameter)
+            for group in optimizer.param_groups
+            for parameter in group["params"]
+            if id(parameter) in self._parameter_names
+        ]
+        self._gradients(named)
+        self._stepped.update(name for name, _ in named)
+
+    def after_step(self, optimizer: torch.optim.Optimizer) -> None:
+        if not any(optimizer is other for other in self._optimizers):
+            self._optimizers.append(optimizer)
+
+    def finish(self, result: Any) -> None:
+        """Records what is left after the step."""
+        self._gradients(
+            (name, parameter)
+            for name, parameter in self._tensors("parameter").items()
+            if name not in self._stepped
+        )
+        self.state_of_model(updated=True)
+        for optimizer in self._optimizers:
+            for parameter, state in optimizer.state.items():
+                name = self._parameter_names.get(id(parameter))
+                if name is None or not isinstance(state, dict):
+                    continue
+                for entry, value in state.items():
+                    if isinstance(value, torch.Tensor) and value.dim() > 0:
+                        self.add(Key("optimizer state", name, f".{entry}"), value)
+        self._add_all("result", "", result, "")
+        self._optimizers = []
+        self._roots = []
+
+
+_recordings = threading.local()
+
+
+@contextlib.contextmanager
+def watching(recording: Recording) -> "Iterator[None]":
+    """Records the calls that this thread makes."""
+    _recordings.current = recording
+    try:
+        yield
+    finally:
+        _recordings.current = None
+
+
+def current() -> Optional[Recording]:
+    return getattr(_recordings, "current", None)
+
+
+@contextlib.contextmanager
+def watched_modules() -> "Iterator[None]":
+    """Makes the calls of modules and optimizers known to the threads' recordings."""
+    original = nn.Module.__call__
+
+    def call(self, *args, **kwargs):
+        recording = current()
+        if recording is None:
+            return original(self, *args, **kwargs)
+        return recording.called(original, self, args, kwargs)
+
+    def before(optimizer, args, kwargs):
+        recording = current()
+        if recording is not None:
+            recording.before_step(optimizer)
+
+    def after(optimizer, args, kwargs):
+        recording = current()
+        if recording is not None:
+            recording.after_step(optimizer)
+
+    hooks = [
+        register_optimizer_step_pre_hook(before),
+        register_optimizer_step_post_hook(after),
+    ]
+    nn.Module.__call__ = call  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        nn.Module.__call__ = original  # type: ignore[method-assign]
+        for hook in hooks:
+            hook.remove()

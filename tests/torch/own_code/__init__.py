@@ -1,0 +1,16 @@
+"""This package has parallel programs as users write them, each right and with one
+mistake. `CASES` lists them.
+"""
+
+from . import data_parallel, dtensors, layouts_of_tokens, schedules, tensor_parallel
+from .cases import CASES, Case
+
+__all__ = [
+    "CASES",
+    "Case",
+    "data_parallel",
+    "dtensors",
+    "layouts_of_tokens",
+    "schedules",
+    "tensor_parallel",
+]

@@ -1,0 +1,192 @@
+"""verify() compares a user's parallel program with the model on one device.
+
+Each program of own_code is right, and has one planted mistake: the right one passes,
+and the report of the mistake names the value at which it begins.
+
+`--only NAME` runs one program and prints its reports.
+"""
+
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.environ.get("SHARDPROP_PACKAGE", ""))
+
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from own_code import CASES
+from torch import nn
+
+import shardprop as sp
+
+
+def reports(case):
+    return [
+        sp.torch.verify(code.build, code.parallelize, code.step, code.batch, case.mesh)
+        for code in (case.code(False), case.code(True))
+    ]
+
+
+class Programs(unittest.TestCase):
+    """Right programs pass, mistakes are named at the right value."""
+
+
+def _add(case):
+    def test(self):
+        right, wrong = reports(case)
+        self.assertTrue(right.ok, f"{right}")
+        self.assertIsNotNone(wrong.first, "the mistake is not found")
+        found = (wrong.first.kind, wrong.first.name)
+        self.assertEqual(found, case.wrong, f"{wrong}")
+        self.assertIn(case.says, " ".join(wrong.first.notes))
+        if wrong.first.kind != "updated parameter":
+            self.assertIn("own_code", wrong.first.place, f"{wrong}")
+
+    setattr(Programs, f"test_{case.name}", test)
+
+
+for each in CASES:
+    _add(each)
+
+
+def _net():
+    return nn.Linear(4, 4)
+
+
+def _nothing(model, mesh):
+    pass
+
+
+class Failures(unittest.TestCase):
+    """A program that cannot run is one clear error."""
+
+    def error(self, step, mesh="dp=2", parallelize=_nothing):
+        with self.assertRaises(sp.Error) as raised:
+            sp.torch.verify(_net, parallelize, step, torch.ones(2, 4), mesh)
+        return raised.exception
+
+    def test_a_rank_raises(self):
+        def parallelize(model, mesh):
+            if mesh.get_rank() == 1:
+                raise ValueError("no such layer")
+
+        error = self.error(lambda model, x: model(x), parallelize=parallelize)
+        self.assertEqual(error.code, "SP0912")
+        self.assertEqual(error.place, "rank 1")
+        self.assertIn("no such layer", error.message)
+
+    def test_the_model_raises(self):
+        def step(model, x):
+            raise ValueError("no such input")
+
+        error = self.error(step)
+        self.assertEqual((error.code, error.place), ("SP0912", "the model on one device"))
+
+    def test_a_hang(self):
+        def step(model, x):
+            if dist.get_world_size() == 1 or dist.get_rank() == 0:
+                dist.all_reduce(x)
+            return model(x)
+
+        error = self.error(step)
+        self.assertEqual(error.code, "SP0911")
+        self.assertIn("rank 0 waits for", str(error))
+        self.assertIn("all_reduce(sum) of 2x4", str(error))
+        self.assertIn("rank 1 has ended", str(error))
+
+    def test_different_collectives(self):
+        def step(model, x):
+            if dist.get_rank() == 0:
+                dist.all_reduce(x)
+            else:
+                dist.broadcast(x, 0)
+            return model(x)
+
+        error = self.error(step)
+        self.assertEqual(error.code, "SP0913")
+        self.assertIn("rank 0: all_reduce(sum)", str(error))
+        self.assertIn("rank 1: broadcast", str(error))
+
+    def test_different_sizes(self):
+        def step(model, x):
+            dist.all_reduce(x[:1 + dist.get_rank()].clone())
+            return model(x)
+
+        self.assertEqual(self.error(step).code, "SP0913")
+
+    def test_a_missing_send(self):
+        def step(model, x):
+            if dist.get_world_size() == 2 and dist.get_rank() == 1:
+                dist.recv(x, 0)
+            return model(x)
+
+        error = self.error(step)
+        self.assertEqual(error.code, "SP0911")
+        self.assertIn("a send of rank 0", str(error))
+
+    def test_receive_from_any(self):
+        def step(model, x):
+            if dist.get_world_size() == 2 and dist.get_rank() == 1:
+                dist.recv(x)
+            return model(x)
+
+        self.assertEqual(self.error(step).code, "SP0903")
+
+    def test_verify_within_verify(self):
+        def step(model, x):
+            sp.torch.verify(_net, _nothing, lambda m, b: m(b), torch.ones(2, 4), 2)
+
+        self.assertEqual(self.error(step).code, "SP0903")
+
+    def test_mesh(self):
+        for mesh in ("dp=0", "dp=two", ""):
+            with self.assertRaises(sp.Error, msg=mesh):
+                sp.torch.verify(_net, _nothing, lambda m, b: m(b), torch.ones(2), mesh)
+
+
+class Afterwards(unittest.TestCase):
+    """The process is as before."""
+
+    def test_state_is_restored(self):
+        torch.manual_seed(3)
+        before = torch.get_rng_state()
+        environment = dict(os.environ)
+        call = nn.Module.__call__
+        sp.torch.verify(
+            _net, _nothing, lambda model, x: model(x), torch.ones(2, 4), "dp=2"
+        )
+        self.assertTrue(torch.equal(before, torch.get_rng_state()))
+        self.assertEqual(environment, dict(os.environ))
+        self.assertIs(call, nn.Module.__call__)
+        self.assertFalse(dist.is_initialized())
+
+    def test_helper(self):
+        case = next(case for case in CASES if case.name == "bias_times_degree")
+        code = case.code(True)
+        arguments = (code.build, code.parallelize, code.step, code.batch, case.mesh)
+        with self.assertRaisesRegex(AssertionError, "first wrong value"):
+            sp.torch.assert_sharded_equals(*arguments)
+        code = case.code(False)
+        arguments = (code.build, code.parallelize, code.step, code.batch, case.mesh)
+        self.assertTrue(sp.torch.assert_sharded_equals(*arguments).ok)
+
+    def test_layouts_and_collectives(self):
+        case = next(case for case in CASES if case.name == "missing_reduction")
+        right, _ = reports(case)
+        self.assertEqual(right.layout("layers.0.mlp.up"), ("S(2)",))
+        self.assertEqual(right.layout("layers.0.mlp.up.weight", "parameter"), ("S(0)",))
+        ran = right.collectives[0][0]
+        self.assertEqual((ran.kind, ran.reduce_op, ran.ranks), ("all_reduce", "sum", (0, 1)))
+        self.assertEqual(ran.module, "layers.0.mlp")
+        self.assertEqual(ran.bytes, 4 * 6 * 8 * 4)
+        self.assertIn("moves.py", ran.place)
+
+
+if __name__ == "__main__":
+    if "--only" in sys.argv:
+        name = sys.argv[sys.argv.index("--only") + 1]
+        for report in reports(next(case for case in CASES if case.name == name)):
+            print(report, end="\n\n")
+        sys.exit()
+    unittest.main()
