@@ -2,7 +2,14 @@
 mistake. `CASES` lists them.
 """
 
-from . import data_parallel, dtensors, layouts_of_tokens, schedules, tensor_parallel
+from . import (
+    data_parallel,
+    dtensors,
+    layouts_of_tokens,
+    schedules,
+    tensor_parallel,
+    torchtitan_bugs,
+)
 from .cases import CASES, Case
 
 __all__ = [
@@ -13,4 +20,5 @@ __all__ = [
     "layouts_of_tokens",
     "schedules",
     "tensor_parallel",
+    "torchtitan_bugs",
 ]

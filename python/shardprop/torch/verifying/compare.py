@@ -224,9 +224,10 @@ class Comparison:
     def _contradicts(self, stated, found: Fit) -> bool:
         """Returns whether the ranks hold terms over a mesh dim of the DTensor. The
         terms that it states are already summed."""
+        at = [self._grid.coordinate(rank) for rank in stated.ranks.flatten().tolist()]
         return any(
-            p.startswith("P") and name in stated.mesh_dims
-            for p, name in zip(found.placements, self._grid.names)
+            p.startswith("P") and len({coordinate[dim] for coordinate in at}) > 1
+            for dim, p in enumerate(found.placements)
         )
 
     def _expected(self, case: _Case) -> Optional[Fit]:

@@ -315,28 +315,40 @@ class Ranks:
         return None
 
     def _rows(self, placements, at: int, tensor_dim: int):
-        """Returns the rows of each rank along a tensor dim, if they cover all rows."""
-        found = {}
-        for rank, value in self.values.items():
-            expected = part(
-                self.reference,
-                region(self.grid, tuple(self.reference.shape), placements, rank),
-            )
-            own = self._row_indices(value, expected, tensor_dim)
-            if own is None:
-                return None
-            found[rank] = own
-        for rank in found:
+        """Returns the rows of each rank along a tensor dim, if the ranks along mesh dim
+        `at` hold each row once."""
+        if f"S({tensor_dim})" in placements:
+            return None
+        found: "dict[int, tuple[int, ...]]" = {}
+        for rank in self.values:
+            if rank in found:
+                continue
+            peers = self.peers(rank, [at])
+            held = [self.values[peer].shape for peer in peers]
             size = self.reference.shape[tensor_dim]
-            if any(p == f"S({tensor_dim})" for p in placements):
+            if any(len(shape) != self.reference.dim() for shape in held):
                 return None
-            held = set().union(*(found[peer] for peer in self.peers(rank, [at])))
-            if len(held) != size:
+            if sum(shape[tensor_dim] for shape in held) != size:
                 return None
+            unused = torch.ones(size, dtype=torch.bool)
+            for peer in peers:
+                expected = part(
+                    self.reference,
+                    region(self.grid, tuple(self.reference.shape), placements, peer),
+                )
+                own = self._row_indices(
+                    self.values[peer], expected, tensor_dim, unused
+                )
+                if own is None:
+                    return None
+                found[peer] = own
         return found
 
-    def _row_indices(self, value, expected, dim) -> "Optional[tuple[int, ...]]":
-        if value.dim() != expected.dim() or any(
+    def _row_indices(
+        self, value, expected, dim: int, unused: torch.Tensor
+    ) -> "Optional[tuple[int, ...]]":
+        """Returns the unused rows of `expected` that a value has, and marks them."""
+        if any(
             a != b
             for d, (a, b) in enumerate(zip(value.shape, expected.shape))
             if d != dim
@@ -346,13 +358,16 @@ class Ranks:
         theirs = expected.movedim(dim, 0).reshape(expected.shape[dim], -1)
         if mine.numel() * theirs.shape[0] > _LARGEST_TABLE or mine.shape[1] == 0:
             return None
-        distance = (mine[:, None] - theirs[None]).abs().amax(-1)
-        if distance.numel() == 0:
-            return ()
-        best, index = distance.min(1)
-        if not self._near(best, 1.0, 0):
-            return None
-        return tuple(index.tolist())
+        rows = []
+        for row in mine:
+            distance = (theirs - row).abs().amax(-1)
+            distance[~unused] = math.inf
+            index = int(distance.argmin())
+            if not self._near(distance[index], 1.0, 0):
+                return None
+            unused[index] = False
+            rows.append(index)
+        return tuple(rows)
 
 
 def words(fit: Fit, grid: Grid) -> str:

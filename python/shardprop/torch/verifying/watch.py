@@ -223,8 +223,11 @@ class Recording:
             name = self._module_names.setdefault(id(module), "")
         if not name and not any(module is root for root in self._roots):
             return call(module, *args, **kwargs)
-        if torch._C._current_graph_task_id() != -1:
-            # Checkpointing runs the module again within backward().
+        is_recomputed = torch._C._current_graph_task_id() != -1
+        is_wrapped = bool(self.modules) and self.modules[-1] == name
+        if is_recomputed or is_wrapped:
+            # Checkpointing runs the module again within backward(). A wrapper has the
+            # name of the module in it.
             self.modules.append(name)
             try:
                 return call(module, *args, **kwargs)

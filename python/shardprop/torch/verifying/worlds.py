@@ -18,6 +18,7 @@ import torch
 import torch.distributed as dist
 import torch.distributed.device_mesh as device_mesh
 from torch.distributed import distributed_c10d
+from torch.distributed.tensor import DTensor
 
 from ..._error import Error
 from .groups import Mail, Meeting, Ran, SimulatedGroup
@@ -94,6 +95,15 @@ class _Store(dist.Store):
         pass
 
 
+def _handlers() -> dict:
+    return DTensor._op_dispatcher._custom_op_handlers
+
+
+def _exchange(held: dict, wanted: dict) -> None:
+    held.clear()
+    held.update(wanted)
+
+
 class _RankState:
     """A _RankState is what is exchanged when another rank starts to run."""
 
@@ -112,6 +122,8 @@ class _RankState:
         generator.manual_seed(seed)
         self.torch_numbers = generator.get_state()
         self.python_numbers = random.Random(seed).getstate()
+        #: The operators that DTensor treats specially; loss_parallel() adds some.
+        self.handlers = dict(_handlers())
         #: The modules whose calls this rank is in, innermost last.
         self.modules: "list[str]" = []
         self.ran: "list[Ran]" = []
@@ -181,11 +193,13 @@ class Simulation:
         os.environ.update(state.environment)
         torch.set_rng_state(state.torch_numbers)
         random.setstate(state.python_numbers)
+        _exchange(_handlers(), state.handlers)
 
     def _leave(self, rank: int) -> None:
         state = self._states[rank]
         state.torch_numbers = torch.get_rng_state()
         state.python_numbers = random.getstate()
+        state.handlers = dict(_handlers())
 
     def run(self, function: Callable[[int], Any]) -> "list[Any]":
         """Returns the results of `function(rank)` on all ranks."""
@@ -237,6 +251,7 @@ def _installed(simulation: Simulation) -> "Iterator[None]":
     world, hook = distributed_c10d._world, sys.excepthook
     environment = dict(os.environ)
     numbers, python_numbers = torch.get_rng_state(), random.getstate()
+    handlers = dict(_handlers())
     # DeviceMesh tells the meshes of two threads apart only for this name.
     name_of = device_mesh.get_backend
     replaced = (dist, distributed_c10d)
@@ -264,3 +279,4 @@ def _installed(simulation: Simulation) -> "Iterator[None]":
         os.environ.update(environment)
         torch.set_rng_state(numbers)
         random.setstate(python_numbers)
+        _exchange(_handlers(), handlers)
