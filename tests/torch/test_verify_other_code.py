@@ -7,6 +7,7 @@ with TP.
 
 import contextlib
 import copy
+import logging
 import os
 import sys
 import unittest
@@ -16,6 +17,7 @@ sys.path.insert(0, os.environ.get("SHARDPROP_PACKAGE", ""))
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
+from own_code.dtensor_reports import REPORTS
 from own_code.dtensors import Net
 from torch import nn
 from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import (
@@ -296,6 +298,32 @@ class OfTransformers(unittest.TestCase):
 
     def test_both(self):
         self.passes("dp=2,tp=2", fsdp_size=2, tp_size=2)
+
+
+class Reported(unittest.TestCase):
+    """PyTorch's reports of wrong values of DTensor, as far as they are not mended."""
+
+    def setUp(self):
+        # DTensor advises how to merge collectives; one report shows why not to.
+        logging.disable(logging.WARNING)
+        self.addCleanup(logging.disable, logging.NOTSET)
+
+    def test_reports(self):
+        wrong, refused = [], []
+        for report in REPORTS:
+            code = report.code
+            try:
+                found = sp.torch.verify(
+                    code.build, code.parallelize, code.step, code.batch, report.mesh
+                )
+            except sp.Error as error:
+                refused.append((report.number, error.code))
+                continue
+            if not found.ok:
+                wrong.append((report.number, found.first.kind))
+        self.assertEqual(wrong, [(144109, "output"), (194457, "output")])
+        # The first one hangs or fails on real ranks; PyTorch refuses the second one.
+        self.assertEqual(refused, [(103306, "SP0913"), (186282, "SP0912")])
 
 
 if __name__ == "__main__":

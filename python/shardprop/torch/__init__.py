@@ -32,6 +32,7 @@ from ._planning import plan  # noqa: E402
 from ._propagator import install_propagator, uninstall_propagator  # noqa: E402
 from ._serialize import to_json  # noqa: E402
 from ._verify import assert_sharded_equals, verify  # noqa: E402
+from ._verify_programs import verify_programs  # noqa: E402
 from ._weights import load_weights  # noqa: E402
 from .verifying.report import Report, Value  # noqa: E402
 
@@ -53,4 +54,5 @@ __all__ = [
     "to_json",
     "uninstall_propagator",
     "verify",
+    "verify_programs",
 ]

@@ -25,7 +25,7 @@ from .verifying.watch import Recording, watched_modules, watching
 from .verifying.worlds import Simulation
 
 
-def _grid(mesh: MeshLike) -> Grid:
+def grid_of(mesh: MeshLike) -> Grid:
     """Returns the mesh of the simulated ranks; each of its dims has a name."""
     text = mesh_text(mesh)
     # This call raises Error unless the text is a mesh.
@@ -38,7 +38,7 @@ def _grid(mesh: MeshLike) -> Grid:
     return Grid(tuple(names), tuple(sizes))
 
 
-def _of_rank(batch: Any, double: bool) -> Any:
+def of_rank(batch: Any, double: bool) -> Any:
     """Returns a rank's own copy of the batch."""
 
     def copied(leaf):
@@ -117,7 +117,7 @@ class _Program:
             made = parallelize(model, mesh)
             model = model if made is None else made
         recording.become(model)
-        batch = _of_rank(self._batch, double)
+        batch = of_rank(self._batch, double)
         recording.state_of_model(updated=False)
         counting = contextlib.nullcontext()
         if is_reference and not double:
@@ -133,8 +133,10 @@ class _Program:
         return recording
 
 
-def _failed(failure: BaseException, where: str) -> Error:
+def failed(failure: BaseException, where: str) -> Error:
     """Returns the error for an exception of the user's code."""
+    if isinstance(failure, Error):
+        return failure
     frames = traceback.extract_tb(failure.__traceback__)
     lines = [
         f"{frame.filename}:{frame.lineno}, in {frame.name}"
@@ -172,16 +174,14 @@ def verify(
     its ranks wait for each other, or if ranks of a group call different collectives.
     A wrong value is not an exception: see `Report.ok`.
     """
-    program = _Program(build, parallelize, step, batch, _grid(mesh), seed)
+    program = _Program(build, parallelize, step, batch, grid_of(mesh), seed)
     notes = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             reference = program.reference()
         except Exception as failure:
-            if isinstance(failure, Error):
-                raise
-            raise _failed(failure, "the model on one device") from failure
+            raise failed(failure, "the model on one device") from failure
         in_f64: Optional[Recording] = None
         try:
             in_f64 = program.reference(double=True)
@@ -193,11 +193,9 @@ def verify(
         try:
             recordings, simulation = program.ranks()
         except Exception as failure:
-            if isinstance(failure, Error):
-                raise
             rank = getattr(failure, "shardprop_rank", 0)
-            raise _failed(failure, f"rank {rank}") from failure
-    grid = _grid(mesh)
+            raise failed(failure, f"rank {rank}") from failure
+    grid = grid_of(mesh)
     comparison = Comparison(reference, in_f64, recordings, grid)
     values = comparison.run()
     return Report(

@@ -30,7 +30,8 @@ _WITHOUT_TERMS = {
     "optimizer state",
 }
 _AS_PARAMETER = {"gradient", "updated parameter"}
-_WITHIN = {"input", "output", "output gradient"}
+_WITHIN = {"input", "output", "output gradient", "value"}
+_FORWARD = {"input", "output", "value"}
 _FINAL = {
     "gradient",
     "updated parameter",
@@ -82,10 +83,13 @@ class Comparison:
         in_f64: Optional[Recording],
         ranks: "list[Recording]",
         grid: Grid,
+        stated: "Optional[dict[Key, Fit]]" = None,
     ) -> None:
+        """`stated` has the layouts that values must have."""
         self._reference, self._in_f64 = reference, in_f64
         self._ranks, self._grid = ranks, grid
         self._layouts: "dict[str, Fit]" = {}
+        self._stated = stated or {}
         self._last_terms: "Optional[Value]" = None
         self._coarsest = torch.float64
         self.missing: "list[Key]" = []
@@ -96,7 +100,7 @@ class Comparison:
         for case in sorted(self._cases(), key=lambda case: case.order):
             value = self._compare(case)
             values.append(value)
-            if case.key.kind in ("input", "output") and value.status == "right":
+            if case.key.kind in _FORWARD and value.status == "right":
                 terms = any(p.startswith("P") for p in value.layout)
                 self._last_terms = value if terms else None
         _excuse(values)
@@ -233,7 +237,7 @@ class Comparison:
     def _expected(self, case: _Case) -> Optional[Fit]:
         if case.key.kind in _AS_PARAMETER:
             return self._layouts.get(case.key.name)
-        return None
+        return self._stated.get(case.key)
 
     @staticmethod
     def _has_shapes(ranks: Ranks) -> bool:
@@ -261,14 +265,18 @@ class Comparison:
             value.layout, value.factor = found.placements, found.factor
             notes.append(f"Found: {words(found, grid)} ({found.text}).")
             if expected is not None:
-                notes.append(f"Expected: {words(expected, grid)} ({expected.text}), as "
-                             "the parameter.")
+                source = "as stated"
+                if value.kind in _AS_PARAMETER:
+                    source = "as the parameter"
+                notes.append(
+                    f"Expected: {words(expected, grid)} ({expected.text}), {source}."
+                )
             notes += self._remedy(found, expected, value.kind)
         else:
             value.error, text = self._nearest(ranks)
             notes.append(text)
             notes += self._contained(case, ranks)
-        if self._last_terms is not None and value.kind in ("input", "output"):
+        if self._last_terms is not None and value.kind in _FORWARD:
             terms = self._last_terms
             dims = [
                 name
@@ -388,7 +396,7 @@ class Comparison:
                 continue
             if key.kind == "parameter" and f"{key.name}.".startswith(inside):
                 parameters.append((key, seen[0].tensor))
-            elif key.kind in ("input", "output") and seen[0].order < case.order:
+            elif key.kind in _FORWARD and seen[0].order < case.order:
                 if (key.name, key.path) != (name, case.key.path) or key.kind != (
                     case.key.kind
                 ):
@@ -426,7 +434,7 @@ class Comparison:
         times = float((difference * tensor).sum().real) / below
         rest = (difference - times * tensor).abs().max()
         scale = float(difference.abs().max())
-        if scale == 0 or float(rest) > 1e-3 * scale:
+        if scale == 0 or not float(rest) <= 1e-3 * scale:
             return None
         return times
 

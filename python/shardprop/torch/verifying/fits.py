@@ -201,15 +201,24 @@ class Ranks:
     def options(self) -> "list[tuple[str, ...]]":
         """Returns the layouts to try, the ones with the fewest terms and shards
         first."""
+        full = self.reference.shape
+        smaller = {
+            d
+            for value in self.values.values()
+            for d, (own, whole) in enumerate(zip(value.shape, full))
+            if own != whole
+        }
         per_dim = []
         for dim, size in enumerate(self.grid.sizes):
             if self.only[dim]:
                 per_dim.append(["-"])
-            elif size == 1 or self._is_same(dim):
+            elif size == 1:
                 per_dim.append(["R"])
             else:
-                shards = [f"S({d})" for d in range(self.reference.dim())]
-                per_dim.append(["R", *shards, "P(sum)"])
+                # Shards may be equal, such as shards of zeros.
+                shards = [f"S({d})" for d in sorted(smaller)]
+                terms = [] if self._is_same(dim) else ["P(sum)"]
+                per_dim.append(["R", *shards, *terms])
         return sorted(
             itertools.product(*per_dim),
             key=lambda each: (
@@ -392,7 +401,7 @@ def words(fit: Fit, grid: Grid) -> str:
 
 
 def _number(value: float) -> str:
-    for bottom in range(1, 65):
+    for bottom in range(1, 65 if math.isfinite(value) else 1):
         top = value * bottom
         if abs(top - round(top)) < 1e-3 * bottom and round(top):
             return f"{round(top)}" if bottom == 1 else f"{round(top)}/{bottom}"

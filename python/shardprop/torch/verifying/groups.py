@@ -357,6 +357,15 @@ class SimulatedGroup(dist.ProcessGroup):
     def getBackendName(self) -> str:
         return "shardprop"
 
+    # c10d asks the backend of a device for what it supports.
+    supports_coalescing = supports_splitting = supports_time_estimate = False
+
+    def _get_backend(self, device) -> "SimulatedGroup":
+        return self
+
+    def get_backend(self, device) -> "SimulatedGroup":
+        return self
+
     def __repr__(self) -> str:
         return f"SimulatedGroup(ranks={self._ranks}, rank={self._place})"
 

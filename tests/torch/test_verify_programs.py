@@ -1,0 +1,176 @@
+"""verify_programs() compares programs of ranks with a model on one device.
+
+The programs are those that `shardprop emit` writes for the example graphs, FX graphs
+with functional collectives, and functions. Each is right, and wrong where it is changed.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.environ.get("SHARDPROP_PACKAGE", ""))
+
+import torch
+import torch.distributed as dist
+from test_emitted_programs import drawn_on_host
+
+import shardprop as sp
+from shardprop import _core
+from shardprop.torch import _layout
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+GRAPHS = ROOT / "examples/graphs/tiny"
+TOPOLOGY = str(ROOT / "examples/topologies/dear-compute.toml")
+FULL = os.environ.get("SHARDPROP_FULL") == "1"
+SLICE = [("llama3_infer", "tp=3")]
+EVERY = [
+    (path.name.split(".")[0], mesh)
+    for path in sorted(GRAPHS.glob("*.json.gz"))
+    for mesh in ("dp=2,tp=2", "tp=3")
+    # Kernels of CUDA do not run on the CPU.
+    if "cuda" not in path.name
+]
+
+
+class Emitted(unittest.TestCase):
+    def emit(self, graph, mesh, folder):
+        """Emits a plan, and returns the program of one rank and full inputs."""
+        for to, sizes in ((folder, mesh), (folder / "one", "all=1")):
+            with contextlib.redirect_stdout(None):
+                failed = _core.run([
+                    "shardprop", "emit", str(GRAPHS / f"{graph}.json.gz"), "--mesh",
+                    sizes, "--topology", TOPOLOGY, "--optimizer", "adamw",
+                    "-o", str(to),
+                ])
+            self.assertEqual(failed, 0)
+        shardings = json.loads((folder / "shardings.json").read_text())
+        inputs = [
+            drawn_on_host(entry, index)
+            for index, entry in enumerate(shardings["inputs"])
+        ]
+        return folder / "one" / "program.pt2", inputs
+
+    def test_right(self):
+        for graph, mesh in EVERY if FULL else SLICE:
+            with self.subTest(graph=graph, mesh=mesh), tempfile.TemporaryDirectory() as to:
+                model, inputs = self.emit(graph, mesh, pathlib.Path(to))
+                report = sp.torch.verify_programs(to, model, inputs)
+                self.assertTrue(report.ok, f"{report}")
+                kinds = {value.kind for value in report.values}
+                self.assertEqual(kinds, {"value", "result"})
+
+    def test_wrong(self):
+        """A program without its first sum is wrong from there on."""
+        with tempfile.TemporaryDirectory() as to:
+            model, inputs = self.emit("llama3_train", "tp=2", pathlib.Path(to))
+            programs = []
+            for rank in range(2):
+                path = pathlib.Path(to) / f"rank{rank}.pt2"
+                if not path.exists():
+                    path = pathlib.Path(to) / "program.pt2"
+                program = torch.export.load(str(path))
+                removed = next(
+                    node for node in program.graph.nodes
+                    if "_c10d_functional.all_reduce" in str(node.target)
+                )
+                removed.replace_all_uses_with(removed.args[0])
+                program.graph_module.recompile()
+                programs.append(program)
+            shardings = json.loads((pathlib.Path(to) / "shardings.json").read_text())
+            entries = shardings["inputs"]
+            report = sp.torch.verify_programs(
+                programs,
+                model,
+                inputs,
+                "tp=2",
+                layouts=[_layout.layout_text(entry) for entry in entries],
+                groups={group["name"]: group["ranks"] for group in shardings["groups"]},
+            )
+            self.assertFalse(report.ok)
+            self.assertEqual(report.first.kind, "value", f"{report}")
+
+
+class Graphs(unittest.TestCase):
+    """FX graphs and functions with collectives of other kinds."""
+
+    def setUp(self):
+        torch.manual_seed(1)
+        self.inputs = [torch.randn(6, 8), torch.randn(8, 4)]
+
+    def model(self, x, weight):
+        return torch.relu(x @ weight)
+
+    def test_functions(self):
+        def program(x, weight):
+            y = x @ weight
+            dist.all_reduce(y)
+            return torch.relu(y)
+
+        def wrong(x, weight):
+            y = torch.relu(x @ weight)
+            dist.all_reduce(y)
+            return y
+
+        given = dict(layouts=["S(1)", "S(0)"], output_layouts=["R"])
+        report = sp.torch.verify_programs(
+            [program] * 2, self.model, self.inputs, "tp=2", **given
+        )
+        self.assertTrue(report.ok, f"{report}")
+        report = sp.torch.verify_programs(
+            [wrong] * 2, self.model, self.inputs, "tp=2", **given
+        )
+        self.assertEqual(report.first.kind, "result")
+
+    def test_graphs(self):
+        def program(x, weight):
+            y = torch.ops._c10d_functional.all_reduce(x @ weight, "sum", "tp")
+            return torch.relu(torch.ops._c10d_functional.wait_tensor(y))
+
+        def scattered(x, weight):
+            return torch.ops._c10d_functional.wait_tensor(
+                torch.ops._c10d_functional.reduce_scatter_tensor(
+                    x @ weight, "sum", 2, "tp"
+                )
+            )
+
+        for function, model, layout in (
+            (program, self.model, "R"), (scattered, torch.mm, "S(0)"),
+        ):
+            graph = torch.fx.Graph()
+            x, weight = graph.placeholder("x"), graph.placeholder("weight")
+            graph.output(graph.call_function(function, (x, weight)))
+            module = torch.fx.GraphModule({}, graph)
+            report = sp.torch.verify_programs(
+                [module] * 2, model, self.inputs, "tp=2",
+                layouts=["S(1)", "S(0)"], output_layouts=[layout],
+            )
+            self.assertTrue(report.ok, f"{report}")
+
+    def test_stated_layout(self):
+        report = sp.torch.verify_programs(
+            [torch.mm] * 2, torch.mm, self.inputs, "tp=2",
+            layouts=["S(1)", "S(0)"], output_layouts=["R"],
+        )
+        self.assertEqual(report.first.layout, ("P(sum)",))
+        self.assertIn("A sum over tp is missing.", report.first.notes)
+
+    def test_errors(self):
+        wrong = [
+            ([torch.mm], dict(layouts=["R", "R"])),
+            ([torch.mm] * 2, dict(layouts=["R"])),
+            ("no such folder", {}),
+        ]
+        for programs, options in wrong:
+            with self.assertRaises(sp.Error) as raised:
+                sp.torch.verify_programs(
+                    programs, torch.mm, self.inputs, "tp=2", **options
+                )
+            self.assertEqual(raised.exception.code, "SP0903")
+
+
+if __name__ == "__main__":
+    unittest.main()
