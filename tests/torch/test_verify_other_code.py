@@ -160,6 +160,28 @@ class OfPyTorch(unittest.TestCase):
             with self.subTest(mesh=mesh, shards=shards):
                 self.passes(parallelize, train(shards), mesh, build)
 
+    def test_dropout_of_attention(self):
+        class Attention(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.qkv = nn.Linear(WIDTH, 3 * WIDTH)
+                self.out = nn.Linear(WIDTH, WORDS)
+
+            def forward(self, x):
+                q, k, v = (
+                    part.unflatten(-1, (2, -1)).transpose(1, 2)
+                    for part in self.qkv(x).chunk(3, -1)
+                )
+                y = F.scaled_dot_product_attention(
+                    q, k, v, dropout_p=0.2, is_causal=True
+                )
+                return self.out(y.transpose(1, 2).flatten(2))
+
+        self.passes(
+            lambda model, mesh: nn.parallel.DistributedDataParallel(model),
+            train(), "dp=2", Attention,
+        )
+
     def test_batch_norm_of_each_rank(self):
         """Statistics of a rank's own part of the batch are not those of the batch."""
 
@@ -255,11 +277,14 @@ class OfTransformers(unittest.TestCase):
     """transformers parallelizes a tiny Llama by its own plans."""
 
     def passes(self, mesh, **sizes):
-        from transformers import LlamaConfig, LlamaForCausalLM
-        from transformers.distributed import (
-            DistributedConfig,
-            initialize_distributed_mesh,
-        )
+        try:
+            from transformers import LlamaConfig, LlamaForCausalLM
+            from transformers.distributed import (
+                DistributedConfig,
+                initialize_distributed_mesh,
+            )
+        except ImportError as missing:
+            self.skipTest(f"transformers cannot be imported: {missing}")
 
         def build():
             return LlamaForCausalLM(LlamaConfig(

@@ -1,7 +1,7 @@
 """verify_programs() compares programs of ranks with a model on one device.
 
-The programs are those that `shardprop emit` writes for the example graphs, FX graphs
-with functional collectives, and functions. Each is right, and wrong where it is changed.
+Programs of `shardprop emit`, FX graphs with functional collectives and functions are
+right, and wrong where they are changed.
 """
 
 import contextlib

@@ -61,7 +61,7 @@ class _Interpreter(fx.Interpreter):
         if n.op == "call_function" and isinstance(value, torch.Tensor):
             source = (n.meta.get("custom") or {}).get("shardprop", {})
             name = source.get("node", n.name if self._is_model else None)
-            # Such values are not initialized.
+            # The values of empty() are not initialized.
             is_empty = "empty" in str(n.target)
             if name is not None and "copy" not in source and not is_empty:
                 key = Key("value", name)

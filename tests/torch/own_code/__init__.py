@@ -5,6 +5,7 @@ mistake. `CASES` lists them.
 from . import (
     data_parallel,
     dtensors,
+    experts,
     layouts_of_tokens,
     schedules,
     tensor_parallel,
@@ -17,6 +18,7 @@ __all__ = [
     "Case",
     "data_parallel",
     "dtensors",
+    "experts",
     "layouts_of_tokens",
     "schedules",
     "tensor_parallel",

@@ -91,6 +91,7 @@ class Comparison:
         self._layouts: "dict[str, Fit]" = {}
         self._stated = stated or {}
         self._last_terms: "Optional[Value]" = None
+        self._last_rows: "Optional[Value]" = None
         self._coarsest = torch.float64
         self.missing: "list[Key]" = []
 
@@ -103,6 +104,8 @@ class Comparison:
             if case.key.kind in _FORWARD and value.status == "right":
                 terms = any(p.startswith("P") for p in value.layout)
                 self._last_terms = value if terms else None
+                rows = any(p.startswith("rows") for p in value.layout)
+                self._last_rows = value if rows else None
         _excuse(values)
         return values
 
@@ -289,6 +292,12 @@ class Comparison:
                 "missing between them."
             )
 
+        elif self._last_rows is not None and value.kind in _FORWARD:
+            notes.append(
+                f"The value before it, {self._last_rows.title}, holds rows in another "
+                f"order ({','.join(self._last_rows.layout)})."
+            )
+
     def _remedy(self, found: Fit, expected: Optional[Fit], kind: str) -> "list[str]":
         grid = self._grid
         result = []
@@ -411,8 +420,8 @@ class Comparison:
             rank = next(iter(parts))
             difference = combined[rank] - parts[rank]
             for key, tensor in suspects:
-                times = self._multiple(difference, tensor.to(wide))
-                if times is None:
+                times = self._multiple(difference, tensor.to(wide), ranks._tolerance)
+                if times is None or abs(times) < 0.1:
                     continue
                 return [
                     f"In the layout {','.join(placements)} the value is right except "
@@ -421,7 +430,7 @@ class Comparison:
         return []
 
     @staticmethod
-    def _multiple(difference, tensor) -> Optional[float]:
+    def _multiple(difference, tensor, bound: float) -> Optional[float]:
         """Returns k if a difference is k times a tensor, for a whole number or a
         fraction k."""
         sizes = zip(reversed(tensor.shape), reversed(difference.shape))
@@ -434,7 +443,7 @@ class Comparison:
         times = float((difference * tensor).sum().real) / below
         rest = (difference - times * tensor).abs().max()
         scale = float(difference.abs().max())
-        if scale == 0 or not float(rest) <= 1e-3 * scale:
+        if scale == 0 or not float(rest) <= max(1e-3 * scale, bound):
             return None
         return times
 

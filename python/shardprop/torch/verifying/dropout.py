@@ -16,6 +16,9 @@ from torch.overrides import TorchFunctionMode
 
 from .watch import current
 
+# Parts of the input that differ more, relative to the largest element, are others.
+_MOST_DIFFERENT = 1e-2
+
 # More blocks of the reference's input are not tried.
 _MOST_BLOCKS = 4096
 
@@ -33,12 +36,18 @@ class Masks:
         """Returns the mask of a rank's part and a key of this part, or None."""
         calls = self.calls.get(name, [])
         near = [number] if number < len(calls) else []
+        best, found = _MOST_DIFFERENT, None
         for index in near + [other for other in range(len(calls)) if other != number]:
             full, mask = calls[index]
+            scale = float(full.abs().max()) if full.numel() else 0.0
             for offsets, block in _blocks(full, value.shape):
-                scale = block.abs().max() if block.numel() else 0
-                if block.numel() == 0 or (block - value).abs().max() <= 1e-3 * scale:
-                    return _block(mask, offsets, value.shape), (name, index, offsets)
+                difference = float((block - value).abs().max()) if block.numel() else 0.0
+                if difference <= best * scale:
+                    best = 0.999 * difference / scale if scale else 0.0
+                    key = (name, index, offsets)
+                    found = _block(mask, offsets, value.shape), key
+            if found is not None:
+                return found
         # A term of a sum equals no part of the input: any part of this size fits.
         for index in near:
             full, mask = calls[index]
@@ -74,7 +83,35 @@ class Dropout(TorchFunctionMode):
         kwargs = kwargs or {}
         if func is F.dropout or func is torch.dropout:
             return self._dropout(func, *args, **kwargs)
+        if func is F.scaled_dot_product_attention:
+            return self._attention(*args, **kwargs)
         return func(*args, **kwargs)
+
+    def _attention(
+        self, query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False,
+        scale=None, enable_gqa=False,
+    ):
+        """Computes attention with dropout of its weights from matmuls."""
+        if dropout_p == 0:
+            return F.scaled_dot_product_attention(
+                query, key, value, attn_mask, dropout_p, is_causal,
+                scale=scale, enable_gqa=enable_gqa,
+            )
+        if enable_gqa:
+            repeats = query.shape[-3] // key.shape[-3]
+            key = key.repeat_interleave(repeats, -3)
+            value = value.repeat_interleave(repeats, -3)
+        scale = query.shape[-1] ** -0.5 if scale is None else scale
+        scores = query @ key.transpose(-2, -1) * scale
+        if is_causal:
+            rows, columns = scores.shape[-2:]
+            attn_mask = torch.ones(rows, columns, dtype=torch.bool).tril()
+        if attn_mask is not None and attn_mask.dtype == torch.bool:
+            scores = scores.masked_fill(~attn_mask, float("-inf"))
+        elif attn_mask is not None:
+            scores = scores + attn_mask
+        weights = self._dropout(F.dropout, scores.softmax(-1), dropout_p, True)
+        return weights @ value
 
     def _dropout(self, func, input, p=0.5, training=None, inplace=False, train=None):
         training = train if training is None else training

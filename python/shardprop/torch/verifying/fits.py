@@ -279,7 +279,7 @@ class Ranks:
                 continue
             if self.agrees(placements, parts, factor):
                 return Fit(*(mean or (placements, factor)))
-        return self._fit_rows(any_factor)
+        return self._fit_rows()
 
     def _is_factor(self, factor: float) -> bool:
         """Returns whether a multiple is not chance: a tensor of few elements must be a
@@ -307,44 +307,53 @@ class Ranks:
                     return tuple(named), 1.0
         return None
 
-    def _fit_rows(self, any_factor: bool) -> Optional[Fit]:
-        """Returns a fit in which one mesh dim, or all, hold rows in another order."""
-        for at in range(len(self.grid.sizes)):
-            if self.only[at] or self.grid.sizes[at] == 1:
-                continue
-            for placements in self.options():
-                if placements[at] != "R" or any(p[0] == "P" for p in placements):
-                    continue
-                for tensor_dim in range(self.reference.dim()):
-                    rows = self._rows(placements, at, tensor_dim)
-                    if rows is not None:
-                        named = list(placements)
-                        named[at] = f"rows({tensor_dim})"
-                        return Fit(tuple(named), 1.0, rows)
+    def _fit_rows(self) -> Optional[Fit]:
+        """Returns a fit in which the ranks along some mesh dims hold rows of a tensor
+        dim in another order, or a single holder does."""
+        dims = [
+            dim
+            for dim, size in enumerate(self.grid.sizes)
+            if size > 1 and not self.only[dim]
+        ]
+        layouts = [
+            placements
+            for placements in self.options()
+            if not any(p[0] == "P" for p in placements)
+        ]
+        for count in range(min(len(dims), 1), len(dims) + 1):
+            for at in itertools.combinations(dims, count):
+                for placements in layouts:
+                    if any(placements[dim] != "R" for dim in at):
+                        continue
+                    for tensor_dim in range(self.reference.dim()):
+                        rows = self._rows(placements, list(at), tensor_dim)
+                        if rows is not None:
+                            named = list(placements)
+                            for dim in at:
+                                named[dim] = f"rows({tensor_dim})"
+                            return Fit(tuple(named), 1.0, rows)
         return None
 
-    def _rows(self, placements, at: int, tensor_dim: int):
-        """Returns the rows of each rank along a tensor dim, if the ranks along mesh dim
-        `at` hold each row once."""
-        if f"S({tensor_dim})" in placements:
-            return None
+    def _rows(self, placements, at: "list[int]", tensor_dim: int):
+        """Returns the rows of each rank along a tensor dim, if the ranks along the mesh
+        dims `at` hold each row once."""
         found: "dict[int, tuple[int, ...]]" = {}
         for rank in self.values:
             if rank in found:
                 continue
-            peers = self.peers(rank, [at])
-            held = [self.values[peer].shape for peer in peers]
-            size = self.reference.shape[tensor_dim]
-            if any(len(shape) != self.reference.dim() for shape in held):
+            peers = self.peers(rank, at)
+            expected = part(
+                self.reference,
+                region(self.grid, tuple(self.reference.shape), placements, rank),
+            )
+            shapes = [self.values[peer].shape for peer in peers]
+            if any(len(shape) != expected.dim() for shape in shapes):
                 return None
-            if sum(shape[tensor_dim] for shape in held) != size:
+            size = expected.shape[tensor_dim]
+            if sum(shape[tensor_dim] for shape in shapes) != size:
                 return None
             unused = torch.ones(size, dtype=torch.bool)
             for peer in peers:
-                expected = part(
-                    self.reference,
-                    region(self.grid, tuple(self.reference.shape), placements, peer),
-                )
                 own = self._row_indices(
                     self.values[peer], expected, tensor_dim, unused
                 )

@@ -140,17 +140,18 @@ class Recording:
 
     def know(self, root: nn.Module) -> None:
         """Adds the names of a model's modules and parameters."""
-        prefix = ""
-        if isinstance(root, nn.parallel.DistributedDataParallel):
-            prefix = "module."
+        # DDP has the model as its submodule `module`.
+        is_ddp = isinstance(root, nn.parallel.DistributedDataParallel)
+
+        def plain(name: str) -> str:
+            parts = name.split(".")
+            return plain_name(".".join(parts[1:] if is_ddp else parts))
+
         self._roots = [other for other in self._roots if other is not root] + [root]
         for name, module in root.named_modules(remove_duplicate=False):
-            self._module_names[id(module)] = plain_name(
-                name[len(prefix):] if name.startswith(prefix) else name
-            )
+            self._module_names[id(module)] = plain(name)
         for name, parameter in root.named_parameters(remove_duplicate=False):
-            name = name[len(prefix):] if name.startswith(prefix) else name
-            self._parameter_names.setdefault(id(parameter), plain_name(name))
+            self._parameter_names.setdefault(id(parameter), plain(name))
 
     def become(self, model: Any) -> None:
         """Takes the names from what parallelize() returned."""
