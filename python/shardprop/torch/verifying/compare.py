@@ -16,8 +16,7 @@ from typing import Any, Optional
 
 import torch
 
-from .fits import FEW as _FEW
-from .fits import Fit, Grid, Ranks, number, words
+from .fits import FEW, LARGEST_TABLE, Fit, Grid, Ranks, number, words
 from .noise import bound, unit
 from .report import Value
 from .stated import CannotAssemble, first_stated, full_values, text_of
@@ -380,7 +379,7 @@ class Comparison:
             return ""
         factors = {}
         for rank, expected in parts.items():
-            if expected.numel() < _FEW:
+            if expected.numel() < FEW:
                 return ""
             factors[rank] = ranks.factor(placements, {rank: expected})
             if not ranks.agrees(placements, {rank: expected}, factors[rank]):
@@ -419,6 +418,16 @@ class Comparison:
                 continue
             rank = next(iter(parts))
             difference = combined[rank] - parts[rank]
+            for key, tensor in parameters:
+                times = self._row_multiple(
+                    difference, tensor.to(wide), ranks._tolerance
+                )
+                if times is not None:
+                    return [
+                        f"In the layout {','.join(placements)} the value is right "
+                        f"except for rows of {key.text()}, which it contains "
+                        f"{number(1 + times)} times."
+                    ]
             for key, tensor in suspects:
                 times = self._multiple(difference, tensor.to(wide), ranks._tolerance)
                 if times is None or abs(times) < 0.1:
@@ -428,6 +437,24 @@ class Comparison:
                     f"for {key.text()}, which it contains {number(1 + times)} times."
                 ]
         return []
+
+    def _row_multiple(self, difference, tensor, bound: float) -> Optional[float]:
+        """Returns k if each row of a difference is k times some row of a parameter,
+        for a k that sizes of mesh dims explain."""
+        if tensor.dim() != 2 or difference.dim() < 1 or tensor.shape[0] < 2:
+            return None
+        if difference.shape[-1] != tensor.shape[-1] or tensor.shape[-1] < FEW:
+            return None
+        rows = difference.reshape(-1, tensor.shape[-1])
+        scale = float(difference.abs().max()) if difference.numel() else 0.0
+        if scale == 0 or rows.numel() * tensor.shape[0] > LARGEST_TABLE:
+            return None
+        sizes = {size for size in self._grid.sizes if size > 1} | {self._grid.size}
+        for times in sorted({s - 1.0 for s in sizes} | {1.0 / s - 1 for s in sizes}):
+            rest = (rows[:, None] - times * tensor[None]).abs().amax(-1).amin(-1)
+            if times and float(rest.max()) <= _rest(scale, bound):
+                return times
+        return None
 
     @staticmethod
     def _multiple(difference, tensor, bound: float) -> Optional[float]:
@@ -443,9 +470,15 @@ class Comparison:
         times = float((difference * tensor).sum().real) / below
         rest = (difference - times * tensor).abs().max()
         scale = float(difference.abs().max())
-        if scale == 0 or not float(rest) <= max(1e-3 * scale, bound):
+        if scale == 0 or not float(rest) <= _rest(scale, bound):
             return None
         return times
+
+
+def _rest(scale: float, bound: float) -> float:
+    """Returns the largest rest of a difference that is explained: float noise, unless
+    the noise is about as large as the difference."""
+    return max(1e-3 * scale, min(bound, 0.1 * scale))
 
 
 def _excuse(values: "list[Value]") -> None:

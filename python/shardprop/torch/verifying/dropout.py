@@ -23,6 +23,10 @@ _MOST_DIFFERENT = 1e-2
 _MOST_BLOCKS = 4096
 
 
+# context_parallel() replaces the function of the module.
+_attention = F.scaled_dot_product_attention
+
+
 class Masks:
     """Masks stores the calls of dropout in the reference run."""
 
@@ -83,7 +87,7 @@ class Dropout(TorchFunctionMode):
         kwargs = kwargs or {}
         if func is F.dropout or func is torch.dropout:
             return self._dropout(func, *args, **kwargs)
-        if func is F.scaled_dot_product_attention:
+        if func is _attention:
             return self._attention(*args, **kwargs)
         return func(*args, **kwargs)
 
@@ -93,7 +97,7 @@ class Dropout(TorchFunctionMode):
     ):
         """Computes attention with dropout of its weights from matmuls."""
         if dropout_p == 0:
-            return F.scaled_dot_product_attention(
+            return _attention(
                 query, key, value, attn_mask, dropout_p, is_causal,
                 scale=scale, enable_gqa=enable_gqa,
             )

@@ -27,7 +27,7 @@ from ... import _core
 FEW = 4
 
 # Larger tables of row distances are not computed (elements).
-_LARGEST_TABLE = 1 << 24
+LARGEST_TABLE = 1 << 24
 
 
 @dataclasses.dataclass(frozen=True)
@@ -372,9 +372,11 @@ class Ranks:
             if d != dim
         ):
             return None
+        if value.numel() == 0:
+            return () if value.shape[dim] == 0 else None
         mine = value.movedim(dim, 0).reshape(value.shape[dim], -1)
         theirs = expected.movedim(dim, 0).reshape(expected.shape[dim], -1)
-        if mine.numel() * theirs.shape[0] > _LARGEST_TABLE or mine.shape[1] == 0:
+        if mine.numel() * theirs.shape[0] > LARGEST_TABLE or mine.shape[1] == 0:
             return None
         rows = []
         for row in mine:

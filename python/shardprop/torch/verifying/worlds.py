@@ -17,6 +17,7 @@ from typing import Any, Callable, Optional
 import torch
 import torch.distributed as dist
 import torch.distributed.device_mesh as device_mesh
+import torch.nn.functional as F
 from torch.distributed import distributed_c10d
 from torch.distributed.tensor import DTensor
 
@@ -124,6 +125,8 @@ class _RankState:
         self.python_numbers = random.Random(seed).getstate()
         #: The operators that DTensor treats specially; loss_parallel() adds some.
         self.handlers = dict(_handlers())
+        #: The function for attention; context_parallel() replaces it.
+        self.attention = F.scaled_dot_product_attention
         #: The modules whose calls this rank is in, innermost last.
         self.modules: "list[str]" = []
         self.ran: "list[Ran]" = []
@@ -194,12 +197,14 @@ class Simulation:
         torch.set_rng_state(state.torch_numbers)
         random.setstate(state.python_numbers)
         _exchange(_handlers(), state.handlers)
+        F.scaled_dot_product_attention = state.attention
 
     def _leave(self, rank: int) -> None:
         state = self._states[rank]
         state.torch_numbers = torch.get_rng_state()
         state.python_numbers = random.getstate()
         state.handlers = dict(_handlers())
+        state.attention = F.scaled_dot_product_attention
 
     def run(self, function: Callable[[int], Any]) -> "list[Any]":
         """Returns the results of `function(rank)` on all ranks."""
@@ -251,7 +256,7 @@ def _installed(simulation: Simulation) -> "Iterator[None]":
     world, hook = distributed_c10d._world, sys.excepthook
     environment = dict(os.environ)
     numbers, python_numbers = torch.get_rng_state(), random.getstate()
-    handlers = dict(_handlers())
+    handlers, attention = dict(_handlers()), F.scaled_dot_product_attention
     # DeviceMesh tells the meshes of two threads apart only for this name.
     name_of = device_mesh.get_backend
     replaced = (dist, distributed_c10d)
@@ -280,3 +285,4 @@ def _installed(simulation: Simulation) -> "Iterator[None]":
         torch.set_rng_state(numbers)
         random.setstate(python_numbers)
         _exchange(_handlers(), handlers)
+        F.scaled_dot_product_attention = attention
