@@ -17,6 +17,7 @@ sys.path.insert(0, os.environ.get("SHARDPROP_PACKAGE", ""))
 import torch
 import torch.distributed as dist
 from test_emitted_programs import drawn_on_host
+from torch.fx.experimental.proxy_tensor import make_fx
 
 import shardprop as sp
 from shardprop import _core
@@ -149,6 +150,63 @@ class Graphs(unittest.TestCase):
                 layouts=["S(1)", "S(0)"], output_layouts=[layout],
             )
             self.assertTrue(report.ok, f"{report}")
+
+    def test_traced_collectives(self):
+        """A program of a rank is traced with a fake process group."""
+
+        def program(x, weight):
+            y = x @ weight
+            dist.all_reduce(y, op=dist.ReduceOp.AVG)
+            half = torch.empty(3, 4)
+            dist.reduce_scatter_tensor(half, y)
+            dist.broadcast(half.clone(), 0)
+            full = torch.empty(6, 4)
+            dist.all_gather_into_tensor(full, half)
+            parts = [torch.empty(3, 4) for _ in range(2)]
+            dist.all_gather(parts, half)
+            moved = torch.empty(6, 4)
+            dist.all_to_all_single(moved, full)
+            dist.barrier()
+            return torch.relu(full), torch.cat(parts), moved
+
+        def model(x, weight):
+            # The mean of both ranks is summed again.
+            y = x @ weight
+            first, second = y[:3], y[3:]
+            return torch.relu(y), y, torch.cat([first, first, second, second])
+
+        from torch.testing._internal.distributed.fake_pg import FakeStore
+
+        x, weight = self.inputs
+        graphs = []
+        for rank in range(2):
+            dist.init_process_group("fake", rank=rank, world_size=2, store=FakeStore())
+            graphs.append(make_fx(program)(x[:, :4], weight[:4]))
+            dist.destroy_process_group()
+        names = {node.name for node in graphs[0].graph.nodes}
+        self.assertIn("_reduce_scatter_base_", names)
+        report = sp.torch.verify_programs(
+            graphs, model, self.inputs, "tp=2", layouts=["S(1)", "S(0)"],
+            output_layouts=["R", "R", "S(0)"],
+        )
+        self.assertTrue(report.ok, f"{report}")
+
+    def test_group_without_counterpart(self):
+        from torch.testing._internal.distributed.fake_pg import FakeStore
+
+        def program(x):
+            dist.all_reduce(x)
+            return x
+
+        dist.init_process_group("fake", rank=0, world_size=3, store=FakeStore())
+        graph = make_fx(program)(torch.ones(2))
+        dist.destroy_process_group()
+        with self.assertRaises(sp.Error) as raised:
+            sp.torch.verify_programs(
+                [graph] * 2, torch.relu, [torch.ones(2)], "tp=2", layouts=["R"]
+            )
+        self.assertEqual(raised.exception.code, "SP0903")
+        self.assertIn("ranks: 3", str(raised.exception))
 
     def test_stated_layout(self):
         report = sp.torch.verify_programs(

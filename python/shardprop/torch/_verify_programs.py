@@ -19,6 +19,7 @@ from .._error import Error
 from .._mesh import MeshLike
 from . import _layout, _load
 from ._verify import failed, grid_of, of_rank
+from .verifying import graph_collectives
 from .verifying.compare import Comparison
 from .verifying.fits import Fit, Grid, part
 from .verifying.noise import Lengths
@@ -52,15 +53,26 @@ class _Interpreter(fx.Interpreter):
     which it runs. The last one has the value; copies in other layouts are left out.
     """
 
-    def __init__(self, module: fx.GraphModule, recording: Recording, is_model: bool):
+    def __init__(
+        self,
+        module: fx.GraphModule,
+        recording: Recording,
+        groups: "Optional[graph_collectives.Groups]" = None,
+    ) -> None:
+        """The model has no `groups`."""
         super().__init__(module)
-        self._recording, self._is_model = recording, is_model
+        self._recording, self._groups = recording, groups
+
+    def call_function(self, target: Any, args: tuple, kwargs: dict) -> Any:
+        if self._groups is not None and graph_collectives.is_collective(target):
+            return graph_collectives.run(self._groups, target, args, kwargs)
+        return super().call_function(target, args, kwargs)
 
     def run_node(self, n: fx.Node) -> Any:
         value = super().run_node(n)
         if n.op == "call_function" and isinstance(value, torch.Tensor):
             source = (n.meta.get("custom") or {}).get("shardprop", {})
-            name = source.get("node", n.name if self._is_model else None)
+            name = source.get("node", n.name if self._groups is None else None)
             # The values of empty() are not initialized.
             is_empty = "empty" in str(n.target)
             if name is not None and "copy" not in source and not is_empty:
@@ -200,7 +212,7 @@ def verify_programs(
 
     def _run_model(recording: Recording, given) -> None:
         if isinstance(reference_program, fx.GraphModule):
-            results = _Interpreter(reference_program, recording, True).run(*given)
+            results = _Interpreter(reference_program, recording).run(*given)
         else:
             results = reference_program(*given)
         if isinstance(results, Mapping):
@@ -219,9 +231,10 @@ def verify_programs(
             _local(full, layout, grid, rank) for full, layout in zip(inputs, layouts)
         ]
         program = ranks_programs[rank]
+        found = graph_collectives.Groups(set(groups or {}), grid, device_mesh)
         with torch.no_grad():
             if isinstance(program, fx.GraphModule):
-                results = _Interpreter(program, recording, False).run(*given)
+                results = _Interpreter(program, recording, found).run(*given)
             else:
                 results = program(*given)
         _add_results(recording, results, names)

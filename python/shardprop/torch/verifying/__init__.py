@@ -5,8 +5,10 @@ wrong value.
 |---|---|
 | `turns` | one thread per rank, of which one runs at a time |
 | `groups` | the process groups of the simulated ranks: collectives with values |
+| `graph_collectives` | collectives of traced graphs |
 | `worlds` | the state that PyTorch keeps per process, one copy for each rank |
 | `places` | the source line and the module of a call |
+| `stated` | the full tensors that DTensors state |
 | `watch` | records the values of a run: module outputs, gradients, parameters |
 | `dropout` | dropout masks that do not depend on the layout |
 | `noise` | bounds of the rounding error of each value |
