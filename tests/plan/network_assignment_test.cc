@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 namespace shardprop {
 namespace {
@@ -64,7 +65,7 @@ TEST_CASE("a network decodes its own assignments only") {
 
   // Prices do not change the variables; a reserve adds one.
   NetworkOptions priced{.memory_limit = kPlenty};
-  priced.overlap_multipliers.assign(graph.nodes().size() + 1,
+  priced.overlap_multipliers.assign(problem.num_windows(),
                                     kOverlapMultiplierUnit);
   const PlanNetwork of_prices = value_of(PlanNetwork::create(problem, priced));
   CHECK_NOTHROW(of_prices.decode(of_limited));
@@ -125,13 +126,17 @@ TEST_CASE("overlapped time is priced after a network with other variables") {
   for (const NetworkOptions& first : {NetworkOptions{}, reserve}) {
     NetworkSearch search(problem,
                          Budget({.seconds = 1e9, .work = 2'000'000'000}));
-    REQUIRE(search.solve(first));
-    REQUIRE(search.tried().evaluation.exposed() > 0);
+    SolvedNetwork solved = search.solve(first);
+    REQUIRE(solved);
+    REQUIRE(solved.evaluation.exposed() > 0);
     OverlapSearch overlapped(search, limited, true);
-    const auto prices = overlapped.run();
-    CHECK(prices.size() == graph.nodes().size() + 1);
-    CHECK(search.best().lower_bound <= search.best().evaluation.objective);
-    CHECK(search.tried().assignment.is_of(identity_of(problem, limited)));
+    const auto prices = overlapped.run(std::move(solved));
+    CHECK(prices.size() == problem.num_windows());
+    const PlanSolution& best = search.incumbent().solution();
+    CHECK(best.lower_bound <= best.evaluation.objective);
+    const SolvedNetwork last = search.solve(limited);
+    REQUIRE(last);
+    CHECK(last.assignment.is_of(identity_of(problem, limited)));
   }
 }
 

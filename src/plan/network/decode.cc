@@ -209,8 +209,8 @@ void sort_copies(PlanAssignment& plan) {
 PlanAssignment PlanNetwork::decode(const NetworkAssignment& decoded) const {
   const solver::Assignment& assignment = choices(decoded);
   PlanAssignment out;
-  out.choices.reserve(variable_.size());
-  for (const solver::VariableId variable : variable_) {
+  out.choices.reserve(structure_.variable.size());
+  for (const solver::VariableId variable : structure_.variable) {
     out.choices.push_back(assignment[variable.index()]);
   }
   out.read.resize(problem_.buffers().size());
@@ -223,8 +223,8 @@ PlanAssignment PlanNetwork::decode(const NetworkAssignment& decoded) const {
           buffer, u, out.choices[buffer.uses[u].variable.index()]));
     }
     std::vector<CachedLayouts> cached;
-    cached.reserve(live_intervals_[s].size());
-    for (const LiveInterval& live_interval : live_intervals_[s]) {
+    cached.reserve(live_intervals(PlanBufferId(s)).size());
+    for (const LiveInterval& live_interval : live_intervals(PlanBufferId(s))) {
       cached.push_back(
           (*live_interval.sets)[assignment[live_interval.variable.index()]]);
     }
@@ -232,7 +232,7 @@ PlanAssignment PlanNetwork::decode(const NetworkAssignment& decoded) const {
     BufferDecoder decoder(buffer, PlanBufferId(s), out);
     decoder.run(
         problem_.layout_produced(buffer, out.choices[buffer.producer.index()]),
-        live_intervals_[s], cached, required);
+        live_intervals(PlanBufferId(s)), cached, required);
   }
   sort_copies(out);
   ViewsInTime(problem_, out).run();

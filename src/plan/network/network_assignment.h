@@ -61,6 +61,8 @@ class NetworkAssignment {
   bool is_of_network_of(const NetworkAssignment& other) const {
     return other.variables_ && is_of(other.variables_->identity);
   }
+  friend bool operator==(const NetworkAssignment&,
+                         const NetworkAssignment&) = default;
 
  private:
   friend class ChoicesLeft;

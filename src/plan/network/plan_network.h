@@ -14,11 +14,18 @@
 // The network counts a lower bound of the memory: buffers and copies while they
 // are kept. It does not count the scratch of a redistribution, nor copies that
 // are made for a single use within a segment. evaluate() counts everything.
+//
+// A search solves many networks that differ only in prices, reserved bytes and
+// remaining choices. It builds one network and gives it other prices for each solve:
+//
+//   PlanNetwork network(problem, {});
+//   network.price({.overlap_multipliers = {512, 1024}});
 #pragma once
 
 #include "plan/evaluate/plan_assignment.h"
 #include "plan/network/live_interval.h"
 #include "plan/network/network_assignment.h"
+#include "plan/network/network_structure.h"
 
 #include <shardprop/solver/problem.h>
 
@@ -30,6 +37,7 @@
 
 namespace shardprop {
 
+// NetworkOptions are the memory, the prices and the restriction of a network.
 struct NetworkOptions {
   // Bytes per rank. If empty, the network does not count memory.
   std::optional<std::int64_t> memory_limit;
@@ -40,13 +48,14 @@ struct NetworkOptions {
   // the network counts. Redistributions that take more are forbidden. If empty,
   // nothing is forbidden.
   std::optional<std::int64_t> most_uncounted;
-  // By slot: the overlap multiplier, in parts of kOverlapMultiplierUnit, from 0
-  // to all of it. Each overlappable nanosecond costs it, and each nanosecond of
-  // compute earns it. If all slots of a window have the same multiplier, the
-  // cheapest assignment of the network is a lower bound of all plans. May be
-  // empty, which means 0.
+  // The prices. By overlap window: the overlap multiplier, in parts of
+  // kOverlapMultiplierUnit, from 0 to all of it. Each overlappable nanosecond
+  // costs it, and each nanosecond of compute earns it. The cheapest assignment
+  // of the network is then a lower bound of all plans. May be empty, which
+  // means 0.
   std::vector<std::int64_t> overlap_multipliers;
-  // The remaining choices, for a network of the identity of this one.
+  // The restriction: the remaining choices, for a network of the identity of
+  // this one.
   ChoicesLeft left;
 };
 // Returns the identity of the network that create() builds.
@@ -57,17 +66,31 @@ inline constexpr std::int64_t kOverlapMultiplierUnit =
 
 class PlanNetwork {
  public:
-  // `problem` must outlive the network. Errors: kProblemTooLarge (more bytes
-  // than the solver counts in), kProblemValue (a limit below zero).
+  // Builds the structure of the network. It has no prices yet. `problem` must
+  // outlive the network.
+  PlanNetwork(const PlanProblem& problem, const NetworkOptions& options);
+  // Returns a network with prices. Errors: those of price().
   static Result<PlanNetwork> create(const PlanProblem& problem,
                                     const NetworkOptions& options);
 
+  // Returns whether price() accepts the options: those of a network with the
+  // same identity and the same `most_uncounted`.
+  bool can_price(const NetworkOptions& options) const;
+  // Gives the network these prices, and the restriction, reserved bytes and
+  // limit of the options. The result equals the network that create() builds.
+  // Precondition: can_price(options). Errors: kProblemTooLarge (more bytes than
+  // the solver counts in), kProblemValue (a limit below zero). The network is
+  // then as before.
+  Result<void> price(const NetworkOptions& options);
+
+  const PlanProblem& problem() const { return problem_; }
+  // Precondition: the network has prices.
   const solver::Problem& network() const { return *network_; }
   std::span<const LiveInterval> live_intervals(PlanBufferId buffer) const {
-    return live_intervals_[buffer.index()];
+    return structure_.live_intervals[buffer.index()];
   }
   solver::VariableId variable(PlanVariableId id) const {
-    return variable_[id.index()];
+    return structure_.variable[id.index()];
   }
   // Returns the choices, one for each variable of network(), as an assignment
   // of it.
@@ -78,12 +101,23 @@ class PlanNetwork {
   PlanAssignment decode(const NetworkAssignment& decoded) const;
 
  private:
-  explicit PlanNetwork(const PlanProblem& problem) : problem_(problem) {}
+  std::vector<std::int64_t> costs_of(const NetworkVariable& variable,
+                                     const NetworkOptions& options) const;
+  void add_variables(const NetworkOptions& options,
+                     solver::ProblemBuilder& builder) const;
+  // Returns, by table of the structure that has no price, its id.
+  std::vector<solver::TableId> add_edges(const NetworkOptions& options,
+                                         solver::ProblemBuilder& builder) const;
+  void add_memory(const NetworkOptions& options,
+                  solver::ProblemBuilder& builder) const;
 
   const PlanProblem& problem_;
-  std::vector<std::vector<LiveInterval>> live_intervals_;
-  std::vector<solver::VariableId> variable_;  // by PlanVariableId
+  std::optional<std::int64_t> most_uncounted_;
+  NetworkStructure structure_;
   std::shared_ptr<const NetworkVariables> variables_;
+  // By table of the structure that has no price: its table in `network_`, which
+  // has the only copy of its entries.
+  std::vector<solver::TableId> unpriced_;
   std::optional<solver::Problem> network_;
 };
 

@@ -48,15 +48,16 @@ LayerMix::LayerMix(NetworkSearch& search)
     : search_(search),
       layers_(layers_of(search.problem().graph(), num_layers_)) {}
 
-void LayerMix::add(const Tried& tried) {
+void LayerMix::add(const SolvedNetwork& solved) {
   for (const Known& known : known_) {
-    if (known.evaluation.windows == tried.evaluation.windows &&
-        known.evaluation.objective == tried.evaluation.objective) {
+    if (known.evaluation.windows == solved.evaluation.windows &&
+        known.evaluation.objective == solved.evaluation.objective) {
       return;
     }
   }
-  keep_best(std::vector<std::size_t>(index(num_layers_), known_.size()));
-  known_.push_back({tried.assignment, tried.evaluation});
+  keep_best(solved,
+            std::vector<std::size_t>(index(num_layers_), known_.size()));
+  known_.push_back({solved.assignment, solved.evaluation});
   std::set<Counts> tried_now;
   for (Counts counts : tried_) {
     counts.push_back(0);
@@ -144,8 +145,8 @@ std::vector<std::size_t> LayerMix::layers_by(const Counts& counts) {
 }
 
 // Layers next to a boundary keep all their choices.
-NetworkOutcome LayerMix::solve(const Counts& counts,
-                               const NetworkOptions& network) {
+SolvedNetwork LayerMix::solve(const Counts& counts,
+                              const NetworkOptions& network) {
   const std::vector<std::size_t> plan_of = layers_by(counts);
   const auto at_boundary = [&](std::size_t layer) {
     return (layer > 0 && plan_of[layer - 1] != plan_of[layer]) ||
@@ -163,27 +164,24 @@ NetworkOutcome LayerMix::solve(const Counts& counts,
                 .enough_gap = tuning::kMixGap});
 }
 
-bool LayerMix::keep_best(std::vector<std::size_t> follows) {
-  const Tried& tried = search_.tried();
+bool LayerMix::keep_best(const SolvedNetwork& solved,
+                         std::vector<std::size_t> follows) {
   if (!best_.assignment.empty() &&
-      best_.evaluation.objective <= tried.evaluation.objective) {
+      best_.evaluation.objective <= solved.evaluation.objective) {
     return false;
   }
-  best_ = {tried.assignment, tried.evaluation};
+  best_ = {solved.assignment, solved.evaluation};
   follows_ = std::move(follows);
   return true;
 }
 
-NetworkOutcome LayerMix::solve_again(std::size_t layer, double share,
-                                     const NetworkOptions& network) {
+SolvedNetwork LayerMix::solve_again(std::size_t layer, double share,
+                                    const NetworkOptions& network) {
   NetworkOptions options = network;
-  for (std::size_t slot = 0; slot < options.overlap_multipliers.size();
-       ++slot) {
-    const WindowLoad& load =
-        best_.evaluation.windows[search_.problem().window_of(
-            static_cast<std::int64_t>(slot))];
-    std::int64_t& price = options.overlap_multipliers[slot];
-    const std::int64_t worth = load.exposed() > 0 ? kOverlapMultiplierUnit : 0;
+  for (std::size_t w = 0; w < options.overlap_multipliers.size(); ++w) {
+    std::int64_t& price = options.overlap_multipliers[w];
+    const std::int64_t worth =
+        best_.evaluation.windows[w].exposed() > 0 ? kOverlapMultiplierUnit : 0;
     price +=
         static_cast<std::int64_t>(share * static_cast<double>(worth - price));
   }
@@ -215,13 +213,13 @@ void LayerMix::resolve_layers(const NetworkOptions& network) {
   for (std::size_t layer = 0; layer < follows_.size(); ++layer) {
     if (!seen.insert(followed_around(layer)).second) continue;
     for (const double share : tuning::kResolveMultiplierShares) {
-      if (search_.is_done() || left-- == 0) return;
-      const NetworkOutcome solved = solve_again(layer, share, network);
+      if (search_.incumbent().is_done() || left-- == 0) return;
+      const SolvedNetwork solved = solve_again(layer, share, network);
       if (solved.is_infeasible()) continue;
       if (!solved) return;
       std::vector<std::size_t> follows = follows_;
       follows[layer] = plans;
-      if (!keep_best(std::move(follows))) continue;
+      if (!keep_best(solved, std::move(follows))) continue;
       ++plans;
       // Layers that were tried before may improve the new plan.
       seen.clear();
@@ -244,18 +242,18 @@ void LayerMix::run(const NetworkOptions& network) {
   int failures = 0;
   for (int i = 0; i < tuning::kMostMixes && failures < tuning::kMostFailedMixes;
        ++i) {
-    if (search_.is_done()) return;
+    if (search_.incumbent().is_done()) return;
     Guess next = most_promising(at, there);
     if (next.cost >= at.cost * (1 - tuning::kLeastMixGainShare)) return;
     tried_.insert(next.counts);
-    const NetworkOutcome solved = solve(next.counts, network);
+    const SolvedNetwork solved = solve(next.counts, network);
     if (solved.is_infeasible()) {
       ++failures;
       continue;
     }
     if (!solved) return;
-    keep_best(layers_by(next.counts));
-    const PlanEvaluation& found = search_.tried().evaluation;
+    keep_best(solved, layers_by(next.counts));
+    const PlanEvaluation& found = solved.evaluation;
     ++failures;
     if (static_cast<double>(found.objective) >= at.cost) continue;
     failures = 0;

@@ -24,8 +24,9 @@ class LayerMix {
   explicit LayerMix(NetworkSearch& search);
 
   // Adds a solution if its cost and window loads are new. All solutions belong
-  // to networks of one identity, with which run() and polish() are called.
-  void add(const Tried& tried);
+  // to networks of one identity, with which run() and resolve_layers() are
+  // called.
+  void add(const SolvedNetwork& solved);
 
   // Solves mixes on the network until no mix is predicted to be cheaper.
   void run(const NetworkOptions& network);
@@ -56,19 +57,19 @@ class LayerMix {
   Guess most_promising(const Guess& at, const PlanEvaluation& there) const;
   // Returns, by layer, the plan that it follows.
   static std::vector<std::size_t> layers_by(const Counts& counts);
-  NetworkOutcome solve(const Counts& counts, const NetworkOptions& network);
-  // Keeps the last solution of the search if it is the best so far, with the
-  // plan that each of its layers follows.
-  bool keep_best(std::vector<std::size_t> follows);
+  SolvedNetwork solve(const Counts& counts, const NetworkOptions& network);
+  // Keeps a solution if it is the best so far, with the plan that each of its
+  // layers follows.
+  bool keep_best(const SolvedNetwork& solved, std::vector<std::size_t> follows);
   std::vector<std::size_t> followed_around(std::size_t layer) const;
-  NetworkOutcome solve_again(std::size_t layer, double share,
-                             const NetworkOptions& network);
+  SolvedNetwork solve_again(std::size_t layer, double share,
+                            const NetworkOptions& network);
 
   NetworkSearch& search_;
   std::vector<Known> known_;
   Known best_;
-  std::optional<std::int64_t>
-      resolved_;  // the cost of a plan that polish() cannot improve
+  // The cost of a plan that resolve_layers() cannot improve.
+  std::optional<std::int64_t> resolved_;
   // By layer: the plan that the best plan follows.
   std::vector<std::size_t> follows_;
   std::int64_t num_layers_ = 0;

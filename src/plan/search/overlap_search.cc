@@ -12,34 +12,31 @@
 
 namespace shardprop {
 
-std::vector<std::int64_t> OverlapSearch::by_slot(
-    const std::vector<std::int64_t>& by_window) const {
-  const PlanProblem& problem = search_.problem();
-  std::vector<std::int64_t> out;
-  const auto slots = static_cast<std::int64_t>(problem.graph().nodes().size());
-  for (std::int64_t slot = 0; slot <= slots; ++slot) {
-    out.push_back(by_window[problem.window_of(slot)]);
-  }
-  return out;
-}
-
 bool OverlapSearch::is_close() const {
-  const PlanSolution& best = search_.best();
+  const PlanSolution& best = best_.solution();
   return static_cast<double>(best.evaluation.objective - best.lower_bound) <=
          tuning::kClosedGap * static_cast<double>(best.evaluation.objective);
 }
 
-std::vector<std::int64_t> OverlapSearch::run() {
-  if (search_.tried().evaluation.exposed() == 0 &&
-      search_.best().evaluation.exposed() == 0) {
+std::vector<std::int64_t> OverlapSearch::run(SolvedNetwork last) {
+  last_ = std::move(last);
+  if (last_.evaluation.exposed() == 0 &&
+      best_.solution().evaluation.exposed() == 0) {
     return {};
   }
-  network_.overlap_multipliers =
-      by_slot(std::vector<std::int64_t>(search_.problem().num_windows(), 0));
+  network_.overlap_multipliers.assign(search_.problem().num_windows(), 0);
   note();
   price();
-  if (settles_ && !search_.is_done()) branch();
+  if (settles_ && !best_.is_done()) branch();
   return network_.overlap_multipliers;
+}
+
+bool OverlapSearch::solve(const Attempt& attempt) {
+  SolvedNetwork solved = search_.solve(network_, attempt);
+  if (!solved) return false;
+  last_ = std::move(solved);
+  note();
+  return true;
 }
 
 // Returns whether one solve takes more than a tenth of the work for all
@@ -56,19 +53,18 @@ void OverlapSearch::price() {
       takes_long() ? tuning::kLargeProblemPricingGap : tuning::kPricingGap;
   for (int round = 0; round < tuning::kMostPricingRounds; ++round) {
     // The best plan may be one that the search began with.
-    const std::optional<std::int64_t> objective = search_.found_here();
-    const std::int64_t bound = search_.best().lower_bound;
+    const std::optional<std::int64_t> objective = best_.found_here();
+    const std::int64_t bound = best_.solution().lower_bound;
     raise_bound(prices, enough_gap);
     mix_.run(network_);
     if (!settles_ || is_close()) return;
     mix_.resolve_layers(network_);
     if (is_close()) return;
     enough_gap = tuning::kPricingGap;
-    if (!search_.solve(network_, {.enough_gap = enough_gap})) return;
-    note();
+    if (!solve({.enough_gap = enough_gap})) return;
     prices.go_back();
-    if (search_.found_here() == objective &&
-        search_.best().lower_bound == bound) {
+    if (best_.found_here() == objective &&
+        best_.solution().lower_bound == bound) {
       return;
     }
   }
@@ -76,27 +72,25 @@ void OverlapSearch::price() {
 
 void OverlapSearch::raise_bound(OverlapMultipliers& prices, double enough_gap) {
   std::vector<std::int64_t> best = network_.overlap_multipliers;
-  std::int64_t bound = search_.best().lower_bound;
+  std::int64_t bound = best_.solution().lower_bound;
   const double for_plans =
       tuning::kMixReserveTimeShare * search_.budget().seconds_left();
   for (int i = 0; i < tuning::kMostMultipliersInRound && !is_close(); ++i) {
     if (search_.budget().seconds_left() < for_plans) break;
-    const Tried& met = search_.tried();
     // The last network may have been restricted. Its bound is then not valid
     // for other networks.
-    const std::int64_t met_bound =
-        std::min(met.bound, search_.best().lower_bound);
-    if (!prices.learn(met.evaluation, met_bound)) break;
-    network_.overlap_multipliers = by_slot(prices.prices());
-    if (!search_.solve(network_, {.budget = search_.budget().share(
-                                      tuning::kPricingTimeShare, 1),
-                                  .enough_gap = enough_gap,
-                                  .enough_cost = search_.best().lower_bound})) {
+    const std::int64_t last_bound =
+        std::min(last_.bound, best_.solution().lower_bound);
+    if (!prices.learn(last_.evaluation, last_bound)) break;
+    network_.overlap_multipliers = prices.prices();
+    if (!solve(
+            {.budget = search_.budget().share(tuning::kPricingTimeShare, 1),
+             .enough_gap = enough_gap,
+             .enough_cost = best_.solution().lower_bound})) {
       break;
     }
-    note();
-    if (search_.best().lower_bound > bound) {
-      bound = search_.best().lower_bound;
+    if (best_.solution().lower_bound > bound) {
+      bound = best_.solution().lower_bound;
       best = network_.overlap_multipliers;
     }
   }
@@ -106,19 +100,17 @@ void OverlapSearch::raise_bound(OverlapMultipliers& prices, double enough_gap) {
 // Keeps the last solution. The first one may belong to a network with other
 // variables. Only its plan is used then.
 void OverlapSearch::note() {
-  if (search_.tried().assignment.is_of(
-          identity_of(search_.problem(), network_))) {
-    mix_.add(search_.tried());
+  if (last_.assignment.is_of(identity_of(search_.problem(), network_))) {
+    mix_.add(last_);
   }
   note_uniform();
 }
 
 void OverlapSearch::note_uniform() {
-  const PlanEvaluation& judged = search_.tried().evaluation;
-  if (!search_.fits(judged)) return;
-  if (uniform_ && *uniform_ <= judged.objective) return;
-  if (is_uniform(search_.problem(), search_.tried().plan)) {
-    uniform_ = judged.objective;
+  if (!best_.fits(last_.evaluation)) return;
+  if (uniform_ && *uniform_ <= last_.evaluation.objective) return;
+  if (is_uniform(search_.problem(), last_.plan)) {
+    uniform_ = last_.evaluation.objective;
   }
 }
 
@@ -166,14 +158,14 @@ std::optional<std::size_t> first_difference(const NetworkAssignment& a,
 // 0 and 1 are exact.
 void OverlapSearch::branch() {
   if (takes_long()) return;
-  const PlanSolution& best = search_.best();
+  const PlanSolution& best = best_.solution();
   const std::uint64_t before = search_.budget().work_spent();
   OpenBranches open;
   open.push({{}, best.lower_bound});
   for (int i = 0; i < tuning::kMostBranches && !open.empty(); ++i) {
     // A plan found since may cost less than the bound of the best open branch.
-    search_.raise_bound(std::min(open.top().bound, best.evaluation.objective));
-    if (search_.is_done() ||
+    best_.raise_bound(std::min(open.top().bound, best.evaluation.objective));
+    if (best_.is_done() ||
         search_.budget().work_spent() - before > tuning::kBranchWork) {
       return;
     }
@@ -181,23 +173,25 @@ void OverlapSearch::branch() {
     open.pop();
     NetworkOptions options = network_;
     options.left = here.left;
-    const NetworkOutcome solved = search_.solve(options, {.bounds = false});
+    const SolvedNetwork solved = search_.solve(options, {.bounds = false});
     if (solved.is_infeasible()) continue;
     if (!solved) return;
-    here.bound = std::max(here.bound, search_.tried().bound);
-    const NetworkAssignment mine = search_.tried().assignment;
-    options.overlap_multipliers = by_slot(
-        OverlapMultipliers::extreme(search_.tried().evaluation.windows));
+    here.bound = std::max(here.bound, solved.bound);
+    NetworkAssignment extreme = solved.assignment;
     if (here.bound < best.evaluation.objective) {
-      if (!search_.solve(options, {.bounds = false})) return;
-      here.bound = std::max(here.bound, search_.tried().bound);
+      options.overlap_multipliers =
+          OverlapMultipliers::extreme(solved.evaluation.windows);
+      const SolvedNetwork other = search_.solve(options, {.bounds = false});
+      if (!other) return;
+      here.bound = std::max(here.bound, other.bound);
+      extreme = other.assignment;
     }
     if (here.bound >= best.evaluation.objective) continue;
-    const auto variable = first_difference(mine, search_.tried().assignment);
+    const auto variable = first_difference(solved.assignment, extreme);
     if (!variable) return;
-    split_branch(std::move(here), mine, *variable, open);
+    split_branch(std::move(here), solved.assignment, *variable, open);
   }
-  if (open.empty()) search_.raise_bound(best.evaluation.objective);
+  if (open.empty()) best_.raise_bound(best.evaluation.objective);
 }
 
 }  // namespace shardprop

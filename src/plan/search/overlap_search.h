@@ -29,13 +29,15 @@ class OverlapSearch {
   // search has a plan.
   OverlapSearch(NetworkSearch& search, NetworkOptions network, bool settles)
       : search_(search),
+        best_(search.incumbent()),
         network_(std::move(network)),
         settles_(settles),
         mix_(search) {}
 
-  // Returns the overlap multipliers that gave the best bound, by slot. Empty if
-  // no plan has exposed time.
-  std::vector<std::int64_t> run();
+  // Starts with the last network that the search solved. It may have other
+  // variables than `network`. Returns the overlap multipliers that gave the
+  // best bound, by overlap window. Empty if no plan has exposed time.
+  std::vector<std::int64_t> run(SolvedNetwork last);
 
   // The cost of the cheapest plan found in which equal layers have the same
   // layouts; empty if there is none.
@@ -44,16 +46,19 @@ class OverlapSearch {
  private:
   void price();
   void raise_bound(OverlapMultipliers& prices, double enough_gap);
+  // Solves the network without restriction, and notes its solution. Returns
+  // whether there is one.
+  bool solve(const Attempt& attempt);
   void note();
   void note_uniform();
   void branch();
-  std::vector<std::int64_t> by_slot(
-      const std::vector<std::int64_t>& by_window) const;
   bool is_close() const;
   bool takes_long() const;
 
   NetworkSearch& search_;
+  PlanIncumbent& best_;
   NetworkOptions network_;
+  SolvedNetwork last_;  // the last solution without restriction
   bool settles_;
   LayerMix mix_;
   std::optional<std::int64_t> uniform_;

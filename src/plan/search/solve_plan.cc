@@ -43,7 +43,8 @@ class PlanSolver {
       : problem_(problem),
         options_(problem.options()),
         scope_(scope),
-        search_(problem, budget, scope) {}
+        search_(problem, budget, scope),
+        best_(search_.incumbent()) {}
 
   PlanSolution run() {
     try {
@@ -52,8 +53,8 @@ class PlanSolver {
       prefer();
       price_uniform();
     } catch (...) {
-      search_.out().failure = refusal(std::current_exception());
-      if (!search_.out().failure) throw;
+      best_.solution().failure = refusal(std::current_exception());
+      if (!best_.solution().failure) throw;
     }
     return std::move(search_).finish();
   }
@@ -83,7 +84,7 @@ class PlanSolver {
     });
     if (!solved) found.failure = std::move(solved).error();
     if (found.failure) {
-      search_.out().left_out.push_back({name, *found.failure});
+      best_.solution().left_out.push_back({name, *found.failure});
     }
     return found;
   }
@@ -109,7 +110,7 @@ class PlanSolver {
       if (found.assignment) {
         recipe.objective_nanoseconds = found.evaluation.objective;
       }
-      search_.out().recipes.push_back(std::move(recipe));
+      best_.solution().recipes.push_back(std::move(recipe));
     }
     mix(next_part());
   }
@@ -131,22 +132,32 @@ class PlanSolver {
     const bool limited = options_.memory_limit.has_value();
     Attempt freely;
     if (limited) freely.gives_up_at = tuning::kGiveUpShare;
-    if (!search_.solve({}, freely)) return;
-    if (limited && !search_.found_here()) {
+    if (!solve({}, freely)) return;
+    if (limited && !best_.found_here()) {
+      search_.free_network();
       reduce_each_time();
       make_small();
-      if (!search_.found_here()) fit();
+      if (!best_.found_here()) fit();
       network_.memory_limit = options_.memory_limit;
     }
-    if (search_.found_here() && !search_.is_done()) {
+    if (best_.found_here() && !best_.is_done()) {
       OverlapSearch overlapped(search_, network_, scope_.break_ties);
-      network_.overlap_multipliers = overlapped.run();
+      network_.overlap_multipliers = overlapped.run(std::move(last_));
       uniform_ = overlapped.uniform();
     }
-    if (!parts_.empty() && search_.found_here() && !search_.is_done()) {
-      parts_.push_back(*search_.best().assignment);
+    search_.free_network();
+    if (!parts_.empty() && best_.found_here() && !best_.is_done()) {
+      parts_.push_back(*best_.solution().assignment);
       mix(search_.budget().share(tuning::kMixedPlansBudgetShare));
     }
+  }
+
+  // Solves a network, and keeps its solution. Returns whether there is one.
+  bool solve(const NetworkOptions& network, const Attempt& attempt) {
+    SolvedNetwork solved = search_.solve(network, attempt);
+    if (!solved) return false;
+    last_ = std::move(solved);
+    return true;
   }
 
   void reduce_each_time() {
@@ -161,35 +172,35 @@ class PlanSolver {
 
   // If the cheapest plan nearly fits, another plan of equal cost may fit.
   void make_small() {
-    const PlanEvaluation& free = search_.tried().evaluation;
-    if (search_.stopped() || search_.out_of_limits() ||
+    const PlanEvaluation& free = last_.evaluation;
+    if (search_.out_of_limits() ||
         static_cast<double>(free.peak_bytes) >
             tuning::kNearlyFittingMemoryFactor *
                 static_cast<double>(*options_.memory_limit)) {
       return;
     }
     PlanSolution like;
-    like.assignment = search_.last();
+    like.assignment = last_.plan;
     like.evaluation = free;
     const solver::SolveOptions how =
-        search_.solver_options(search_.budget()
-                                   .share(tuning::kSmallPlanTimeShare, 1)
-                                   .within({.work = tuning::kTieBreakingWork}));
+        solver_options(problem_, search_.budget()
+                                     .share(tuning::kSmallPlanTimeShare, 1)
+                                     .within({.work = tuning::kTieBreakingWork}));
     PlanSolution small = small_solution(problem_, how, std::move(like));
-    if (small.assignment) search_.offer(*std::move(small.assignment));
+    if (small.assignment) best_.take(*small.assignment, small.evaluation);
     std::move(small.left_out.begin(), small.left_out.end(),
-              std::back_inserter(search_.out().left_out));
+              std::back_inserter(best_.solution().left_out));
   }
 
   void fit() {
     NetworkOptions network;
     network.memory_limit = options_.memory_limit;
-    if (!search_.solve(network,
-                       {.gives_up_at = tuning::kFirstNetworkGiveUpShare}))
+    if (!solve(network, {.gives_up_at = tuning::kFirstNetworkGiveUpShare})) {
       return;
-    if (search_.fits(search_.tried().evaluation)) return;
+    }
+    if (best_.fits(last_.evaluation)) return;
     const auto fits = [&] {
-      return !nothing_there_ && search_.fits(search_.tried().evaluation);
+      return !nothing_there_ && best_.fits(last_.evaluation);
     };
     for (int round = 1; round <= tuning::kMostMemoryRounds && !fits();
          ++round) {
@@ -197,22 +208,21 @@ class PlanSolver {
       fits_in(network);
       if (search_.out_of_limits()) return;
     }
-    if (!search_.found_here()) spread();
+    if (!best_.found_here()) spread();
     // The rounds were short. The best network of them is solved again, with the
     // remaining time.
-    if (search_.found_here() && !search_.is_done()) {
-      search_.solve(best_look_, {.bounds = false});
+    if (best_.found_here() && !best_.is_done()) {
+      solve(best_look_, {.bounds = false});
     }
   }
 
   // Solves a network for a short time, in search of a plan that fits.
   bool solve_in_round(const NetworkOptions& network) {
-    const NetworkOutcome solved = search_.solve(
+    nothing_there_ = !solve(
         network,
         {.bounds = false,
          .gives_up_at = tuning::kGiveUpShare,
          .budget = search_.budget().share(tuning::kMemoryRoundBudgetShare)});
-    nothing_there_ = !solved;
     return !nothing_there_;
   }
 
@@ -224,7 +234,7 @@ class PlanSolver {
       return;
     }
     const std::vector<std::int64_t> bytes =
-        bytes_by_slot(problem_, search_.last());
+        bytes_by_slot(problem_, last_.plan);
     network.reserved.resize(bytes.size(), 0);
     for (std::size_t t = 0; t < bytes.size(); ++t) {
       const std::int64_t lacking = bytes[t] - *options_.memory_limit;
@@ -239,7 +249,7 @@ class PlanSolver {
   // limit. The shares are a van der Corput sequence. All slots also reserve as
   // many bytes, none, or a part of them.
   void spread() {
-    if (search_.last().choices.empty()) return;
+    if (last_.plan.choices.empty()) return;
     const std::int64_t limit = *options_.memory_limit;
     for (std::uint32_t i = 1; i < tuning::kSpreadElements; ++i) {
       NetworkOptions network;
@@ -258,7 +268,7 @@ class PlanSolver {
     }
   }
   bool has_looked_enough() const {
-    return search_.found_here() &&
+    return best_.found_here() &&
            search_.budget().share_spent() > tuning::kSpreadBudgetShare;
   }
 
@@ -273,32 +283,34 @@ class PlanSolver {
 
   // Returns whether a short solve of the network leads to a plan that fits.
   bool fits_in(const NetworkOptions& network) {
-    const std::optional<std::int64_t> before = search_.found_here();
-    if (!solve_in_round(network) || !search_.fits(search_.tried().evaluation)) {
+    const std::optional<std::int64_t> before = best_.found_here();
+    if (!solve_in_round(network) || !best_.fits(last_.evaluation)) {
       return false;
     }
-    if (!before || *search_.found_here() < *before) {
+    if (!before || *best_.found_here() < *before) {
       best_look_ = network;
     }
     return true;
   }
 
-  // Breaks ties among plans of this cost (ties.h).
+  // Breaks ties among plans of this cost (tie_breaking.h).
   void prefer() {
     const Budget& budget = search_.budget();
-    if (!scope_.break_ties || !search_.found() || budget.is_stopped()) return;
+    if (!scope_.break_ties || !best_.found() || budget.is_stopped()) return;
     search_.forget();
-    const solver::SolveOptions how = search_.solver_options(budget.within(
-        {.work = tuning::kTieBreakingWork +
-                 budget.work_spent() / tuning::kTieBreakingWorkDivisor}));
-    break_ties(problem_, network_.overlap_multipliers, how, search_.out());
+    const solver::SolveOptions how = solver_options(
+        problem_,
+        budget.within(
+            {.work = tuning::kTieBreakingWork +
+                     budget.work_spent() / tuning::kTieBreakingWorkDivisor}));
+    break_ties(problem_, network_.overlap_multipliers, how, best_.solution());
   }
 
   // Prices the best plan found on the way in which equal layers have the same
   // layouts, unless tie-breaking found a cheaper one.
   void price_uniform() {
-    PlanSolution& best = search_.out();
-    if (!scope_.break_ties || !search_.found() || !uniform_ ||
+    PlanSolution& best = best_.solution();
+    if (!scope_.break_ties || !best_.found() || !uniform_ ||
         is_uniform(problem_, *best.assignment)) {
       return;
     }
@@ -311,6 +323,8 @@ class PlanSolver {
   const PlanOptions& options_;
   SearchScope scope_;
   NetworkSearch search_;
+  PlanIncumbent& best_;                  // of the search
+  SolvedNetwork last_;                   // the last one with a solution
   NetworkOptions best_look_;             // of the best plan that fits
   bool nothing_there_ = false;           // the last round had no solution
   std::optional<std::int64_t> uniform_;  // found by OverlapSearch

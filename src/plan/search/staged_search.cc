@@ -3,7 +3,7 @@
 #include "base/try.h"
 #include "plan/problem/constraints/recipe_layouts.h"
 #include "plan/problem/plan_budget.h"
-#include "plan/search/network_search.h"
+#include "plan/search/plan_incumbent.h"
 #include "plan/search/solve_plan.h"
 #include "plan/tuning.h"
 

@@ -1,0 +1,57 @@
+// NetworkStructure is the part of a plan's network that no price changes: its
+// variables, live intervals, edges, and tables before they are priced.
+#pragma once
+
+#include "plan/network/live_interval.h"
+#include "plan/network/network_assignment.h"
+#include "plan/network/transfer_tables.h"
+
+#include <shardprop/solver/problem.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace shardprop {
+
+// NetworkVariable is a variable of the plan problem, a live interval, the bytes
+// of an accumulator, or the reserve.
+struct NetworkVariable {
+  std::int64_t slot = 0;  // of the schedule
+  std::size_t num_choices = 0;
+  std::optional<PlanVariableId> of_problem;
+};
+
+struct NetworkEdge {
+  solver::VariableId a;
+  solver::VariableId b;
+  std::size_t table = 0;   // index into NetworkStructure::tables
+  std::size_t window = 0;  // the overlap window of its transfers
+};
+
+// NetworkAccumulator is the memory of a gradient that is accumulated unreduced,
+// before the slot in which it is produced.
+struct NetworkAccumulator {
+  solver::VariableId variable;
+  std::int64_t produced_at = 0;
+  std::vector<std::int64_t> bytes;  // by choice
+};
+
+struct NetworkStructure {
+  std::vector<std::vector<LiveInterval>> live_intervals;  // by buffer
+  std::vector<solver::VariableId> variable;               // by PlanVariableId
+  std::vector<NetworkVariable> variables;
+  std::vector<NetworkTable> tables;
+  std::vector<NetworkEdge> edges;
+  std::vector<NetworkAccumulator> accumulators;
+  // The variable of the bytes that each slot keeps free, if there is one.
+  std::optional<solver::VariableId> reserve;
+};
+
+// Returns the structure of the networks of this identity. `most_uncounted` is
+// that of NetworkOptions.
+NetworkStructure structure_of(const NetworkIdentity& identity,
+                              std::optional<std::int64_t> most_uncounted);
+
+}  // namespace shardprop

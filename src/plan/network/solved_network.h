@@ -1,0 +1,71 @@
+// solve() solves one network of a plan problem and returns its plan by value.
+// It keeps nothing: whoever calls it keeps the best plan (plan_incumbent.h).
+//
+//   PlanNetwork network(problem, {});
+//   SolvedNetwork solved = solve(network, {}, budget);
+//   if (solved) ...  // solved.plan, solved.evaluation
+#pragma once
+
+#include "base/budget.h"
+#include "plan/network/plan_network.h"
+
+#include <shardprop/solver/solve.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+
+namespace shardprop {
+
+// SolvedNetwork is the end of the solve of one network. It converts to whether
+// there is a solution.
+struct SolvedNetwork {
+  enum class End : std::uint8_t {
+    kSolved,
+    kInfeasible,  // proven: the network has no solution
+    kStopped,     // no solution was found within time and work
+    kFailed,      // the network could not be built: `failure`
+  };
+  End end = End::kStopped;
+  // The solution, its plan and the figures of the plan, if solved. The plan may
+  // exceed the memory limit, since the network counts a lower bound.
+  NetworkAssignment assignment;
+  PlanAssignment plan;
+  PlanEvaluation evaluation;
+  std::int64_t bound = 0;  // no assignment of the network costs less
+  std::optional<StoppedBy> stopped_by;
+  std::optional<solver::Conflict> conflict;  // if infeasible and asked for
+  // Why the network was not built, or why the solve ended before its limits.
+  std::optional<Error> failure;
+  std::uint64_t work = 0;  // in table entries
+
+  explicit operator bool() const { return end == End::kSolved; }
+  bool is_infeasible() const { return end == End::kInfeasible; }
+};
+
+// NetworkGoals are the goals, starting points and callbacks of one solve.
+struct NetworkGoals {
+  double enough_gap = 0;  // relative, see solver::SolveOptions
+  std::optional<std::int64_t> enough_cost;
+  bool explains = false;  // an infeasible network by `conflict`
+  // Initial assignments of networks with this identity.
+  std::span<const NetworkAssignment> known;
+  // The solve starts from these messages and stores its own in them.
+  solver::Messages* messages = nullptr;
+  std::function<void(const solver::Progress&)> progress;
+  // Returns whether to continue, as solver::SolveOptions::go_on.
+  std::function<bool(const NetworkAssignment&, double spent)> go_on;
+};
+
+// Returns the solver's options with the rest of the budget, and with the
+// threads and the seed of the problem's options.
+solver::SolveOptions solver_options(const PlanProblem& problem,
+                                    const Budget& budget);
+
+// Gives the network the prices and the restriction of the options, and solves
+// it within the rest of the budget. Precondition: network.can_price(options).
+SolvedNetwork solve(PlanNetwork& network, const NetworkOptions& options,
+                    const Budget& budget, const NetworkGoals& goals = {});
+
+}  // namespace shardprop

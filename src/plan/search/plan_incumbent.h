@@ -1,0 +1,67 @@
+// PlanIncumbent is the best plan and the best lower bound of a search. It does
+// not solve anything: a search gives it the plans and bounds that it finds.
+#pragma once
+
+#include "base/budget.h"
+#include "plan/evaluate/plan_solution.h"
+#include "plan/problem/plan_problem.h"
+
+#include <shardprop/solver/solve.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
+namespace shardprop {
+
+// Throws InternalError if the lower bound is above the cost of a plan.
+void check_bound(std::int64_t lower_bound, std::int64_t objective);
+
+class PlanIncumbent {
+ public:
+  // `problem` must outlive the object.
+  explicit PlanIncumbent(const PlanProblem& problem)
+      : problem_(problem), limit_(problem.options().memory_limit) {}
+
+  // Keeps a plan of the problem if it fits and is the best so far. The figures
+  // are those of evaluate().
+  void take(const PlanAssignment& plan, const PlanEvaluation& figures);
+  void take(const PlanAssignment& plan);
+  // Like take(), for a plan that a search of a part of the problem found. It
+  // does not count as found_here().
+  void begin_with(const PlanAssignment& plan);
+  void raise_bound(std::int64_t bound) {
+    out_.lower_bound = std::max(out_.lower_bound, bound);
+  }
+  // Records the proof that no plan fits.
+  void take_infeasible(const std::optional<solver::Conflict>& conflict);
+
+  // The best plan within the memory limit and the best bound so far.
+  const PlanSolution& solution() const { return out_; }
+  PlanSolution& solution() { return out_; }
+  bool found() const { return out_.assignment.has_value(); }
+  // The cost of the best plan from networks of the full problem; null if there
+  // is none. The plan of solution() may be another one, from begin_with().
+  std::optional<std::int64_t> found_here() const { return found_here_; }
+  bool fits(const PlanEvaluation& figures) const {
+    return !limit_ || figures.peak_bytes <= *limit_;
+  }
+  // Returns whether the best plan is proven optimal.
+  bool is_done() const {
+    return found() && out_.lower_bound >= out_.evaluation.objective;
+  }
+
+  // Returns the best plan, or the reason why there is none. `ended_by` is the
+  // limit that ended the search; null if it ended by itself.
+  PlanSolution finish(std::optional<StoppedBy> ended_by) &&;
+
+ private:
+  void keep(const PlanAssignment& plan, const PlanEvaluation& figures);
+
+  const PlanProblem& problem_;
+  std::optional<std::int64_t> limit_;
+  PlanSolution out_;
+  std::optional<std::int64_t> found_here_;
+};
+
+}  // namespace shardprop
