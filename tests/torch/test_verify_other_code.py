@@ -309,7 +309,7 @@ class OfTransformers(unittest.TestCase):
             return loss
 
         def given():
-            return torch.randint(0, 64, (4, 8))
+            return torch.randint(0, 64, (8, 8))
 
         report = sp.torch.verify(build, parallelize, step, given, mesh)
         self.assertTrue(report.ok, f"{report}")
@@ -320,6 +320,9 @@ class OfTransformers(unittest.TestCase):
 
     def test_fully_shard(self):
         self.passes("dp=2", fsdp_size=2)
+
+    def test_eight_ranks(self):
+        self.passes("dp=4,tp=2", fsdp_size=4, tp_size=2)
 
     def test_both(self):
         self.passes("dp=2,tp=2", fsdp_size=2, tp_size=2)

@@ -191,6 +191,34 @@ class Graphs(unittest.TestCase):
         )
         self.assertTrue(report.ok, f"{report}")
 
+    def test_first_wrong_node(self):
+        """The model's value is named that the ranks' programs no longer have."""
+        from torch.testing._internal.distributed.fake_pg import FakeStore
+
+        def model(x, weight):
+            y = torch.sin(x @ weight)
+            return torch.cos(torch.relu(y) + 1) * 2
+
+        def program(x, weight):
+            y = x @ weight
+            if sums:
+                dist.all_reduce(y)
+            y = torch.sin(y)
+            return torch.cos(torch.relu(y) + 1) * 2
+
+        x, weight = self.inputs
+        for sums in (True, False):
+            dist.init_process_group("fake", rank=0, world_size=2, store=FakeStore())
+            graph = make_fx(program)(x[:, :4], weight[:4])
+            dist.destroy_process_group()
+            report = sp.torch.verify_programs(
+                [graph] * 2, make_fx(model)(x, weight), self.inputs, "tp=2",
+                layouts=["S(1)", "S(0)"],
+            )
+            self.assertEqual(report.ok, sums, f"{report}")
+        self.assertEqual((report.first.kind, report.first.name), ("value", "sin"))
+        self.assertIn("at node mm, in the layout P(sum)", " ".join(report.first.notes))
+
     def test_group_without_counterpart(self):
         from torch.testing._internal.distributed.fake_pg import FakeStore
 

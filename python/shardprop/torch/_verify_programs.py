@@ -79,6 +79,8 @@ class _Interpreter(fx.Interpreter):
                 key = Key("value", name)
                 self._recording.values.pop(key, None)
                 self._recording.add(key, value, _place(n))
+            elif name is None and not is_empty:
+                self._recording.add_node(n.name, value, _place(n))
         return value
 
 

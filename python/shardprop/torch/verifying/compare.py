@@ -38,6 +38,8 @@ _FINAL = {
     "optimizer state",
     "result",
 }
+# A value of the model is looked for in so many nodes after the last one that was found.
+_WINDOW = 40
 # Values of the reference that may be contained in a wrong value by mistake.
 _MOST_SUSPECTS = 60
 
@@ -106,7 +108,52 @@ class Comparison:
                 rows = any(p.startswith("rows") for p in value.layout)
                 self._last_rows = value if rows else None
         _excuse(values)
-        return values
+        wrong = self._aligned(values)
+        return [wrong, *values] if wrong is not None else values
+
+    def _aligned(self, values: "list[Value]") -> "Optional[Value]":
+        """Returns the first value of the model that no node of the ranks' programs has,
+        if a result is wrong.
+
+        Both programs are read in order. A node has a value if some layout fits it.
+        """
+        nodes = [
+            name
+            for name in (self._ranks[0].nodes if self._ranks else ())
+            if all(name in recording.nodes for recording in self._ranks)
+        ]
+        results = [value for value in values if value.kind == "result"]
+        if not nodes or all(value.status != "wrong" for value in results):
+            return None
+        after, last, first = 0, None, None
+        for key, calls in self._reference.values.items():
+            if key.kind != "value":
+                continue
+            for index in range(after, min(after + _WINDOW, len(nodes))):
+                seen = {r.rank: r.nodes[nodes[index]] for r in self._ranks}
+                case = _Case(
+                    key, 0, 0.0, calls[0].tensor, None, calls[0].reductions, seen,
+                    calls[0].place,
+                )
+                value = self._compare(case)
+                if value.status == "right":
+                    after, last, first = index + 1, (value, nodes[index]), None
+                    break
+            else:
+                first = first or (key, calls[0])
+        if first is None:
+            return None
+        key, seen = first
+        wrong = Value(key.kind, key.name, key.path, 0, "wrong", place=seen.place)
+        wrong.notes.append("No node of the ranks' programs has this value.")
+        if last is not None:
+            wrong.notes.append(
+                f"The last value that they have is {last[0].title}, at node {last[1]}, "
+                f"in the layout {','.join(last[0].layout)}."
+            )
+            if any(p.startswith("P") for p in last[0].layout):
+                wrong.notes.append("The ranks hold terms there: a sum may be missing.")
+        return wrong
 
     # Pairs.
 

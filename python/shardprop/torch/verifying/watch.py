@@ -129,6 +129,8 @@ class Recording:
         self.modules: "list[str]" = []
         #: Counts the reductions of the reference run.
         self.lengths: "Optional[Lengths]" = None
+        #: Values of a traced program, by node; the model's nodes have other names.
+        self.nodes: "dict[str, Seen]" = {}
         self._module_names: "dict[int, str]" = {}
         self._parameter_names: "dict[int, str]" = {}
         self._roots: "list[nn.Module]" = []
@@ -204,6 +206,14 @@ class Recording:
             while len(calls) <= call:
                 calls.append(None)  # type: ignore[arg-type]
             calls[call] = seen
+
+    def add_node(self, name: str, value: torch.Tensor, place: str) -> None:
+        """Records the value of a node that names no node of the model."""
+        if value.is_floating_point():
+            with torch.no_grad(), _disable_current_modes():
+                tensor, stated = _local(value)
+            self.nodes[name] = Seen(tensor, stated, self._clock, place)
+            self._clock += 1
 
     def _add_all(self, kind: str, name: str, structure: Any, place: str) -> list:
         leaves, _ = tree_flatten_with_path(structure)
