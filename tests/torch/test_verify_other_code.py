@@ -262,6 +262,8 @@ class Pipelines(unittest.TestCase):
         )
         self.assertTrue(report.ok, f"{report}")
         self.assertIn("-", report.layout("head.weight", "gradient"))
+        left = [v.title for v in report.values if v.status == "not compared"]
+        self.assertEqual(left, [])
 
     def test_1f1b(self):
         self.passes(Schedule1F1B, "pp=2")
@@ -271,6 +273,57 @@ class Pipelines(unittest.TestCase):
 
     def test_interleaved(self):
         self.passes(ScheduleInterleaved1F1B, "pp=2", per_rank=2)
+
+
+class Slices(unittest.TestCase):
+    """A stage is a slice of the model, in which modules have other paths."""
+
+    def report(self, copies, mistake):
+        def build():
+            layers = [Net().layers[0] for _ in range(4)]
+            return nn.Sequential(*layers, nn.Tanh(), nn.Linear(WIDTH, WIDTH))
+
+        def parallelize(model, mesh):
+            rank = mesh.get_rank()
+            part = model[:3] if rank == 0 else model[3:]
+            stage = nn.Sequential(*(copy.deepcopy(part) if copies else part))
+            if mistake and rank == 1:
+                nn.init.zeros_(stage[2].bias)
+            return PipelineStage(
+                stage, rank, 2, torch.device("cpu"), group=mesh.get_group()
+            )
+
+        def step(model, x):
+            if isinstance(model, nn.Module):
+                model(x).square().mean().backward()
+                return
+            schedule = Schedule1F1B(model, 2, loss_fn=lambda y, t: y.square().mean())
+            if model.is_first:
+                schedule.step(x)
+            else:
+                schedule.step(target=torch.zeros(4, WIDTH))
+
+        def given():
+            torch.manual_seed(3)
+            return torch.randn(4, WIDTH)
+
+        return sp.torch.verify(build, parallelize, step, given, "pp=2")
+
+    def test_slices(self):
+        for copies in (False, True):
+            with self.subTest(copies=copies):
+                report = self.report(copies, False)
+                self.assertTrue(report.ok, f"{report}")
+                left = [v.title for v in report.values if v.status == "not compared"]
+                self.assertEqual(left, [])
+                self.assertEqual(report.layout("3.norm"), ("-",))
+                if not copies:
+                    # A copy of a module without parameters has no name.
+                    self.assertEqual(report.layout("4"), ("-",))
+                wrong = self.report(copies, True)
+                self.assertEqual(
+                    (wrong.first.kind, wrong.first.name), ("parameter", "5.bias")
+                )
 
 
 class OfTransformers(unittest.TestCase):

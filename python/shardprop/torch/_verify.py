@@ -110,13 +110,13 @@ class _Program:
         if double:
             model = model.double()
         if isinstance(model, torch.nn.Module):
-            recording.know(model)
+            recording.names.built(model)
         mesh = init_device_mesh("cpu", sizes, mesh_dim_names=self._grid.names)
         is_reference = parallelize is None
         if not is_reference:
             made = parallelize(model, mesh)
             model = model if made is None else made
-        recording.become(model)
+        recording.names.become(model)
         batch = of_rank(self._batch, double)
         recording.state_of_model(updated=False)
         counting = contextlib.nullcontext()

@@ -9,6 +9,7 @@ wrong value.
 | `worlds` | the state that PyTorch keeps per process, one copy for each rank |
 | `places` | the source line and the module of a call |
 | `stated` | the full tensors that DTensors state |
+| `names` | names of modules and parameters |
 | `watch` | records the values of a run: module outputs, gradients, parameters |
 | `dropout` | dropout masks that do not depend on the layout |
 | `noise` | bounds of the rounding error of each value |

@@ -13,6 +13,7 @@ from typing import Any, Optional
 
 import torch
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.distributed._functional_collectives import AsyncCollectiveTensor
 from torch.distributed.tensor import DTensor
 from torch.optim.optimizer import (
@@ -22,11 +23,9 @@ from torch.optim.optimizer import (
 from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import keystr, tree_flatten_with_path
 
+from .names import Names
 from .noise import Lengths
-from .places import user_place
-
-# Wrappers add these parts to the names of modules and parameters.
-_WRAPPERS = ("_fsdp_wrapped_module", "_checkpoint_wrapped_module", "_orig_mod")
+from .places import is_inferring_shapes, user_place
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,32 +88,6 @@ def _local(value: torch.Tensor) -> "tuple[torch.Tensor, Optional[Stated]]":
     return value.detach().clone(), stated
 
 
-def plain_name(name: str) -> str:
-    """Returns a name without the parts that wrappers add."""
-    return ".".join(part for part in name.split(".") if part not in _WRAPPERS)
-
-
-def modules_of(value: Any, depth: int = 3) -> "list[nn.Module]":
-    """Returns the outermost modules in what parallelize() returned: a module, a
-    structure, or an object such as a pipeline schedule."""
-    if isinstance(value, nn.Module):
-        return [value]
-    if depth == 0 or value is None or isinstance(value, (str, bytes, torch.Tensor)):
-        return []
-    if isinstance(value, dict):
-        parts = list(value.values())
-    elif isinstance(value, (list, tuple, set)):
-        parts = list(value)
-    else:
-        parts = list(getattr(value, "__dict__", {}).values())
-    found: "list[nn.Module]" = []
-    for part in parts:
-        for module in modules_of(part, depth - 1):
-            if not any(module is other for other in found):
-                found.append(module)
-    return found
-
-
 class Recording:
     """A Recording is everything that one rank's run computed, by Key."""
 
@@ -131,56 +104,10 @@ class Recording:
         self.lengths: "Optional[Lengths]" = None
         #: Values of a traced program, by node; the model's nodes have other names.
         self.nodes: "dict[str, Seen]" = {}
-        self._module_names: "dict[int, str]" = {}
-        self._parameter_names: "dict[int, str]" = {}
-        self._roots: "list[nn.Module]" = []
+        self.names = Names()
         self._clock = 0
         self._optimizers: "list[torch.optim.Optimizer]" = []
         self._stepped: "set[str]" = set()
-
-    # Names.
-
-    def know(self, root: nn.Module) -> None:
-        """Adds the names of a model's modules and parameters."""
-        # DDP has the model as its submodule `module`.
-        is_ddp = isinstance(root, nn.parallel.DistributedDataParallel)
-
-        def plain(name: str) -> str:
-            parts = name.split(".")
-            return plain_name(".".join(parts[1:] if is_ddp else parts))
-
-        self._roots = [other for other in self._roots if other is not root] + [root]
-        for name, module in root.named_modules(remove_duplicate=False):
-            self._module_names[id(module)] = plain(name)
-        for name, parameter in root.named_parameters(remove_duplicate=False):
-            self._parameter_names.setdefault(id(parameter), plain(name))
-
-    def become(self, model: Any) -> None:
-        """Takes the names from what parallelize() returned."""
-        roots = modules_of(model)
-        if not roots:
-            return
-        # Parameters that were replaced keep no name.
-        self._parameter_names.clear()
-        self._roots = []
-        for root in roots:
-            self.know(root)
-
-    def _tensors(self, kind: str) -> "dict[str, torch.Tensor]":
-        """Returns the parameters or buffers of all roots by name."""
-        found: "dict[str, torch.Tensor]" = {}
-        for root in self._roots:
-            prefix = self._module_names.get(id(root), "")
-            ddp = isinstance(root, nn.parallel.DistributedDataParallel)
-            named = root.named_parameters() if kind == "parameter" else (
-                root.named_buffers()
-            )
-            for name, tensor in named:
-                if ddp:
-                    name = name[len("module."):]
-                name = plain_name(f"{prefix}.{name}" if prefix else name)
-                found.setdefault(name, tensor)
-        return found
 
     # Values.
 
@@ -190,7 +117,7 @@ class Recording:
             return
         if not (value.is_floating_point() or value.is_complex()):
             return
-        if value.is_meta:
+        if value.is_meta or isinstance(value, FakeTensor):
             return
         with torch.no_grad(), _disable_current_modes():
             tensor, stated = _local(value)
@@ -227,13 +154,12 @@ class Recording:
 
     def called(self, call, module: nn.Module, args: tuple, kwargs: dict) -> Any:
         """Runs a call of a module and records it."""
-        name = self._module_names.get(id(module))
+        name = self.names.of(module)
         if name is None:
-            for root in self._roots:
-                self.know(root)
-            name = self._module_names.setdefault(id(module), "")
-        if not name and not any(module is root for root in self._roots):
             return call(module, *args, **kwargs)
+        if not self.modules and is_inferring_shapes():
+            with watching(None):
+                return call(module, *args, **kwargs)
         is_recomputed = torch._C._current_graph_task_id() != -1
         is_wrapped = bool(self.modules) and self.modules[-1] == name
         if is_recomputed or is_wrapped:
@@ -282,14 +208,14 @@ class Recording:
 
             return complete
 
-        for name, parameter in self._tensors("parameter").items():
-            if parameter.requires_grad:
+        for name, parameter in self.names.tensors("parameter").items():
+            if parameter.requires_grad and parameter.is_leaf:
                 parameter.register_post_accumulate_grad_hook(hook_of(name))
 
     def state_of_model(self, updated: bool) -> None:
         prefix = "updated " if updated else ""
         for kind in ("parameter", "buffer"):
-            for name, tensor in self._tensors(kind).items():
+            for name, tensor in self.names.tensors(kind).items():
                 self.add(Key(prefix + kind, name), tensor, self._owner_place(name))
 
     def _owner_place(self, name: str) -> str:
@@ -303,13 +229,15 @@ class Recording:
                 )
 
     def before_step(self, optimizer: torch.optim.Optimizer) -> None:
-        for root in self._roots:
-            self.know(root)
-        named = [
-            (self._parameter_names[id(parameter)], parameter)
+        stepped = {
+            id(parameter)
             for group in optimizer.param_groups
             for parameter in group["params"]
-            if id(parameter) in self._parameter_names
+        }
+        named = [
+            (name, parameter)
+            for name, parameter in self.names.tensors("parameter").items()
+            if id(parameter) in stepped
         ]
         self._gradients(named)
         self._stepped.update(name for name, _ in named)
@@ -322,34 +250,33 @@ class Recording:
         """Records what is left after the step."""
         self._gradients(
             (name, parameter)
-            for name, parameter in self._tensors("parameter").items()
+            for name, parameter in self.names.tensors("parameter").items()
             if name not in self._stepped
         )
         self.state_of_model(updated=True)
-        for optimizer in self._optimizers:
-            for parameter, state in optimizer.state.items():
-                name = self._parameter_names.get(id(parameter))
-                if name is None or not isinstance(state, dict):
-                    continue
-                for entry, value in state.items():
+        for name, parameter in self.names.tensors("parameter").items():
+            for optimizer in self._optimizers:
+                state = optimizer.state.get(parameter, {})
+                for entry, value in state.items() if isinstance(state, dict) else ():
                     if isinstance(value, torch.Tensor) and value.dim() > 0:
                         self.add(Key("optimizer state", name, f".{entry}"), value)
         self._add_all("result", "", result, "")
         self._optimizers = []
-        self._roots = []
+        self.names = Names()
 
 
 _recordings = threading.local()
 
 
 @contextlib.contextmanager
-def watching(recording: Recording) -> "Iterator[None]":
+def watching(recording: Optional[Recording]) -> "Iterator[None]":
     """Records the calls that this thread makes."""
+    before = current()
     _recordings.current = recording
     try:
         yield
     finally:
-        _recordings.current = None
+        _recordings.current = before
 
 
 def current() -> Optional[Recording]:
