@@ -242,14 +242,13 @@ class Comparison:
         if expected is not None:
             value.expected = expected.placements
             parts = ranks.parts(expected.placements)
-            if parts is not None and ranks.agrees(expected.placements, parts):
+            if expected.rows is not None:
+                agrees = ranks.agrees_in_rows(expected)
+            else:
+                agrees = parts is not None and ranks.agrees(expected.placements, parts)
+            if agrees:
                 value.layout = expected.placements
                 return value
-            if expected.rows is not None:
-                found = ranks.fit()
-                if found is not None and found.rows == expected.rows:
-                    value.layout = found.placements
-                    return value
         found = ranks.fit(any_factor=key.kind == "output gradient")
         if found is not None:
             value.layout, value.factor = found.placements, found.factor

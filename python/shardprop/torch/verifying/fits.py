@@ -336,7 +336,7 @@ class Ranks:
 
     def _rows(self, placements, at: "list[int]", tensor_dim: int):
         """Returns the rows of each rank along a tensor dim, if the ranks along the mesh
-        dims `at` hold each row once."""
+        dims `at` hold each row, but not each of them all rows."""
         found: "dict[int, tuple[int, ...]]" = {}
         for rank in self.values:
             if rank in found:
@@ -350,22 +350,44 @@ class Ranks:
             if any(len(shape) != expected.dim() for shape in shapes):
                 return None
             size = expected.shape[tensor_dim]
-            if sum(shape[tensor_dim] for shape in shapes) != size:
+            own_sizes = [shape[tensor_dim] for shape in shapes]
+            if sum(own_sizes) < size or (len(peers) > 1 and min(own_sizes) >= size):
                 return None
-            unused = torch.ones(size, dtype=torch.bool)
+            uses = torch.zeros(size)
             for peer in peers:
                 own = self._row_indices(
-                    self.values[peer], expected, tensor_dim, unused
+                    self.values[peer], expected, tensor_dim, uses
                 )
                 if own is None:
                     return None
                 found[peer] = own
+            if size and float(uses.min()) == 0:
+                return None
         return found
 
+    def agrees_in_rows(self, fit: Fit) -> bool:
+        """Returns whether the ranks hold the rows of a fit with rows(d)."""
+        dim = next(int(p[5:-1]) for p in fit.placements if p.startswith("rows"))
+        for rank, value in self.values.items():
+            rows = None if fit.rows is None else fit.rows.get(rank)
+            if rows is None:
+                return False
+            expected = part(
+                self.reference,
+                region(self.grid, tuple(self.reference.shape), fit.placements, rank),
+            )
+            expected = expected.index_select(dim, torch.tensor(rows, dtype=torch.long))
+            if expected.shape != value.shape:
+                return False
+            if not self._near(value - expected, 1.0, 0):
+                return False
+        return True
+
     def _row_indices(
-        self, value, expected, dim: int, unused: torch.Tensor
+        self, value, expected, dim: int, uses: torch.Tensor
     ) -> "Optional[tuple[int, ...]]":
-        """Returns the unused rows of `expected` that a value has, and marks them."""
+        """Returns the rows of `expected` that a value has, and counts their uses. If
+        rows are equal, it takes the one that other ranks use least."""
         if any(
             a != b
             for d, (a, b) in enumerate(zip(value.shape, expected.shape))
@@ -378,14 +400,18 @@ class Ranks:
         theirs = expected.movedim(dim, 0).reshape(expected.shape[dim], -1)
         if mine.numel() * theirs.shape[0] > LARGEST_TABLE or mine.shape[1] == 0:
             return None
-        rows = []
+        rows: "list[int]" = []
         for row in mine:
             distance = (theirs - row).abs().amax(-1)
-            distance[~unused] = math.inf
-            index = int(distance.argmin())
-            if not self._near(distance[index], 1.0, 0):
+            # A rank holds a row only once.
+            distance[rows] = math.inf
+            near = distance <= self._tolerance
+            if not bool(near.any()):
                 return None
-            unused[index] = False
+            rank = torch.where(near, uses, math.inf)
+            least = rank == rank.min()
+            index = int(torch.where(least, distance, math.inf).argmin())
+            uses[index] += 1
             rows.append(index)
         return tuple(rows)
 

@@ -80,8 +80,15 @@ class Turns:
         for thread in threads:
             thread.start()
         self._ranks[0].may_run.set()
-        for thread in threads:
-            thread.join()
+        try:
+            for thread in threads:
+                thread.join()
+        except BaseException:
+            # Ctrl-C ends the ranks at their next wait.
+            self._stop()
+            for thread in threads:
+                thread.join()
+            raise
         if order:
             failure = self._ranks[order[0]].failure
             assert failure is not None
