@@ -403,8 +403,11 @@ class Reported(unittest.TestCase):
             if not found.ok:
                 wrong.append((report.number, found.first.kind))
         self.assertEqual(wrong, [(144109, "output"), (194457, "output")])
-        # The first one hangs or fails on real ranks; PyTorch refuses the second one.
-        self.assertEqual(refused, [(103306, "SP0913"), (186282, "SP0912")])
+        # The first one hangs or fails on real ranks; PyTorch refuses the others.
+        expected = {(103306, "SP0913"), (186282, "SP0912")}
+        if torch.__version__.startswith("2.12."):
+            expected.add((179502, "SP0912"))
+        self.assertEqual(set(refused), expected)
 
 
 if __name__ == "__main__":

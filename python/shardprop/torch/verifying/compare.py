@@ -201,7 +201,11 @@ class Comparison:
                 return cases
             order: float = seen.order
             if key.kind == "gradient":
-                order = self._reference.gradient_order.get(key.name, order)
+                complete = self._reference.gradient_order.get(key.name, [])
+                # A step may accumulate the gradients of several micro-batches.
+                each = len(complete) // len(calls)
+                if each:
+                    order = complete[(index + 1) * each - 1]
             place = next(iter(own.values())).place or seen.place
             cases.append(_Case(
                 key, index, order, seen.tensor,

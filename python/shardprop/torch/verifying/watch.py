@@ -96,8 +96,8 @@ class Recording:
         self.values: "dict[Key, list[Seen]]" = {}
         #: The lines that called each module, from its first call.
         self.places: "dict[str, str]" = {}
-        #: The position at which each gradient was complete in backward().
-        self.gradient_order: "dict[str, int]" = {}
+        #: The positions at which each gradient was complete in backward().
+        self.gradient_order: "dict[str, list[int]]" = {}
         #: The modules in which this rank is, innermost last.
         self.modules: "list[str]" = []
         #: Counts the reductions of the reference run.
@@ -203,7 +203,7 @@ class Recording:
 
         def hook_of(name):
             def complete(parameter):
-                self.gradient_order[name] = self._clock
+                self.gradient_order.setdefault(name, []).append(self._clock)
                 self._clock += 1
 
             return complete
