@@ -52,6 +52,7 @@ release_tests=(
   tests/torch/test_{parallelize,train_models,module_copies,weights}.py
   tests/torch/test_{checkpoints,count,parallel_errors,torch_inputs}.py
   tests/torch/test_{eager_dtensor,propagator_install,python_package}.py
+  tests/torch/test_verify_{own_code,other_code,programs}.py
 )
 run_releases() {
   local python failed=0

@@ -128,6 +128,14 @@ class OfPyTorch(unittest.TestCase):
 
         self.passes(parallelize, train(), "dp=2")
 
+    def test_compiled_code_runs_eagerly(self):
+        def parallelize(model, mesh):
+            shard_all(model, mesh)
+            return torch.compile(model)
+
+        report = self.passes(parallelize, train(), "dp=2")
+        self.assertEqual(report.layout("layers.0.up"), ("S(0)",))
+
     def test_loss_parallel(self):
         def parallelize(model, mesh):
             shard_features(model, mesh)

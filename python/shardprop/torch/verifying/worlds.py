@@ -219,7 +219,8 @@ class Simulation:
             finally:
                 torch._C._distributed_c10d._unregister_all_process_groups()
 
-        with _installed(self):
+        # Compiled code runs as eager code, whose modules are seen.
+        with _installed(self), torch.compiler.set_stance("force_eager"):
             return self._turns.run(body)
 
 
