@@ -83,7 +83,8 @@ endfunction()
 
 # shardprop_test(<name> SOURCES <files...> LINK <modules...>)
 # One doctest binary a module; it runs from the source tree's root so that
-# golden files and example graphs are found by their repository path.
+# golden files and example graphs are found by their repository path. CTest ends a
+# binary that hangs.
 # PARTS <part>=<source>,<source>...: the cases of these sources are the CTest entry
 # <name>_<part>, and those of all other sources <name>.
 function(shardprop_test name)
@@ -98,7 +99,12 @@ function(shardprop_test name)
   # The tested code is fully optimised. At -O1 the tests compile in two thirds
   # of the time.
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+  set(timeout 600)
+  if(CMAKE_CXX_FLAGS MATCHES "-fsanitize")
+    set(timeout 3600)
+  endif()
   set(of_parts)
+  set(entries ${name})
   foreach(part IN LISTS ARG_PARTS)
     string(REGEX MATCH "^([^=]+)=(.+)$" matched "${part}")
     set(part_name ${CMAKE_MATCH_1})
@@ -114,6 +120,7 @@ function(shardprop_test name)
     list(JOIN sources "," filter)
     add_test(NAME ${name}_${part_name} COMMAND ${target} "--source-file=${filter}"
              WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+    list(APPEND entries ${name}_${part_name})
   endforeach()
   set(others)
   if(of_parts)
@@ -121,6 +128,7 @@ function(shardprop_test name)
     set(others "--source-file-exclude=${filter}")
   endif()
   add_test(NAME ${name} COMMAND ${target} ${others} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(${entries} PROPERTIES TIMEOUT ${timeout})
 endfunction()
 
 # Makes a shared library export only the symbols in `map`. Symbols of a C++

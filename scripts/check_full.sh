@@ -28,7 +28,8 @@ with_preset() {
   shift
   configure_preset "$preset"
   cmake --build "build/$preset" --parallel "$jobs"
-  ctest --test-dir "build/$preset" --output-on-failure --parallel "$jobs" "$@"
+  ctest --test-dir "build/$preset" --output-on-failure --timeout 3600 \
+    --parallel "$jobs" "$@"
 }
 
 run_packages() { scripts/install_packages.sh --yes --full; }

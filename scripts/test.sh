@@ -19,4 +19,4 @@ cmake --build "$build" --parallel "$jobs"
 
 say "Tests"
 ctest --test-dir "$build" --output-on-failure --no-tests=error \
-  --parallel "$jobs" "$@"
+  --timeout 900 --parallel "$jobs" "$@"
