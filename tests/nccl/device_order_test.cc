@@ -14,10 +14,13 @@
 #include "nccl/nccl_worlds.h"
 #include "support/result_checks.h"
 
+#include <algorithm>
 #include <atomic>
 #include <barrier>
 #include <chrono>
 #include <cmath>
+#include <cstdint>
+#include <cstring>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -243,6 +246,49 @@ TEST_CASE("a queue uses its blocks again and gives them back when it is full") {
     CHECK_CODE(bytes(1), ErrorCode::kOutOfMemory);
   }
   CHECK(bytes(64).has_value());
+}
+
+// Returns new memory of the host in which every byte is 0x5a. It is likely to
+// be where memory of this size was freed last.
+LocalTensor marked_memory(std::int64_t bytes) {
+  const LocalTensor memory = value_of(LocalTensor::empty({bytes}, DType::kU8));
+  std::memset(memory.data(), 0x5a, static_cast<std::size_t>(bytes));
+  return memory;
+}
+
+bool still_marked(const LocalTensor& memory) {
+  const auto* const at = memory.data_as<const std::uint8_t>();
+  return std::all_of(at, at + memory.numel(),
+                     [](std::uint8_t byte) { return byte == 0x5a; });
+}
+
+TEST_CASE("a tensor may be dropped while work on it is queued") {
+  FakeQueue queue({});
+  queue.push(slow_step());
+  {
+    const LocalTensor tensor = value_of(queue.allocate({32}, DType::kU8));
+    const std::byte zero{0};
+    REQUIRE(queue.fill(tensor, &zero).has_value());
+  }
+  const LocalTensor next = marked_memory(32);
+  REQUIRE(queue.finish().has_value());
+  CHECK(still_marked(next));
+}
+
+TEST_CASE("a barrier that fails at once leaves no work on freed memory") {
+  const Group world = value_of(Group::world(1));
+  const auto ends = run_nccl_ranks(
+      1, {.timeout = 20s}, [&](Communicator& c) -> Result<void> {
+        c.abort({ErrorCode::kRankFailed, "a rank gave up"});
+        queue_of(c).push(slow_step());
+        CHECK_CODE(c.barrier(world), ErrorCode::kRankFailed);
+        std::vector<LocalTensor> next;
+        for (int i = 0; i < 8; ++i) next.push_back(marked_memory(1));
+        REQUIRE(c.memory_ops().finish().has_value());
+        CHECK(std::all_of(next.begin(), next.end(), still_marked));
+        return {};
+      });
+  CHECK(ends[0].has_value());
 }
 
 TEST_CASE("a tensor may outlive the queue it came from") {

@@ -8,7 +8,9 @@
 #include <array>
 #include <chrono>
 #include <condition_variable>
+#include <cstdlib>
 #include <cstring>
+#include <random>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -63,12 +65,16 @@ class FakeDevice {
 
   // One step of a queue: whether it is done.
   static bool step(State& queue) {
-    FakeStep* first = nullptr;
+    FakeQueue::Queued* first = nullptr;
     {
       const std::lock_guard lock(queue.mutex);
       if (!queue.steps.empty()) first = &queue.steps.front();
     }
-    if (first == nullptr || !(*first)()) return false;
+    if (first == nullptr) return false;
+    if (std::chrono::steady_clock::now() < first->earliest) return false;
+    if (!first->step()) return false;
+    // Dropped before it counts as done, and without the lock.
+    first->step = nullptr;
     const std::lock_guard lock(queue.mutex);
     queue.steps.pop_front();
     ++queue.ran;
@@ -85,6 +91,38 @@ class FakeDevice {
 FakeDevice& the_device() {
   static FakeDevice made;
   return made;
+}
+
+unsigned long number_from(const char* variable, unsigned long otherwise) {
+  const char* const given = std::getenv(variable);
+  return given == nullptr ? otherwise : std::strtoul(given, nullptr, 10);
+}
+
+// Every queue has random numbers of its own.
+std::minstd_rand next_random() {
+  static const unsigned long seed = number_from("SHARDPROP_FAKE_SEED", 1);
+  static std::atomic<unsigned long> queues = 0;
+  std::seed_seq mixed{seed, queues++};
+  return std::minstd_rand(mixed);
+}
+
+// One step of eight starts late.
+std::chrono::microseconds some_delay(std::minstd_rand& random) {
+  static const unsigned long longest =
+      number_from("SHARDPROP_FAKE_DELAY_US", 200);
+  if (random() % 8 != 0) return 0us;
+  return std::chrono::microseconds(
+      std::uniform_int_distribution<unsigned long>(0, longest)(random));
+}
+
+void push_to(State& queue, FakeStep step) {
+  {
+    const std::lock_guard lock(queue.mutex);
+    const auto now = std::chrono::steady_clock::now();
+    queue.steps.push_back({std::move(step), now + some_delay(queue.random)});
+    ++queue.pushed;
+  }
+  the_device().wake();
 }
 
 class FakeMark final : public collective::DeviceQueue::Mark {
@@ -118,6 +156,7 @@ void must(const Result<void>& done) {
 
 FakeQueue::FakeQueue(Device of, std::size_t capacity)
     : device_(of), state_(std::make_shared<State>()) {
+  state_->random = next_random();
   const auto idle = [state = state_] { return state->ran == state->pushed; };
   blocks_ =
       std::make_shared<collective::BlockCache>(collective::BlockCache::Source{
@@ -161,19 +200,18 @@ Result<void> FakeQueue::on_device(const std::function<Result<void>()>& work) {
   return done;
 }
 
-void FakeQueue::push(FakeStep step) {
-  {
-    const std::lock_guard lock(state_->mutex);
-    state_->steps.push_back(std::move(step));
-    ++state_->pushed;
-  }
-  the_device().wake();
-}
+void FakeQueue::push(FakeStep step) { push_to(*state_, std::move(step)); }
 
 Result<LocalTensor> FakeQueue::allocate(const Dims& sizes, DType dtype) {
   if (fault_) SP_CHECK(fault_());
   if (device_.type == DeviceType::kHost) {
-    return LocalTensor::empty(sizes, dtype);
+    SP_ASSIGN(const LocalTensor memory, LocalTensor::empty(sizes, dtype));
+    // As on a device, memory is used again only behind the work on it.
+    std::shared_ptr<void> owner(
+        memory.data(), [state = state_, kept = memory.owner()](void*) {
+          push_to(*state, [kept] { return true; });
+        });
+    return LocalTensor::wrap(memory.data(), sizes, dtype, std::move(owner));
   }
   const LocalTensor empty =
       LocalTensor::wrap(nullptr, sizes, dtype, nullptr, device_);

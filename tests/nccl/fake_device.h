@@ -3,17 +3,23 @@
 //
 // Its memory is the host's, or memory that the host cannot touch
 // (fake_memory.h). It keeps nothing alive that its queues refer to: memory of
-// the host that is freed too early is read after free.
+// the host that is freed too early is read after free. Memory of allocate() may
+// be dropped earlier: a queue frees it behind the work that it holds by then.
+//
+// A step of a queue starts late now and then, at random. SHARDPROP_FAKE_SEED
+// and SHARDPROP_FAKE_DELAY_US set the random numbers and the longest delay.
 #pragma once
 
 #include "collective/block_cache.h"
 #include "collective/device_queue.h"
 
 #include <atomic>
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <random>
 #include <utility>
 
 namespace shardprop::testing {
@@ -56,10 +62,15 @@ class FakeQueue final : public collective::DeviceQueue {
   Result<std::unique_ptr<Mark>> mark() override;
   Result<void> follow(const Mark& mark) override;
 
+  struct Queued {
+    FakeStep step;
+    std::chrono::steady_clock::time_point earliest;
+  };
   // The part that the device thread works on.
   struct State {
     std::mutex mutex;
-    std::deque<FakeStep> steps;
+    std::deque<Queued> steps;
+    std::minstd_rand random;
     std::atomic<long> pushed{0};
     std::atomic<long> ran{0};
     std::atomic<bool> hangs{false};
