@@ -1,6 +1,10 @@
 // `DeviceQueue` is a MemoryOps that queues its operations on a stream of a
 // device. Marks order the queues of several ranks. CUDA and a test implement
 // it.
+//
+// Memory of allocate() may be dropped while work on it is queued, because it is
+// used again only behind that work. All other memory must exist until the work
+// is done.
 #pragma once
 
 #include <shardprop/collective/memory_ops.h>
