@@ -25,6 +25,10 @@ from .verifying.watch import Recording, watched_modules, watching
 from .verifying.worlds import Simulation
 
 
+# A name of one of these kinds that no rank has is worth a note.
+_NAMED = {"parameter", "output"}
+
+
 def grid_of(mesh: MeshLike) -> Grid:
     """Returns the mesh of the simulated ranks; each of its dims has a name."""
     text = mesh_text(mesh)
@@ -198,6 +202,11 @@ def verify(
     grid = grid_of(mesh)
     comparison = Comparison(reference, in_f64, recordings, grid)
     values = comparison.run()
+    missing = {key.name for key in comparison.missing if key.kind in _NAMED}
+    if missing:
+        names = ", ".join(f"`{name or 'model'}`" for name in sorted(missing)[:4])
+        more = f" and {len(missing) - 4} more" if len(missing) > 4 else ""
+        notes.append(f"The ranks have no value that belongs to {names}{more}.")
     return Report(
         grid.text,
         values,

@@ -177,6 +177,18 @@ def fully_shard_with_wrong_scale(mistake):
     return Code(Net, parallelize, run, batch)
 
 
+@case("tp=2", ("gradient", "layers.1.down.bias"), "No rank has this gradient")
+def gradient_lost_by_detach(mistake):
+    def parallelize(model, mesh):
+        for layer in model.layers:
+            plan = {"up": ColwiseParallel(), "down": RowwiseParallel()}
+            parallelize_module(layer, mesh, plan)
+            if mistake:
+                layer.down.bias.requires_grad_(False)
+
+    return Code(Net, parallelize, step, batch)
+
+
 @case("dp=2,tp=2", ("gradient", "head.bias"), "mean over dp is missing")
 def tensor_parallel_and_data_parallel(mistake):
     """HSDP-like: DTensor over tp, gradients reduced by hand over dp."""

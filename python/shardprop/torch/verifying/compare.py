@@ -107,9 +107,31 @@ class Comparison:
                 self._last_terms = value if terms else None
                 rows = any(p.startswith("rows") for p in value.layout)
                 self._last_rows = value if rows else None
+        values += self._lost_gradients()
+        values.sort(key=lambda value: value.order)
         _excuse(values)
         wrong = self._aligned(values)
         return [wrong, *values] if wrong is not None else values
+
+    def _lost_gradients(self) -> "list[Value]":
+        """Returns the gradients that no rank has, although a rank has the parameter."""
+        lost = []
+        for key in self.missing:
+            parameter = Key("parameter", key.name)
+            if key.kind != "gradient" or not any(
+                parameter in recording.values for recording in self._ranks
+            ):
+                continue
+            if any(key in recording.values for recording in self._ranks):
+                continue
+            seen = _usable(self._reference.values[key])[0]
+            complete = self._reference.gradient_order.get(key.name, [seen.order])
+            lost.append(Value(
+                key.kind, key.name, key.path, 0, "wrong", place=seen.place,
+                order=complete[0],
+                notes=["No rank has this gradient; the model on one device has it."],
+            ))
+        return lost
 
     def _aligned(self, values: "list[Value]") -> "Optional[Value]":
         """Returns the first value of the model that no node of the ranks' programs has,
@@ -219,7 +241,8 @@ class Comparison:
     def _compare(self, case: _Case) -> Value:
         key = case.key
         value = Value(
-            key.kind, key.name, key.path, case.call, "right", place=case.place
+            key.kind, key.name, key.path, case.call, "right", place=case.place,
+            order=case.order,
         )
         for seen in [Seen(case.reference, None, 0, ""), *case.seen.values()]:
             if unit(seen.tensor.dtype) > unit(self._coarsest):

@@ -33,6 +33,8 @@ class Value:
     place: str = ""
     #: Sentences on a wrong value, or the reason why it was not compared.
     notes: "list[str]" = dataclasses.field(default_factory=list)
+    #: The position in the program of the reference.
+    order: float = 0.0
     #: Largest absolute error and its bound.
     error: float = 0.0
     bound: float = 0.0
