@@ -94,7 +94,7 @@ def bias_times_degree(mistake):
     return _net("bias" if mistake else "")
 
 
-@case("tp=2", ("output", "layers.0.mlp"), "In the layout P(sum)")
+@case("tp=2", ("output", "layers.0.mlp"), "The ranks hold terms: a sum over tp is missing")
 def missing_reduction(mistake):
     return _net("no reduction" if mistake else "")
 

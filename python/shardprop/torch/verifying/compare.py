@@ -42,6 +42,8 @@ _FINAL = {
 _WINDOW = 40
 # Values of the reference that may be contained in a wrong value by mistake.
 _MOST_SUSPECTS = 60
+# Later wrong values mostly follow from the first ones.
+_MOST_EXPLAINED = 8
 
 
 @dataclasses.dataclass
@@ -94,6 +96,7 @@ class Comparison:
         self._last_terms: "Optional[Value]" = None
         self._last_rows: "Optional[Value]" = None
         self._coarsest = torch.float64
+        self._explained = 0
         self.missing: "list[Key]" = []
 
     def run(self) -> "list[Value]":
@@ -350,7 +353,9 @@ class Comparison:
         else:
             value.error, text = self._nearest(ranks)
             notes.append(text)
-            notes += self._contained(case, ranks)
+            self._explained += 1
+            if self._explained <= _MOST_EXPLAINED:
+                notes += self._contained(case, ranks)
         if self._last_terms is not None and value.kind in _FORWARD:
             terms = self._last_terms
             dims = [
@@ -505,10 +510,21 @@ class Comparison:
                 times = self._multiple(difference, tensor.to(wide), ranks._tolerance)
                 if times is None or abs(times) < 0.1:
                     continue
-                return [
+                notes = [
                     f"In the layout {','.join(placements)} the value is right except "
                     f"for {key.text()}, which it contains {number(1 + times)} times."
                 ]
+                dims = [
+                    name
+                    for p, name in zip(placements, self._grid.names)
+                    if p.startswith("P")
+                ]
+                if dims:
+                    notes.append(
+                        f"The ranks hold terms: a sum over {' and '.join(dims)} is "
+                        "missing, or comes after what is added once on each rank."
+                    )
+                return notes
         return []
 
     def _row_multiple(self, difference, tensor, bound: float) -> Optional[float]:
