@@ -46,31 +46,24 @@ std::int64_t free_memory() {
   return sat_mul(*available + swap, 1024);
 }
 
-// Returns the bytes left in the control group (version 2) and in its parent
-// groups.
-std::int64_t left_in_group() {
+// Returns the control group (version 2) of this process; empty if it has none.
+std::string own_group() {
   std::ifstream groups("/proc/self/cgroup");
   std::string line;
   std::string path;
   while (std::getline(groups, line)) {
     if (line.starts_with("0::/")) path = line.substr(3);
   }
-  std::int64_t left = kUnknown;
-  while (!path.empty()) {
-    const std::string folder =
-        "/sys/fs/cgroup" + (path == "/" ? std::string() : path);
-    const auto most = number_in(folder + "/memory.max");
-    const auto now = number_in(folder + "/memory.current");
-    if (most && now) {
-      // The kernel frees cached files when memory is short.
-      const auto files = number_of(folder + "/memory.stat", "file");
-      const std::int64_t held = *now - files.value_or(0);
-      left = std::min(left, std::max<std::int64_t>(*most - held, 0));
-    }
-    if (path == "/") break;
-    path.resize(std::max<std::size_t>(path.rfind('/'), 1));
-  }
-  return left;
+  return path;
+}
+
+// Returns the bytes of cached files, which the kernel frees when memory is
+// short. Its figure "file" also has tmpfs and shared memory, which it only
+// swaps.
+std::int64_t cached_files(const std::string& folder) {
+  const std::string path = folder + "/memory.stat";
+  return sat_add(number_of(path, "inactive_file").value_or(0),
+                 number_of(path, "active_file").value_or(0));
 }
 
 // Returns the bytes left under the limit on addresses (ulimit -v).
@@ -87,8 +80,26 @@ std::int64_t left_of_addresses() {
 
 }  // namespace
 
+std::int64_t left_in_group(const std::string& root, std::string path) {
+  std::int64_t left = kUnknown;
+  while (!path.empty()) {
+    const std::string folder = root + (path == "/" ? std::string() : path);
+    const auto most = number_in(folder + "/memory.max");
+    const auto now = number_in(folder + "/memory.current");
+    if (most && now) {
+      const std::int64_t held =
+          std::max<std::int64_t>(*now - cached_files(folder), 0);
+      left = std::min(left, std::max<std::int64_t>(*most - held, 0));
+    }
+    if (path == "/") break;
+    path.resize(std::max<std::size_t>(path.rfind('/'), 1));
+  }
+  return left;
+}
+
 std::int64_t memory_at_hand() {
-  return std::min({free_memory(), left_in_group(), left_of_addresses()});
+  return std::min({free_memory(), left_in_group("/sys/fs/cgroup", own_group()),
+                   left_of_addresses()});
 }
 
 Result<void> check_fits(std::int64_t bytes, const std::string& what) {

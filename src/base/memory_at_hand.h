@@ -19,6 +19,11 @@ namespace shardprop {
 // Returns INT64_MAX if no limit is known.
 std::int64_t memory_at_hand();
 
+// Returns the bytes left in a control group (version 2) and in its parent
+// groups, and INT64_MAX if none has a limit. `root` is the folder in which the
+// groups are mounted, and `path` is the group, such as "/user.slice/job".
+std::int64_t left_in_group(const std::string& root, std::string path);
+
 // Error: kOutOfMemory. `what` is a plural noun.
 Result<void> check_fits(std::int64_t bytes, const std::string& what);
 
