@@ -6,7 +6,29 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
 namespace shardprop::cli {
+
+namespace {
+
+// Returns whether dim 0 of all tensors, except of scalars, has one size. Only
+// then it may be the dim of a batch.
+bool has_common_rows(const OpSchema& op) {
+  std::optional<std::int64_t> rows;
+  const auto has_them = [&](const TensorMeta& meta) {
+    if (meta.rank() == 0) return true;
+    if (!rows) rows = meta.size(0);
+    return meta.size(0) == *rows;
+  };
+  return std::all_of(op.inputs.begin(), op.inputs.end(), has_them) &&
+         std::all_of(op.outputs.begin(), op.outputs.end(), has_them) &&
+         rows.has_value();
+}
+
+}  // namespace
 
 std::vector<Option> graph_options() {
   return {{.name = "--bound",
@@ -63,6 +85,7 @@ std::string rule_hint(const Graph& graph, std::string_view op) {
   const std::string_view base = op.substr(0, op.rfind('.'));
   // The operators inside control flow are not known.
   bool elementwise = !op.starts_with("higher_order.");
+  bool has_batch = true;
   for (const Node& node : graph.nodes()) {
     if (node.op_name() != op) continue;
     for (const TensorMeta& output : node.op.outputs) {
@@ -72,6 +95,13 @@ std::string rule_hint(const Graph& graph, std::string_view op) {
       }
     }
     elementwise = elementwise && !node.op.inputs.empty();
+    has_batch = has_batch && has_common_rows(node.op);
+  }
+  if (!elementwise && !has_batch) {
+    return fmt::format(
+        "--rule '{}=RULE' states which dims may be sharded, for example in "
+        "factor notation such as mk,kn->mn (docs/ops.md)",
+        base);
   }
   return fmt::format("--rule '{}={}' says that {}", base,
                      elementwise ? "pointwise()" : "batch(0)",
