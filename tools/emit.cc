@@ -108,11 +108,15 @@ std::string styles_file(std::string as) {
 
 // Writes layouts in the terms of another framework instead of programs.
 Result<void> write_styles(const std::string& as, const GraphPlan& given,
-                          const Arguments& arguments, OutputFolder& folder) {
-  SP_ASSIGN(const std::string styles, styles_json(as, given, arguments));
+                          const Arguments& arguments, OutputFolder& folder,
+                          Console& console) {
+  SP_ASSIGN(const StylesJson styles, styles_json(as, given, arguments));
+  for (const std::string& note : styles.notes) {
+    console.messages << "note: " << printable(note) << '\n';
+  }
   SP_CHECK(folder.write(std::string(kEmittedPlan),
                         saved_plan(given.plan, arguments)));
-  return folder.write(styles_file(as), styles);
+  return folder.write(styles_file(as), styles.text);
 }
 
 // Refuses, before any work, a folder in which an input or a file of the user
@@ -235,7 +239,7 @@ Result<bool> write_files(const GraphPlan& given,
     if (interruption.came()) return false;
     SP_CHECK(rank ? folder.put() : folder.put(earlier.programs));
   } else {
-    SP_CHECK(write_styles(as, given, arguments, folder));
+    SP_CHECK(write_styles(as, given, arguments, folder, console));
     SP_CHECK(folder.put());
   }
   for (const std::string& path : folder.written()) {

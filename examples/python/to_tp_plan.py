@@ -61,6 +61,8 @@ def main():
         print(f"  {one['value']} {layout} ({one['values']}): {one['why']}")
     if not styles["unsaid"]:
         print("  nothing")
+    for note in styles["notes"]:
+        print(f"note: {note}")
     if styles["price_us"] is None:
         print("no plan with these weights fits into memory")
     else:

@@ -36,6 +36,8 @@ std::string block_of(const std::string& module) {
   return {};
 }
 
+constexpr std::string_view kReplicate = "replicate";
+
 // Folds layers of one name into one entry if they have one style; else each
 // layer has its own.
 std::vector<ModuleStyle> fold(const std::vector<ModuleStyle>& modules) {
@@ -149,6 +151,14 @@ class LinearLayers {
     return Style{layer.style, layer.dim};
   }
 
+  // Returns whether the parameter is the weight of a module that is one matmul
+  // or one lookup.
+  bool is_weight(const std::string& parameter) const {
+    const auto found = layers_.find(parameter);
+    return found != layers_.end() && found->second.is_read_alone &&
+           parameter.ends_with(".weight");
+  }
+
   // The layout of the first result that is computed from the parameter, such as
   // the output of a norm. Null if there is none.
   const Layout* layout_after(const std::string& parameter) const {
@@ -172,6 +182,7 @@ class LinearLayers {
  private:
   struct Layer {
     std::optional<NodeId> matmul;
+    bool is_read_alone = false;  // by a matmul or a lookup
     std::string style;  // empty: read whole
     int dim = 0;
     // True if the layer exchanges shards with its neighbours: the layers whose
@@ -207,6 +218,7 @@ class LinearLayers {
     for (int dim = 0; dim < 2; ++dim) {
       const auto use = use_of_weight(graph_, library_, *id, dim);
       if (!use) continue;
+      layer.is_read_alone = true;
       if (use->is_matmul) layer.matmul = use->node;
       const PlannedNode* planned = planned_node(graph_.node(use->node));
       if (planned == nullptr || use->operand >= planned->inputs.size() ||
@@ -354,6 +366,7 @@ class Styling {
         say(value, style->name, style->dim);
       } else {
         say(value, std::nullopt);
+        if (layers.is_weight(value.name)) replicate(module_of(value.name));
       }
     }
     // A bias is sharded with the outputs of its layer.
@@ -364,9 +377,10 @@ class Styling {
         continue;
       }
       say(*value, std::nullopt);
-      if (style.empty()) note_sequences(*value, layers);
+      if (style.empty() || style == kReplicate) note_sequences(*value, layers);
     }
     out_.folded = fold(out_.modules);
+    note_names();
     return std::move(out_);
   }
 
@@ -389,6 +403,39 @@ class Styling {
         out_.modules.begin(), out_.modules.end(),
         [&](const ModuleStyle& one) { return one.module == module; });
     return known == out_.modules.end() ? std::string() : known->style;
+  }
+
+  // Hugging Face replaces the layer numbers of a model's names by `*` before it
+  // looks for them in a tp_plan.
+  void note_names() {
+    for (const ModuleStyle& one : out_.folded) {
+      if (block_of(one.module).empty()) continue;
+      out_.notes.push_back(
+          "layers of one kind have different styles, so that the tp_plan names "
+          "them one by one (" +
+          one.module +
+          "); Hugging Face refuses numbered names: pin one layout for all of "
+          "them (--pin 'used:" +
+          starred_name(one.module) +
+          ".weight=...'), or use parallelize_module");
+      break;
+    }
+    for (const ModuleStyle& one : out_.modules) {
+      const std::string block = block_of(one.module);
+      if (block.empty() || block.find('.') != block.rfind('.')) continue;
+      out_.notes.push_back(
+          "the names begin at the module that was exported (" + one.module +
+          "); if it is part of a larger model, its path in that model is "
+          "missing in front of them");
+      break;
+    }
+  }
+
+  // Hugging Face applies the model's own rule to a module that a plan omits.
+  void replicate(const std::string& module) {
+    if (style_of_module(module).empty()) {
+      out_.modules.push_back({module, std::string(kReplicate)});
+    }
   }
 
   // A module without a style keeps its activations replicated over the mesh

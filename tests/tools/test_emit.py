@@ -269,7 +269,7 @@ class Emit(Case):
         self.assertEqual(said["mesh_dim"], "tp")
         self.assertTrue(set(said["tp_plan"].values()) <= {
             "colwise", "rowwise", "colwise_gather_output", "rowwise_split_input",
-            "embedding_rowwise", "embedding_colwise"})
+            "embedding_rowwise", "embedding_colwise", "replicate"})
         lost = max(said["said_objective_us"] - said["objective_us"], 0)
         self.assertAlmostEqual(said["price_us"], lost, places=2)
         self.answered(self.emit("--as", "fully-shard", "-o", out, graph=LLAMA,
@@ -292,9 +292,13 @@ class Emit(Case):
 
         # Two ranks cannot share 3 heads of keys: no shards pass inside attention.
         uneven = styles_of_layer(self.styles("tp-plan", "megatron=tp"))
-        self.assertEqual(uneven["self_attn.k_proj"], "colwise_gather_output")
-        self.assertEqual(uneven["self_attn.o_proj"], "rowwise_split_input")
-        self.assertEqual(uneven["mlp.down_proj"], "rowwise")
+        self.assertEqual(uneven, {
+            "self_attn.q_proj": "colwise_gather_output",
+            "self_attn.k_proj": "colwise_gather_output",
+            "self_attn.v_proj": "colwise_gather_output",
+            "self_attn.o_proj": "rowwise_split_input",
+            "mlp.gate_proj": "colwise", "mlp.up_proj": "colwise",
+            "mlp.down_proj": "rowwise"})
         said = self.styles("tp-plan", "megatron=tp", mesh="dp=2,tp=3")
         self.assertEqual(styles_of_layer(said), {
             "self_attn.q_proj": "colwise", "self_attn.k_proj": "colwise",
@@ -336,16 +340,34 @@ class Emit(Case):
         said = json.loads((out / "tp_plan.json").read_text())
         styles = {name.split(".*.")[1]: style
                   for name, style in said["tp_plan"].items() if ".self_attn." in name}
-        self.assertEqual(styles, {"self_attn.k_proj": "colwise_gather_output",
+        # An omitted module would follow the model's own plan, where q is colwise.
+        self.assertEqual(styles, {"self_attn.q_proj": "replicate",
+                                  "self_attn.k_proj": "colwise_gather_output",
                                   "self_attn.v_proj": "colwise_gather_output",
                                   "self_attn.o_proj": "rowwise_split_input"})
         modules = said["parallelize_module"]
+        self.assertFalse([name for name in modules if name.endswith(".q_proj")])
         layers = [name for name in modules if name.endswith(".o_proj")]
         self.assertTrue(layers)
         for name in layers:
             self.assertEqual(modules[name], "RowwiseParallel(input_layouts=Replicate())")
         unsaid = {one["value"]: one["why"] for one in said["unsaid"]}
         self.assertIn("stored in shards", unsaid[f"{attn}q_proj.weight"])
+
+    def test_layers_of_different_styles_get_a_note(self):
+        out = self.folder / "out"
+        gate = "model.layers.{}.mlp.gate_proj"
+        pins = [f"used:{gate.format(0)}.weight=R", f"used:{gate.format(1)}.weight=S(0)"]
+        done = self.emit("--as", "tp-plan", "-o", out, graph=LLAMA, mesh="tp=2",
+                         *(word for pin in pins for word in ("--pin", pin)))
+        self.answered(done)
+        said = json.loads((out / "tp_plan.json").read_text())
+        self.assertEqual(said["tp_plan"][gate.format(0)], "replicate")
+        self.assertTrue(said["tp_plan"][gate.format(1)].startswith("colwise"))
+        (note,) = said["notes"]
+        self.assertIn("Hugging Face refuses numbered names", note)
+        self.assertIn(f"note: {note}", done.stderr)
+        self.assertEqual(self.styles("tp-plan", "megatron=tp")["notes"], [])
 
     def test_sequence_parallelism_is_not_dropped_silently(self):
         said = self.styles("tp-plan", "megatron-sp=tp")

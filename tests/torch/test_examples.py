@@ -73,7 +73,7 @@ class Examples(unittest.TestCase):
         self.assertLessEqual(
             set(styles.values()),
             {"colwise", "rowwise", "embedding_colwise", "embedding_rowwise",
-             "colwise_gather_output", "rowwise_split_input"},
+             "colwise_gather_output", "rowwise_split_input", "replicate"},
         )
         # dp is a mesh dim that a tp_plan does not know.
         self.assertIn("it lies over dp too", done.stdout)

@@ -41,6 +41,7 @@ std::string parallel_style(const std::string& style) {
 struct Words {
   std::vector<Pin> pins;
   std::vector<UnsaidLayout> unsaid;
+  std::vector<std::string> notes;
   std::function<void(JsonText&)> write;
 };
 
@@ -83,6 +84,8 @@ void write_torch(JsonText& json, std::string_view as,
     json.member(one.module, one.style);
   json.close('}').key("parallelize_module").open('{');
   for (const ModuleStyle& one : styles.modules) {
+    // PyTorch has no such style: a module that it does not name is replicated.
+    if (one.style == "replicate") continue;
     json.member(one.module, parallel_style(one.style));
   }
   json.close('}');
@@ -92,7 +95,7 @@ Words words_of(std::string_view as, const GraphPlan& given) {
   const Plan& plan = given.plan;
   if (as == "jax") {
     JaxSpecs specs = jax_specs(plan);
-    return {specs.pins, specs.unsaid, [&plan, specs](JsonText& json) {
+    return {specs.pins, specs.unsaid, {}, [&plan, specs](JsonText& json) {
               write_jax(json, plan.mesh, specs);
             }};
   }
@@ -100,7 +103,7 @@ Words words_of(std::string_view as, const GraphPlan& given) {
       as == "fully-shard"
           ? fully_shard_styles(plan)
           : tensor_parallel_styles(plan, *given.graph, *given.library);
-  return {styles.pins, styles.unsaid, [&plan, as, styles](JsonText& json) {
+  return {styles.pins, styles.unsaid, styles.notes, [&plan, as, styles](JsonText& json) {
             json.member("mesh_dim", plan.mesh.name(styles.mesh_dim));
             write_torch(json, as, styles);
           }};
@@ -121,8 +124,8 @@ Result<PlanOptions> options_for(const Plan& plan, const Arguments& arguments) {
 
 }  // namespace
 
-Result<std::string> styles_json(std::string_view as, const GraphPlan& given,
-                                const Arguments& arguments) {
+Result<StylesJson> styles_json(std::string_view as, const GraphPlan& given,
+                               const Arguments& arguments) {
   const Words words = words_of(as, given);
   PlanRequest request{.graph = given.graph,
                       .library = given.library,
@@ -158,11 +161,12 @@ Result<std::string> styles_json(std::string_view as, const GraphPlan& given,
     json.member("placements", to_strings(one.layout)).member("why", one.why);
     json.close('}');
   });
+  json.member("notes", words.notes);
   json.member("objective_us", microseconds(given.plan.objective_nanoseconds));
   json.member("said_status", solver::to_string(said.status));
   json.member("said_objective_us", microseconds(said.objective_nanoseconds));
   json.member("price_us", microseconds(price)).close('}');
-  return json.take() + "\n";
+  return StylesJson{json.take() + "\n", words.notes};
 }
 
 bool is_styles_json(std::string_view text, std::string_view as) {

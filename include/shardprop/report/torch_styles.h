@@ -27,7 +27,8 @@ namespace shardprop {
 // tp_plan: colwise, rowwise, embedding_colwise, embedding_rowwise. For
 // fully_shard it is "shard". Shards pass from colwise to rowwise layers only if
 // all adjacent layers are sharded in this way. Other layers read and produce
-// full activations: colwise_gather_output, rowwise_split_input.
+// full activations: colwise_gather_output, rowwise_split_input. A linear layer
+// or an embedding whose weight is read in full is "replicate".
 struct ModuleStyle {
   std::string module;
   std::string style;
@@ -44,6 +45,8 @@ struct TorchStyles {
   std::vector<ModuleStyle> folded;
   std::vector<UnsaidLayout> unsaid;
   std::vector<Pin> pins;  // for every parameter
+  // Sentences on names that Hugging Face does not match.
+  std::vector<std::string> notes;
 };
 
 // Uses the mesh dim named tp, or the last one. A linear layer is colwise if its
