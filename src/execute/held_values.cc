@@ -12,6 +12,7 @@ namespace shardprop::execute {
 HeldValues::HeldValues(const SpmdProgram& program)
     : program_(program),
       values_(program.values.size()),
+      overwritten_(program.values.size(), false),
       viewers_(program.values.size(), 0),
       counted_(counted_values()) {}
 
@@ -49,15 +50,31 @@ ProgramValueId HeldValues::storage_of(ProgramValueId id) const {
 }
 
 void HeldValues::hold(ProgramValueId id, LocalTensor tensor) {
+  if (program_.value(id).overwrites.valid()) overwrite(id);
   const ProgramValueId buffer = storage_of(id);
   if (viewers_[buffer.index()]++ == 0) live_bytes_ += bytes_of(buffer);
   peak_bytes_ = std::max(peak_bytes_, live_bytes_);
   values_[id.index()] = std::move(tensor);
 }
 
+// Every value that is held in the memory is lost, views of it included.
+void HeldValues::overwrite(ProgramValueId by) {
+  const ProgramValueId buffer = storage_of(by);
+  for (std::size_t v = 0; v < values_.size(); ++v) {
+    if (values_[v] && storage_of(ProgramValueId(v)) == buffer) {
+      overwritten_[v] = true;
+    }
+  }
+}
+
 Result<LocalTensor> HeldValues::value(ProgramValueId id) const {
   const std::optional<LocalTensor>& held = values_[id.index()];
-  if (held) return *held;
+  if (held && !overwritten_[id.index()]) return *held;
+  if (held) {
+    return fail(ErrorCode::kProgramValue,
+                "`" + program_.value(id).name +
+                    "` is read after its memory was overwritten");
+  }
   return fail(ErrorCode::kProgramValue,
               "`" + program_.value(id).name +
                   "` is taken when it has been freed, or before it is made");
@@ -65,7 +82,7 @@ Result<LocalTensor> HeldValues::value(ProgramValueId id) const {
 
 Result<void> HeldValues::free(const ProgramFree& free) {
   for (const ProgramValueId id : free.values) {
-    SP_CHECK(value(id));
+    if (!overwritten_[id.index()]) SP_CHECK(value(id));
     values_[id.index()].reset();
     const ProgramValueId buffer = storage_of(id);
     if (--viewers_[buffer.index()] == 0) live_bytes_ -= bytes_of(buffer);

@@ -22,7 +22,8 @@ class HeldValues {
   // Adds a value. The operands of an operator are still held when its results
   // are added.
   void hold(ProgramValueId id, LocalTensor tensor);
-  // Error: kProgramValue if the value is not held.
+  // Error: kProgramValue if the value is not held, or a later value was written
+  // into its memory.
   Result<LocalTensor> value(ProgramValueId id) const;
   Result<void> free(const ProgramFree& free);
 
@@ -35,10 +36,12 @@ class HeldValues {
   std::vector<bool> counted_values() const;
   std::int64_t bytes_of(ProgramValueId id) const;
   ProgramValueId storage_of(ProgramValueId id) const;
+  void overwrite(ProgramValueId by);
 
   const SpmdProgram& program_;
   Coordinate at_;
   std::vector<std::optional<LocalTensor>> values_;
+  std::vector<bool> overwritten_;      // by value
   std::vector<std::int32_t> viewers_;  // by storage: values that are held
   std::vector<bool> counted_;          // by storage: whether plans count it
   std::int64_t live_bytes_ = 0;

@@ -16,7 +16,8 @@ bool is_view(const SpmdProgram& program, const ProgramStep& step) {
   bool makes = false;
   for_each_made(step, [&](ProgramValueId id) {
     const ProgramValueId buffer = program.value(id).buffer;
-    const bool own = !buffer.valid() || buffer == id;
+    const bool own = !buffer.valid() || buffer == id ||
+                     program.value(id).overwrites.valid();
     (own ? makes : views) = true;
   });
   return views && !makes;

@@ -9,10 +9,37 @@
 #include "lower/unsharded_plan.h"
 #include "plan/problem/build/buffers.h"
 
+#include <algorithm>
+#include <optional>
 #include <utility>
+#include <vector>
 
 namespace shardprop {
 namespace lowering {
+namespace {
+
+// A program without updates writes nothing in place, so that its index spaces
+// are not needed.
+InPlace in_place(const Graph& graph, const OpLibrary& library) {
+  std::vector<std::optional<IndexSpace>> spaces(graph.nodes().size());
+  std::vector<const IndexSpace*> known(spaces.size(), nullptr);
+  const bool has_updates =
+      std::any_of(graph.outputs().begin(), graph.outputs().end(),
+                  [](const GraphOutput& output) {
+                    return output.kind == OutputKind::kUpdate;
+                  });
+  if (!has_updates) return InPlace(graph, known);
+  for (const Node& node : graph.nodes()) {
+    auto space = library.index_space(node.op);
+    if (!space) continue;
+    const std::size_t n = node.id.index();
+    known[n] = &spaces[n].emplace(*std::move(space));
+  }
+  return InPlace(graph, known);
+}
+
+}  // namespace
+
 Lowering::Lowering(const Plan& plan, const Graph& graph,
                    const OpLibrary& library, const LowerOptions& options)
     : plan_(plan),
@@ -21,7 +48,8 @@ Lowering::Lowering(const Plan& plan, const Graph& graph,
       options_(options),
       build_(program_),
       calls_(plan.mesh, library),
-      chains_(plan.mesh, library, calls_.layouts()) {
+      chains_(plan.mesh, library, calls_.layouts()),
+      in_place_(in_place(graph, library)) {
   program_.graph_name = plan.graph_name;
   program_.graph_hash = plan.graph_hash;
   program_.mesh = plan.mesh;
@@ -178,7 +206,8 @@ Result<void> Lowering::add_node(const Node& node, const PlannedNode& planned) {
         const Value& value = graph_.value(node.outputs[o]);
         targets.push_back({value.display_name(), value.meta,
                            planned.outputs[o].tensor.layout,
-                           memory_of(node, o, *call, made.inputs)});
+                           viewed_by(node, o, *call, made.inputs),
+                           overwritten_by(node, o, made.inputs)});
       }
       SP_ASSIGN(made.outputs,
                 run_call(*call, made.inputs, targets, &planned, node.name));
@@ -191,14 +220,22 @@ Result<void> Lowering::add_node(const Node& node, const PlannedNode& planned) {
   return {};
 }
 
-// Returns the operand whose memory an output shares; invalid if the output has
-// its own memory.
-ProgramValueId Lowering::memory_of(
+// Returns the operand that an output views; invalid if it views none.
+ProgramValueId Lowering::viewed_by(
     const Node& node, std::size_t output, const LocalCall& call,
     const std::vector<ProgramValueId>& inputs) const {
   if (BufferForest::keeps_every_element(graph_, node)) return inputs[0];
   if (!call.is_view) return {};
   const auto operand = viewed_operand(graph_, node, output);
+  return operand ? inputs[*operand] : ProgramValueId();
+}
+
+// Returns the operand into whose memory an output is written; invalid if there
+// is none.
+ProgramValueId Lowering::overwritten_by(
+    const Node& node, std::size_t output,
+    const std::vector<ProgramValueId>& inputs) const {
+  const auto operand = output == 0 ? in_place_.operand(node) : std::nullopt;
   return operand ? inputs[*operand] : ProgramValueId();
 }
 

@@ -100,7 +100,11 @@ Result<std::vector<ProgramValueId>> Lowering::run_call(
     const std::string& where) {
   const auto new_value = [&](std::size_t output) {
     const Target& target = targets[output];
-    return build_.value(target.name, target.meta, target.layout, target.buffer);
+    return target.overwrites.valid()
+               ? build_.overwriting(target.name, target.meta, target.layout,
+                                    target.overwrites)
+               : build_.value(target.name, target.meta, target.layout,
+                              target.buffer);
   };
   std::vector<ProgramValueId> made(targets.size());
   // Returns the output of the call for a result of a step, if that output has

@@ -2,6 +2,7 @@
 // becomes a program.
 #pragma once
 
+#include "graph/analysis/in_place.h"
 #include "lower/local_calls.h"
 #include "lower/program_builder.h"
 #include "lower/view_chain.h"
@@ -34,9 +35,12 @@ class Lowering {
   Result<void> check_plan() const;
   Result<void> add_inputs();
   Result<void> add_node(const Node& node, const PlannedNode& planned);
-  ProgramValueId memory_of(const Node& node, std::size_t output,
+  ProgramValueId viewed_by(const Node& node, std::size_t output,
                            const LocalCall& call,
                            const std::vector<ProgramValueId>& inputs) const;
+  ProgramValueId overwritten_by(
+      const Node& node, std::size_t output,
+      const std::vector<ProgramValueId>& inputs) const;
   Result<void> add_outputs();
   Result<ProgramValueId> taken(const PlannedInput& input,
                                const std::string& where) const;
@@ -50,6 +54,7 @@ class Lowering {
     TensorMeta meta;
     Layout layout;
     ProgramValueId buffer;  // of a view: whose
+    ProgramValueId overwrites = {};  // see ProgramValue
   };
   Result<std::vector<ProgramValueId>> run_call(
       const LocalCall& call, const std::vector<ProgramValueId>& inputs,
@@ -92,6 +97,7 @@ class Lowering {
   ProgramBuilder build_;
   LocalCalls calls_;
   ViewChains chains_;
+  InPlace in_place_;
   // By the name of the value in the plan: the value in the layout of its
   // producer.
   std::unordered_map<std::string, ProgramValueId> made_;

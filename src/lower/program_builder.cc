@@ -25,6 +25,13 @@ ProgramValueId ProgramBuilder::value(std::string name, TensorMeta meta,
   return add({std::move(name), std::move(meta), std::move(layout), {}}, buffer);
 }
 
+ProgramValueId ProgramBuilder::overwriting(std::string name, TensorMeta meta,
+                                           Layout layout,
+                                           ProgramValueId operand) {
+  return add({std::move(name), std::move(meta), std::move(layout), {}, operand},
+             operand);
+}
+
 ProgramValueId ProgramBuilder::local(std::string name) {
   return add({std::move(name), {}, {}, {}}, {});
 }

@@ -29,6 +29,9 @@ class ProgramBuilder {
   // The value has its own memory unless `buffer` is given.
   ProgramValueId value(std::string name, TensorMeta meta, Layout layout,
                        ProgramValueId buffer = {});
+  // Adds a value that its producer writes into the memory of an operand.
+  ProgramValueId overwriting(std::string name, TensorMeta meta, Layout layout,
+                             ProgramValueId operand);
   ProgramValueId local(std::string name);
   ProgramValueId input(ProgramInput made, std::string name, TensorMeta meta,
                        Layout layout);

@@ -1,5 +1,6 @@
 // Programs as PyTorch reads them, read back by ourselves. PyTorch reads and
 // runs them in tests/torch/test_emitted_programs.py.
+#include "plan/small_graphs.h"
 #include "support/dear_topology.h"
 #include "support/result_checks.h"
 #include "support/standard_library.h"
@@ -110,6 +111,85 @@ TEST_CASE("the same program makes the same bytes in either form") {
              ErrorCode::kMeshCoordinate);
   CHECK_CODE(exported_program_json(program, standard_library(), -1),
              ErrorCode::kMeshCoordinate);
+}
+
+// The operators that a rank runs, without their prefix `torch.ops.`.
+std::set<std::string> operators_of(const SpmdProgram& program,
+                                   std::int64_t rank) {
+  const auto json = nlohmann::json::parse(
+      value_of(exported_program_json(program, standard_library(), rank)));
+  std::set<std::string> out;
+  for (const auto& node : json["graph_module"]["graph"]["nodes"]) {
+    out.insert(node["target"].get<std::string>().substr(10));
+  }
+  return out;
+}
+
+SpmdProgram lowered(const Graph& graph, const char* mesh, const char* pin) {
+  PlanOptions options;
+  options.optimizer = Optimizer::kNone;
+  options.pins.push_back(value_of(Pin::parse(pin)));
+  const Plan plan =
+      value_of(make_plan(graph, value_of(DeviceMesh::parse(mesh)),
+                         testing::dear_compute(), standard_library(), options));
+  return value_of(lower(plan, graph, standard_library()));
+}
+
+ValueId value_of_cache(const Graph& graph) {
+  for (const GraphInput& input : graph.inputs()) {
+    if (input.kind == InputKind::kBuffer) return input.value;
+  }
+  return {};
+}
+
+TEST_CASE("a cache that is updated is written by the in-place overload") {
+  const Graph graph = test::decoding(standard_library(), true, false);
+  const std::set<std::string> one = operators_of(lowered(graph, "1", "cache=R"), 0);
+  CHECK(one.contains("aten.index_copy_.default"));
+  CHECK_FALSE(one.contains("aten.index_copy.default"));
+  // Read back, the write is the update of the buffer.
+  const Graph read = value_of(read_graph(
+      value_of(emit_program(lowered(graph, "1", "cache=R"), standard_library(),
+                            0, EmitFormat::kPt2)),
+      "rank", standard_library()));
+  CHECK(read.outputs().size() == 2);
+  CHECK(read.update_of(value_of_cache(read)).has_value());
+  // The program of sharded rows makes the new shard, which is copied into the old one.
+  const std::set<std::string> rows =
+      operators_of(lowered(graph, "2", "next=S(0)"), 1);
+  CHECK(rows.contains("aten.copy_.default"));
+  // No operator may write a buffer that is read again or is not updated.
+  for (const bool is_updated : {false, true}) {
+    const Graph kept = test::decoding(standard_library(), is_updated, true);
+    const std::set<std::string> all =
+        operators_of(lowered(kept, "1", "cache=R"), 0);
+    CHECK(all.contains("aten.index_copy.default"));
+    CHECK_FALSE(all.contains("aten.index_copy_.default"));
+  }
+}
+
+TEST_CASE("rows that are written into an updated buffer are copied into a view") {
+  GraphBuilder b("rows", standard_library());
+  const ValueId cache =
+      test::add_input(b, InputKind::kBuffer, "cache", "f32[8,4]");
+  const ValueId x = test::add_input(b, InputKind::kUser, "x", "f32[2,4]");
+  const ValueId next = test::add_op(b, "aten.slice_scatter.default",
+                                    {{"", TensorArg{0}},
+                                     {"", TensorArg{1}},
+                                     {"dim", std::int64_t{0}},
+                                     {"start", std::int64_t{3}},
+                                     {"end", std::int64_t{5}}},
+                                    {cache, x}, "next");
+  const ValueId y =
+      test::add_op(b, "aten.neg.default", {{"", TensorArg{0}}}, {next}, "y");
+  b.add_output({.value = y});
+  b.add_output({.value = next, .kind = OutputKind::kUpdate, .target = cache});
+  const Graph graph = value_of(std::move(b).build());
+  const std::set<std::string> all =
+      operators_of(lowered(graph, "1", "cache=R"), 0);
+  CHECK(all.contains("aten.slice.Tensor"));
+  CHECK(all.contains("aten.copy_.default"));
+  CHECK_FALSE(all.contains("aten.slice_scatter.default"));
 }
 
 // The kinds of device that a program names, in metas and in arguments.

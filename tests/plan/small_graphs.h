@@ -5,6 +5,7 @@
 
 #include <shardprop/graph/graph_builder.h>
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -132,6 +133,40 @@ inline Graph residual_training(const OpLibrary& library, int blocks,
         {.value = gw2, .kind = OutputKind::kGradient, .target = block.w2});
   }
   b.add_output({.value = g, .kind = OutputKind::kGradient, .target = input});
+  return testing::value_of(std::move(b).build());
+}
+
+// Writes a row `what` into `into` at the row `at`.
+inline ValueId written(GraphBuilder& b, ValueId into, ValueId at, ValueId what,
+                       const char* name) {
+  return add_op(b, "aten.index_copy.default",
+                {{"", TensorArg{0}},
+                 {"dim", std::int64_t{0}},
+                 {"index", TensorArg{1}},
+                 {"source", TensorArg{2}}},
+                {into, at, what}, name);
+}
+
+// One token is written into a cache of 16 KiB, which is then read. The cache is
+// updated if `is_updated`; an operator reads its old value afterwards if
+// `reads_old`.
+inline Graph decoding(const OpLibrary& library, bool is_updated,
+                      bool reads_old) {
+  GraphBuilder b("decoding", library);
+  const ValueId cache = add_input(b, InputKind::kBuffer, "cache", "f32[64,64]");
+  const ValueId at = add_input(b, InputKind::kUser, "at", "i64[1]");
+  const ValueId token = add_input(b, InputKind::kUser, "token", "f32[1,64]");
+  const std::vector<GivenArgument> two = {{"", TensorArg{0}},
+                                          {"", TensorArg{1}}};
+  const ValueId next = written(b, cache, at, token, "next");
+  const ValueId read = add_op(b, "aten.mm.default", two, {token, next}, "read");
+  const ValueId result =
+      reads_old ? add_op(b, "aten.mm.default", two, {read, cache}, "old")
+                : read;
+  b.add_output({.value = result});
+  if (is_updated) {
+    b.add_output({.value = next, .kind = OutputKind::kUpdate, .target = cache});
+  }
   return testing::value_of(std::move(b).build());
 }
 

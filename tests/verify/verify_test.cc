@@ -3,6 +3,13 @@
 #include "plan/small_graphs.h"
 #include "verify/verified.h"
 
+#include <shardprop/program/footprint.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
 namespace shardprop {
 namespace {
 
@@ -46,6 +53,32 @@ TEST_CASE("a plan that predicts otherwise what is sent or held is a finding") {
   CHECK(sent.counted == sent.planned);
   REQUIRE(sent.findings.size() == 1);
   CHECK(sent.findings[0].find("where the plan says") != std::string::npos);
+}
+
+TEST_CASE("a cache that is written in place counts once, as it was planned") {
+  constexpr std::int64_t kCache = 16 * 1024;
+  for (const char* mesh : {"1", "2", "2,2"}) {
+    for (const bool reads_old : {false, true}) {
+      CAPTURE(mesh);
+      CAPTURE(reads_old);
+      const Graph graph =
+          test::decoding(*shared_library(), true, reads_old);
+      const Plan plan = planned(graph, mesh);
+      const VerifyReport report =
+          value_of(verify(plan, graph, shared_library()));
+      CHECK(report.ok);
+      CHECK(report.peak_bytes <= plan.memory.peak_bytes);
+      // A plan also counts what a redistribution takes while it runs.
+      if (!reads_old) CHECK(report.peak_bytes == plan.memory.peak_bytes);
+      const std::vector<std::int64_t> held =
+          live_bytes(value_of(lower(plan, graph, *shared_library())));
+      CHECK(*std::max_element(held.begin(), held.end()) ==
+            plan.memory.peak_bytes);
+      if (std::string_view(mesh) != "1") continue;
+      CHECK((report.peak_bytes < kCache + 1024) == !reads_old);
+      CHECK((report.peak_bytes > 2 * kCache) == reads_old);
+    }
+  }
 }
 
 TEST_CASE("floats in their own dtypes agree within their rounding") {

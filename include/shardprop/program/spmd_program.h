@@ -55,6 +55,9 @@ struct ProgramValue {
   // The value whose memory this one views; itself if it has its own memory. An
   // evaluator may have to copy if local strides do not allow a view.
   ProgramValueId buffer;
+  // The operand into whose memory the producer writes this value, so that no
+  // later step may read the operand; invalid if there is none.
+  ProgramValueId overwrites = {};
 
   // Returns whether it is inside an operator's local program, where only the
   // local tensors are known.

@@ -27,6 +27,36 @@ std::string_view local_name(std::string_view op) {
   return op;
 }
 
+// Returns the name of the overload that writes into its first argument:
+// aten.index_copy.default -> aten.index_copy_.default.
+std::string in_place_name(std::string name) {
+  return name.insert(name.rfind('.'), "_");
+}
+
+// Returns the view of `self` into which an operator writes its source.
+std::string_view written_view(std::string_view op) {
+  if (op == "aten.slice_scatter.default") return "aten.slice.Tensor";
+  if (op == "aten.select_scatter.default") return "aten.select.int";
+  return {};
+}
+
+// Returns the output that is written into the memory of an operand; invalid if
+// there is none.
+ProgramValueId written_result(const SpmdProgram& program, const ProgramOp& op) {
+  for (const ProgramValueId id : op.outputs) {
+    if (id.valid() && program.value(id).overwrites.valid()) return id;
+  }
+  return {};
+}
+
+// Returns whether the operator itself has the tensor as the argument `self`.
+bool is_self(const ProgramOp& op, ProgramValueId id) {
+  return std::any_of(op.args.begin(), op.args.end(), [&](const auto& argument) {
+    const auto* given = std::get_if<ProgramValueId>(&argument.second);
+    return argument.first == "self" && given != nullptr && *given == id;
+  });
+}
+
 std::string device_name(const std::string& name) {
   return name.substr(0, name.find(':'));
 }
@@ -257,10 +287,69 @@ Result<void> RankEmitter::add(const ProgramOp& op, std::size_t node) {
   if (makes_from_nothing(op) && function->argument_index("device")) {
     args.emplace_back("device", TorchArgument(device_));
   }
+  const ProgramValueId written = written_result(program_, op);
+  if (written.valid()) return add_write(op, name, std::move(args), written);
   return add_call(name, std::move(args), op.outputs);
 }
 
+// A call of the operator itself writes by its in-place overload, or into a view
+// of the operand. A local program makes its result first, which is then copied.
+Result<void> RankEmitter::add_write(const ProgramOp& op,
+                                    const std::string& name,
+                                    TorchArguments args,
+                                    ProgramValueId result) {
+  const ProgramValueId overwritten = program_.value(result).overwrites;
+  const TorchId into = values_[overwritten.index()];
+  const std::string in_place = in_place_name(name);
+  const std::string view(written_view(name));
+  const bool is_direct =
+      op.outputs.size() == 1 && is_self(op, overwritten) &&
+      graph_.shape(into) == local_shape(program_, result, at_);
+  if (!is_direct || (view.empty() && graph_.find(in_place) == nullptr)) {
+    SP_CHECK(add_call(name, std::move(args), op.outputs));
+    write_back(result);
+    return {};
+  }
+  const auto named = [](std::string_view wanted) {
+    return [wanted](const auto& argument) { return argument.first == wanted; };
+  };
+  std::find_if(args.begin(), args.end(), named("self"))->second = into;
+  TorchId& written = values_[result.index()];
+  const auto write_by = [&](const std::string& call, TorchArguments given) {
+    written =
+        graph_.value(program_.value(result).name, TensorMeta(graph_.meta(into)));
+    graph_.call(call, std::move(given), {written});
+  };
+  if (view.empty()) {
+    write_by(in_place, std::move(args));
+    return {};
+  }
+  const auto source = std::find_if(args.begin(), args.end(), named("src"));
+  const TorchArgument src = source->second;
+  args.erase(source);
+  SP_ASSIGN(const TorchId part, graph_.op(view, std::move(args)));
+  graph_.op("aten.copy_.default", {{"self", part}, {"src", src}},
+            TensorMeta(graph_.meta(part)));
+  write_by("aten.alias.default", {{"self", into}});
+  return {};
+}
+
+void RankEmitter::write_back(ProgramValueId result) {
+  const ProgramValueId overwritten = program_.value(result).overwrites;
+  if (!overwritten.valid()) return;
+  const TorchId into = values_[overwritten.index()];
+  TorchId& written = values_[result.index()];
+  written = graph_.op("aten.copy_.default", {{"self", into}, {"src", written}},
+                      TensorMeta(graph_.meta(into)));
+}
+
 Result<void> RankEmitter::add(const ProgramCollective& collective) {
+  SP_CHECK(add_collective(collective));
+  write_back(collective.output);
+  return {};
+}
+
+Result<void> RankEmitter::add_collective(const ProgramCollective& collective) {
   Moves moves(graph_, program_.mesh, at_, device_);
   const TorchId input = values_[collective.input.index()];
   TorchId& output = values_[collective.output.index()];

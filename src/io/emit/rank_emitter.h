@@ -36,10 +36,16 @@ class RankEmitter {
   void add_input(const ProgramInput& input);
   Result<void> add(const ProgramOp& op, std::size_t node);
   Result<void> add(const ProgramCollective& collective);
+  Result<void> add_collective(const ProgramCollective& collective);
   TorchArgument argument(const ProgramArgument& argument, OperandOrder order);
   TorchId laid_out(ProgramValueId id, OperandOrder order);
   Result<void> add_call(const std::string& op, TorchArguments args,
                         const std::vector<ProgramValueId>& outputs);
+  // Adds a call whose result is written into the memory of an operand.
+  Result<void> add_write(const ProgramOp& op, const std::string& name,
+                         TorchArguments args, ProgramValueId result);
+  // Copies a result into the memory that it overwrites, if any.
+  void write_back(ProgramValueId result);
   void draw_bits(const ProgramOp& op);
   Result<TensorMeta> meta_of(ProgramValueId id,
                              const std::optional<TensorMeta>& inferred,

@@ -67,6 +67,8 @@ class Holdings {
     for (std::size_t s = problem_.buffers().size(); s-- > 0;) {
       const PlanBuffer& view = problem_.buffers()[s];
       if (!view.view_of_use) continue;
+      // An accumulated gradient has memory of its own.
+      if (!accumulated_.empty() && accumulated_[s]) continue;
       const PlanVariable& producer = problem_.variable(view.producer);
       const PlanBufferId id =
           problem_.value(producer.uses[*view.view_of_use]).buffer;

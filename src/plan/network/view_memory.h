@@ -1,6 +1,6 @@
-// ViewMemory computes the bytes that views which pick or repeat elements
-// (PlanBuffer::view_of_use) add to those of the buffer that they alias. Every figure
-// is a lower bound.
+// ViewMemory computes the bytes that views which pick or repeat elements, and
+// results that are written in place, add to those of the buffer that they alias
+// (PlanBuffer::view_of_use). Every figure is a lower bound.
 //
 // While a buffer is in use itself, a view of it adds nothing. Afterwards its
 // views keep it alive. Each view then counts an equal share of it, by the

@@ -95,8 +95,9 @@ struct PlanBuffer {
   // Produced and read inside one kernel. To be redistributed, it must be
   // written to memory first, and another kernel must read it.
   bool inside_kernel = false;
-  // For a view that picks or repeats elements: the index of the producer's use
-  // whose memory it aliases. Empty if the buffer has memory of its own.
+  // For a view that picks or repeats elements, and for a result that is written
+  // in place: the index of the producer's use whose memory it aliases. Empty if
+  // the buffer has memory of its own.
   std::optional<std::uint32_t> view_of_use;
   std::vector<ValueId> values;  // the produced one, then its views
   std::vector<BufferUse> uses;  // by slot

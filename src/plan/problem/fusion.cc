@@ -23,7 +23,7 @@ bool stands_alone(Fusing fusing) {
 }  // namespace
 
 Fusing fusing_of(const Graph& graph, const Node& node, const IndexSpace& space,
-                 bool is_understood) {
+                 bool is_understood, bool is_in_place) {
   if (space.is_free) return Fusing::kView;
   const bool cuts =
       space.flops_per_point > 0 || has_factor(space, FactorKind::kScanned) ||
@@ -35,7 +35,7 @@ Fusing fusing_of(const Graph& graph, const Node& node, const IndexSpace& space,
   const Value& into = graph.value(node.inputs[index(space.writes_into)]);
   const bool is_buffer =
       graph.value(graph.buffer(into.buffer).base()).is_input();
-  return is_buffer || has_factor(space, FactorKind::kIndexed)
+  return is_buffer || is_in_place || has_factor(space, FactorKind::kIndexed)
              ? Fusing::kAlone
              : Fusing::kCompute;
 }

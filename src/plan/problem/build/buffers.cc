@@ -34,8 +34,12 @@ std::vector<UseSegment> segments_of(const Graph& graph,
 
 class BufferCollector {
  public:
-  BufferCollector(ProblemData& data, const BufferForest& forest)
-      : data_(data), graph_(data.graph), forest_(forest) {}
+  BufferCollector(ProblemData& data, const BufferForest& forest,
+                  const InPlace& in_place)
+      : data_(data),
+        graph_(data.graph),
+        forest_(forest),
+        in_place_(in_place) {}
 
   Result<void> run() {
     for (const Value& value : graph_.values()) add_value(value);
@@ -95,8 +99,8 @@ class BufferCollector {
   std::optional<std::uint32_t> viewed_by(const Node& node,
                                          std::size_t output) const {
     const OpStrategy& op = data_.choices_of_node[node.id.index()]->op;
-    if (!runs_as_view(*op.space)) return std::nullopt;
-    return viewed_operand(graph_, node, output);
+    if (runs_as_view(*op.space)) return viewed_operand(graph_, node, output);
+    return output == 0 ? in_place_.operand(node) : std::nullopt;
   }
 
   void add_uses(std::size_t v) {
@@ -152,12 +156,14 @@ class BufferCollector {
   ProblemData& data_;
   const Graph& graph_;
   const BufferForest& forest_;
+  const InPlace& in_place_;
 };
 
 }  // namespace
 
-Result<void> build_buffers(ProblemData& data, const BufferForest& forest) {
-  return BufferCollector(data, forest).run();
+Result<void> build_buffers(ProblemData& data, const BufferForest& forest,
+                           const InPlace& in_place) {
+  return BufferCollector(data, forest, in_place).run();
 }
 
 }  // namespace shardprop

@@ -87,7 +87,7 @@ class PlanProblemBuilder {
     }
     SP_CHECK(choose_input_layouts());
     add_outputs();
-    SP_CHECK(build_buffers(data_, forest_));
+    SP_CHECK(build_buffers(data_, forest_, *in_place_));
     if (const auto& refusal = data_.moves.refusal()) return fail(*refusal);
     return {};
   }
@@ -126,7 +126,6 @@ class PlanProblemBuilder {
     std::vector<PartialSet> comes_as(graph_.values().size(), 0);
     found_.resize(graph_.nodes().size());
     data_.choices_of_node.resize(graph_.nodes().size());
-    std::vector<Fusing> fusing(graph_.nodes().size(), Fusing::kCuts);
     for (const Node& node : graph_.nodes()) {
       if (is_assertion(node)) continue;
       SP_CHECK(data_.check_stop());
@@ -150,13 +149,28 @@ class PlanProblemBuilder {
       }
       found_[node.id.index()] = &found;
       data_.choices_of_node[node.id.index()] = found.set;
-      fusing[node.id.index()] = fusing_of(graph_, node, *found.set->op.space,
-                                          found.set->unsupported.empty());
+    }
+    find_in_place();
+    std::vector<Fusing> fusing(graph_.nodes().size(), Fusing::kCuts);
+    for (const Node& node : graph_.nodes()) {
+      const auto& set = data_.choices_of_node[node.id.index()];
+      if (set == nullptr) continue;
+      fusing[node.id.index()] =
+          fusing_of(graph_, node, *set->op.space, set->unsupported.empty(),
+                    in_place_->operand(node).has_value());
     }
     if (data_.options.fusion == Fusion::kCompiler) {
       data_.fusion = std::make_shared<FusionGroups>(graph_, fusing);
     }
     return {};
+  }
+
+  void find_in_place() {
+    std::vector<const IndexSpace*> spaces(graph_.nodes().size(), nullptr);
+    for (std::size_t n = 0; n < spaces.size(); ++n) {
+      if (found_[n] != nullptr) spaces[n] = found_[n]->set->op.space.get();
+    }
+    in_place_.emplace(graph_, spaces);
   }
 
   // Finds the roles of the tensor dims and the known recipes, and prepares the
@@ -180,8 +194,7 @@ class PlanProblemBuilder {
   // Returns the node's choices with their costs in context: an input that may
   // be overwritten is not copied first, and fused nodes share a kernel.
   std::shared_ptr<const ChoiceSet> priced(const Node& node,
-                                          const OperatorChoices& found,
-                                          const InPlace& overwriting) {
+                                          const OperatorChoices& found) {
     const IndexSpace& space = *found.set->op.space;
     if (data_.fusion && !space.is_free &&
         data_.fusion->group(node.id) != FusionGroups::kAlone) {
@@ -189,19 +202,18 @@ class PlanProblemBuilder {
     }
     const bool copies =
         space.writes_into != IndexSpace::kNothing &&
-        !overwriting.may(node, static_cast<std::size_t>(space.writes_into));
+        !in_place_->may(node, static_cast<std::size_t>(space.writes_into));
     return copies ? found.keeping : found.set;
   }
 
   Result<void> add_operators() {
     data_.of_node.resize(graph_.nodes().size());
-    const InPlace overwriting(graph_);
     const std::vector<bool> read = read_values();
     for (const Node& node : graph_.nodes()) {
       const OperatorChoices* found = found_[node.id.index()];
       if (found == nullptr) continue;
       SP_CHECK(data_.check_stop());
-      auto set = pinned_->that_make(node, priced(node, *found, overwriting));
+      auto set = pinned_->that_make(node, priced(node, *found));
       // A view that is pinned, or that nothing reads, chooses its own layout.
       const bool is_view = BufferForest::keeps_every_element(graph_, node) &&
                            pinned_->produced(node.outputs[0]) == nullptr &&
@@ -411,6 +423,7 @@ class PlanProblemBuilder {
   BufferForest forest_;
   OperatorChoiceCache choices_;
   std::vector<const OperatorChoices*> found_;  // by node
+  std::optional<InPlace> in_place_;            // once all choices are collected
   OperatorChoiceCache pinnable_;
   const GivenChoices* given_;
   std::optional<GivenStrategies> strategies_;  // of the given choices
