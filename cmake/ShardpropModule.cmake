@@ -95,7 +95,7 @@ function(shardprop_test name)
   target_link_libraries(${target} PRIVATE ${ARG_LINK} ${ARG_PRIVATE_LINK} shardprop_test_main)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR}/src)
   shardprop_warnings(${target})
-  shardprop_batches(${target} 8)
+  shardprop_batches(${target} 32)
   # The tested code is fully optimised. At -O1 the tests compile in two thirds
   # of the time.
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)

@@ -13,8 +13,9 @@ using namespace shardprop;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
-std::string space_of(const char* name, const std::vector<const char*>& inputs,
-                     std::vector<GivenArgument> rest = {}) {
+std::string mapped_space(const char* name,
+                         const std::vector<const char*>& inputs,
+                         std::vector<GivenArgument> rest = {}) {
   const OpLibrary& library = testing::standard_library();
   std::vector<GivenArgument> given;
   std::vector<TensorMeta> metas;
@@ -43,36 +44,36 @@ using Ints = std::vector<std::int64_t>;
 
 TEST_CASE("matrices stay whole, their batches are cut") {
   const auto cholesky =
-      space_of("aten.linalg_cholesky_ex.default", {"f64[6,4,4]"});
+      mapped_space("aten.linalg_cholesky_ex.default", {"f64[6,4,4]"});
   CHECK(cholesky.starts_with("f64[6,4,4]"));
   CHECK(cholesky.find(" i32[6]: ") != std::string::npos);
   CHECK(cholesky.find("=6}") != std::string::npos);
-  CHECK(space_of("aten.linalg_qr.default", {"f32[6,4,3]"}).find("=6}") !=
+  CHECK(mapped_space("aten.linalg_qr.default", {"f32[6,4,3]"}).find("=6}") !=
         std::string::npos);
-  const auto svd = space_of("aten._linalg_svd.default", {"f32[2,6,4,3]"});
+  const auto svd = mapped_space("aten._linalg_svd.default", {"f32[2,6,4,3]"});
   CHECK(svd.find("=2,") != std::string::npos);
   CHECK(svd.find("=6}") != std::string::npos);
 }
 
 TEST_CASE("transforms keep the dims that they run over") {
-  CHECK(space_of("aten.fft_rfft.default", {"f32[6,8]"})
+  CHECK(mapped_space("aten.fft_rfft.default", {"f32[6,8]"})
             .starts_with("c64[6,5]: "));
-  CHECK(space_of("aten.fft_irfft.default", {"c64[6,5]"})
+  CHECK(mapped_space("aten.fft_irfft.default", {"c64[6,5]"})
             .starts_with("f32[6,8]: "));
-  CHECK(space_of("aten._fft_c2c.default", {"c64[6,5,4]"},
-                 {{"", Ints{2}}, {"", std::int64_t{0}}, {"", true}})
+  CHECK(mapped_space("aten._fft_c2c.default", {"c64[6,5,4]"},
+                     {{"", Ints{2}}, {"", std::int64_t{0}}, {"", true}})
             .starts_with("c64[6,5,4]: "));
 }
 
 TEST_CASE("distances: both lists and their rows are cut") {
-  CHECK(space_of("aten.cdist.default", {"f32[5,3]", "f32[7,3]"}) ==
+  CHECK(mapped_space("aten.cdist.default", {"f32[5,3]", "f32[7,3]"}) ==
         "f32[5,7]: pm,rm->pr {p=5,m=3 program nonempty,r=7} m:.,.->_");
 }
 
 TEST_CASE("what does not fit is refused") {
-  CHECK(space_of("aten.linalg_cholesky_ex.default", {"f32[4,3]"})
+  CHECK(mapped_space("aten.linalg_cholesky_ex.default", {"f32[4,3]"})
             .find("differ in size") != std::string::npos);
-  CHECK(space_of("aten.glu.default", {"f32[4,3]"}).find("halves") !=
+  CHECK(mapped_space("aten.glu.default", {"f32[4,3]"}).find("halves") !=
         std::string::npos);
 }
 
@@ -92,11 +93,10 @@ TEST_CASE("tensors of more dims than letters are refused as not stated") {
           answer.find("more dims than there are letters") != std::string::npos;
       CHECK(refused == (rank > 26));
     };
-    is_stated(space_of("aten.rot90.default", {self.c_str()}));
-    is_stated(space_of("aten.renorm.default", {self.c_str()},
-                       {{"p", 2.0},
-                        {"dim", std::int64_t{0}},
-                        {"maxnorm", 1.0}}));
+    is_stated(mapped_space("aten.rot90.default", {self.c_str()}));
+    is_stated(
+        mapped_space("aten.renorm.default", {self.c_str()},
+                     {{"p", 2.0}, {"dim", std::int64_t{0}}, {"maxnorm", 1.0}}));
   }
   // `x` is the rule's own letter, and no dim's.
   for (const int rank : {23, 24}) {
@@ -104,8 +104,8 @@ TEST_CASE("tensors of more dims than letters are refused as not stated") {
     const std::string self = many(rank);
     const std::string index = "i64" + self.substr(3);
     const std::string answer =
-        space_of("aten.take_along_dim.default", {self.c_str(), index.c_str()},
-                 {{"dim", std::int64_t{0}}});
+        mapped_space("aten.take_along_dim.default",
+                     {self.c_str(), index.c_str()}, {{"dim", std::int64_t{0}}});
     CAPTURE(answer);
     const bool refused =
         answer.find("more dims than there are letters") != std::string::npos;

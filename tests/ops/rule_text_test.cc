@@ -16,7 +16,7 @@ using namespace shardprop;  // NOLINT(google-build-using-namespace)
 namespace {
 
 // swiglu(x, gate) on f32[8,16] under that rule.
-std::string space_of(std::string_view rule) {
+std::string space_of_rule(std::string_view rule) {
   auto definition = parse_rule(rule);
   REQUIRE(definition);
   const auto library = testing::standard_library().with(
@@ -67,10 +67,10 @@ TEST_CASE("a rule prints as it parses") {
 }
 
 TEST_CASE("what rules mean") {
-  CHECK(space_of("pointwise()") == "ab,ab->ab {a=8,b=16}");
-  CHECK(space_of("batch(0)") == "a1,a1->a1 {a=8}");
-  CHECK(space_of("m[n],m[n]->m[n]") == "m1,m1->m1 {m=8}");
-  CHECK(space_of("mn,mn->mn").starts_with("mn,mn->mn {m=8,n=16}"));
+  CHECK(space_of_rule("pointwise()") == "ab,ab->ab {a=8,b=16}");
+  CHECK(space_of_rule("batch(0)") == "a1,a1->a1 {a=8}");
+  CHECK(space_of_rule("m[n],m[n]->m[n]") == "m1,m1->m1 {m=8}");
+  CHECK(space_of_rule("mn,mn->mn").starts_with("mn,mn->mn {m=8,n=16}"));
 }
 
 TEST_CASE("the batch is that of the results") {
@@ -99,16 +99,43 @@ TEST_CASE("the batch is that of the results") {
 }
 
 TEST_CASE("what is not a rule") {
-  for (const char* text :
-       {"", "pointwise", "pointwise(", "pointwize()", "reduction(most)",
-        "along()", "batch()", "batch(x)", "pointwise()additive()",
-        "pointwise().fast()", "mk,kn->m2", "m(k,kn)->mn", "mk->->n", "m+k->m",
-        "pointwise(0)", "(ab)[k],k->(ab)", "pointwise().",
-        "mk,kn->mn.fast()", "......mk,kn->...mn", "...m...k,kn->mn",
-        "......m[k],[k]n->...mn", "...mk,kn->......mn", "mm->m", "(aa)->a",
-        "m[m]->m", "m->mm", "m->n", "m[k]->mn", "mk,kn->+mn", "m()->m",
-        "m[]->m", "m[k->m", "m(k->m", "m)k->m", "(m]k->m", "[...]m->m",
-        "m k,->m\x01"}) {
+  for (const char* text : {"",
+                           "pointwise",
+                           "pointwise(",
+                           "pointwize()",
+                           "reduction(most)",
+                           "along()",
+                           "batch()",
+                           "batch(x)",
+                           "pointwise()additive()",
+                           "pointwise().fast()",
+                           "mk,kn->m2",
+                           "m(k,kn)->mn",
+                           "mk->->n",
+                           "m+k->m",
+                           "pointwise(0)",
+                           "(ab)[k],k->(ab)",
+                           "pointwise().",
+                           "mk,kn->mn.fast()",
+                           "......mk,kn->...mn",
+                           "...m...k,kn->mn",
+                           "......m[k],[k]n->...mn",
+                           "...mk,kn->......mn",
+                           "mm->m",
+                           "(aa)->a",
+                           "m[m]->m",
+                           "m->mm",
+                           "m->n",
+                           "m[k]->mn",
+                           "mk,kn->+mn",
+                           "m()->m",
+                           "m[]->m",
+                           "m[k->m",
+                           "m(k->m",
+                           "m)k->m",
+                           "(m]k->m",
+                           "[...]m->m",
+                           "m k,->m\x01"}) {
     CAPTURE(text);
     const auto rule = parse_rule(text);
     REQUIRE_FALSE(rule);
@@ -186,9 +213,9 @@ TEST_CASE("operands of an unknown product of letters") {
       {.declaration = "mylib::g(Tensor x) -> Tensor",
        .definition = *parse_rule("(ab)k->ak")});
   REQUIRE(library);
-  auto op = make_op_schema((*library)->find("mylib.g.default"),
-                           {{"x", TensorArg{0}}},
-                           {*TensorMeta::parse("f32[12,5]")});
+  auto op =
+      make_op_schema((*library)->find("mylib.g.default"), {{"x", TensorArg{0}}},
+                     {*TensorMeta::parse("f32[12,5]")});
   REQUIRE(op);
   set_results(*op, {*TensorMeta::parse("f32[3,5]")});
   const auto space = (*library)->index_space(*op);

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 #include <shardprop/ops/op_library.h>
 
+#include "ops/applied_op.h"
 #include "support/standard_library.h"
 
 #include <algorithm>
@@ -13,7 +14,7 @@ using namespace shardprop;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
-const OpLibrary& library() { return testing::standard_library(); }
+using testing::library;
 
 using Ints = std::vector<std::int64_t>;
 

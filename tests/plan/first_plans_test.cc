@@ -1,8 +1,8 @@
 // First plans: recipes and joined mesh dims as restrictions of a problem, and
 // searches that begin with their plans.
 #include "plan/search/first_plans.h"
-#include "plan/random_graph.h"
 #include "plan/problem/constraints/recipe_layouts.h"
+#include "plan/random_graph.h"
 #include "plan/search/restricted_problem.h"
 #include "plan/search/solve_plan.h"
 #include "plan/small_graphs.h"
@@ -31,12 +31,11 @@ Graph tiny(const std::string& name) {
                              testing::standard_library()));
 }
 
-PlanProblem problem_of(const Graph& graph, const char* mesh,
-                       const PlanOptions& options, const SetUp& set_up = {}) {
-  return value_of(PlanProblem::create(graph, value_of(DeviceMesh::parse(mesh)),
-                                      testing::dear_compute(),
-                                      testing::standard_library(), options,
-                                      set_up));
+PlanProblem dear_problem(const Graph& graph, const char* mesh,
+                         const PlanOptions& options, const SetUp& set_up = {}) {
+  return value_of(PlanProblem::create(
+      graph, value_of(DeviceMesh::parse(mesh)), testing::dear_compute(),
+      testing::standard_library(), options, set_up));
 }
 
 PlanOptions training() {
@@ -77,7 +76,7 @@ TEST_CASE("plans of first spaces are plans of the problem") {
       options.work_limit = 5'000'000;
       options.overlap = 0.5;
       options.accumulate = 4;
-      const PlanProblem problem = problem_of(graph, mesh, options);
+      const PlanProblem problem = dear_problem(graph, mesh, options);
       const auto spaces = first_spaces(problem);
       CHECK(spaces.size() >= problem.known_recipes().size());
       for (const FirstSpace& space : spaces) {
@@ -96,7 +95,7 @@ TEST_CASE("any choices that are left make a problem of their own") {
     const Graph graph = test::random_graph(library, random, 6);
     PlanOptions options = training();
     options.accumulate = 1 + i % 2;
-    const PlanProblem problem = problem_of(graph, "2,2", options);
+    const PlanProblem problem = dear_problem(graph, "2,2", options);
     Restriction some = no_restriction(problem);
     for (std::size_t v = 0; v < some.left.size(); ++v) {
       const std::size_t size = problem.variables()[v].choices->size();
@@ -109,17 +108,18 @@ TEST_CASE("any choices that are left make a problem of their own") {
   }
 }
 
-TEST_CASE("a recipe as a restriction costs what it costs when it is set up alone") {
+TEST_CASE(
+    "a recipe as a restriction costs what it costs when it is set up alone") {
   const Graph graph = tiny("llama3_train");
   PlanOptions options = training();
   options.work_limit = 200'000'000;
   for (const char* mesh : {"dp=4", "dp=2,tp=2"}) {
-    const PlanProblem problem = problem_of(graph, mesh, options);
+    const PlanProblem problem = dear_problem(graph, mesh, options);
     for (const Recipe& recipe : problem.known_recipes()) {
       CAPTURE(to_string(recipe));
       PlanOptions own = options;
       own.recipe = recipe;
-      const PlanSolution alone = solve_plan(problem_of(graph, mesh, own));
+      const PlanSolution alone = solve_plan(dear_problem(graph, mesh, own));
       const RestrictedProblem part(problem, following(problem, recipe));
       const PlanSolution restricted = solve_plan(part.problem());
       REQUIRE(alone.status == PlanStatus::kOptimal);
@@ -136,12 +136,13 @@ TEST_CASE("joined mesh dims have the plans of the mesh where they are one") {
   const Graph graph = tiny("llama3_train");
   PlanOptions options = training();
   options.work_limit = 200'000'000;
-  const PlanSolution merged = solve_plan(problem_of(graph, "a=4,b=2", options));
+  const PlanSolution merged =
+      solve_plan(dear_problem(graph, "a=4,b=2", options));
   REQUIRE(merged.status == PlanStatus::kOptimal);
   SetUp set_up;
   set_up.space = {2, 0b010};
   const PlanSolution joined =
-      solve_plan(problem_of(graph, "a=2,c=2,b=2", options, set_up));
+      solve_plan(dear_problem(graph, "a=2,c=2,b=2", options, set_up));
   REQUIRE(joined.assignment);
   CHECK(joined.evaluation.objective <= merged.evaluation.objective);
 }

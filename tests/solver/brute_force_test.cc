@@ -46,7 +46,7 @@ void check_against_all_assignments(const Problem& problem,
 
 TEST_CASE("whatever messages and assignments a search begins with") {
   Rng rng(shardprop::testing::property_seed());
-  const int cases = shardprop::testing::scaled(2000);
+  const int cases = shardprop::testing::scaled(700);
   Messages messages;
   std::vector<Assignment> known;
   for (int i = 0; i < cases; ++i) {
@@ -71,7 +71,7 @@ TEST_CASE("whatever messages and assignments a search begins with") {
 TEST_CASE(
     "random problems: the optimum, and infeasibility, as brute force has it") {
   Rng rng(shardprop::testing::property_seed());
-  const int cases = shardprop::testing::scaled(9000);
+  const int cases = shardprop::testing::scaled(4500);
   int infeasible = 0;
   for (int i = 0; i < cases; ++i) {
     RandomShape shape;
@@ -153,8 +153,7 @@ TEST_CASE("the dual and its bounds on single choices hold at every step") {
     }
     dual.restore_best();
     compared += testing::check_choice_bounds(
-        network, core, dual,
-        testing::least_by_choice(problem, network, core));
+        network, core, dual, testing::least_by_choice(problem, network, core));
   }
   CHECK(compared > 500);
 }
