@@ -105,6 +105,40 @@ std::int64_t AssignmentBounds::of_last(std::size_t depth,
   return sum;
 }
 
+std::int64_t AssignmentBounds::of_whole(const Assignment& assignment) {
+  Assignment beginning;
+  std::int64_t bound = 0;
+  for (const std::int16_t choice : assignment) {
+    beginning.push_back(choice);
+    bound = of(beginning);
+  }
+  return bound;
+}
+
+std::int64_t AssignmentBounds::of_greedy_choices() {
+  if (context_.mesh.ndim() < 3) return kImpossible;
+  const auto choices = static_cast<std::int16_t>(needs_.choices());
+  Assignment assignment;
+  std::int64_t least = 0;
+  for (int m = 0; m < context_.mesh.ndim(); ++m) {
+    std::int16_t best = kUnassigned;
+    least = kImpossible;
+    assignment.push_back(best);
+    for (std::int16_t choice = kUnassigned; choice < choices; ++choice) {
+      assignment[assignment.size() - 1] = choice;
+      const std::int64_t bound = of(assignment);
+      if (bound >= least) continue;
+      least = bound;
+      best = choice;
+    }
+    if (least == kImpossible) return kImpossible;
+    // The bounds of longer prefixes need this prefix as the last one.
+    assignment[assignment.size() - 1] = best;
+    (void)of(assignment);
+  }
+  return least;
+}
+
 std::int64_t AssignmentBounds::of(const Assignment& assignment) {
   const std::size_t depth = assignment.size();
   const std::int16_t choice = assignment[depth - 1];

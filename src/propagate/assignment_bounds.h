@@ -47,6 +47,13 @@ class AssignmentBounds {
   std::int64_t of_last(std::size_t depth,
                        std::span<const Layout> operands) const;
 
+  // Returns the bound of a complete assignment, from its first mesh dim on.
+  std::int64_t of_whole(const Assignment& assignment);
+  // Returns the bound of the assignment that takes the cheapest choice for one
+  // mesh dim after the other. With fewer than three mesh dims it returns
+  // kImpossible, since the full walk is then as short.
+  std::int64_t of_greedy_choices();
+
   OperandMoves& moves(std::size_t input) { return moves_[input]; }
 
   // written_moves() returns whether an assignment was impossible because it

@@ -2,86 +2,16 @@
 
 #include "base/guard.h"
 #include "base/try.h"
-#include "propagate/argument_uses.h"
-#include "propagate/entry_table.h"
-#include "propagate/propagator_body.h"
+#include "propagate/caching_body.h"
 #include "propagate/shared_shapes.h"
 
 #include <array>
-#include <atomic>
-#include <future>
+#include <cstdint>
+#include <memory>
 #include <mutex>
-#include <new>
-#include <optional>
-#include <unordered_map>
 #include <utility>
 
 namespace shardprop {
-namespace {
-
-using Shared = std::shared_ptr<const OutputSharding>;
-
-// Flight is a cache miss whose answer a thread is computing.
-struct Flight {
-  std::promise<Result<Shared>> promise;
-  std::shared_future<Result<Shared>> result{promise.get_future()};
-};
-
-// Writes the first word of every key.
-void write_version(KeyBuffer& key, std::uint64_t generation,
-                   const ArgumentUse* use) {
-  key.push(generation << 32 | (use == nullptr ? 0 : use->version + 1));
-}
-
-std::span<const Look> looks_of(const ArgumentUse* use) {
-  if (use == nullptr) return {};
-  return use->looks;
-}
-
-}  // namespace
-
-struct CachingPropagator::Body {
-  Body(ShardingPropagator the_propagator, const CacheOptions& the_options)
-      : options(the_options),
-        guard(the_propagator.options()),
-        mesh(the_propagator.mesh()),
-        table(the_options.most_entries, the_options.most_bytes),
-        propagator(std::move(the_propagator)) {}
-
-  // Answers a call that has no entry in the table.
-  Result<Shared> miss(const OpSchema& op, std::span<const Layout> layouts,
-                      ReaderSlot& slot);
-  // Answers a call that has no key.
-  Result<Shared> answer_uncached(const OpSchema& op,
-                                 std::span<const Layout> layouts);
-  Result<Shared> work_out(const ShardingPropagator& on, std::uint64_t in,
-                          const OpSchema& op, std::span<const Layout> layouts);
-  void keep(std::uint64_t in, const OpSchema& op,
-            std::span<const Layout> layouts,
-            const ShardingPropagator::Body::Answer& answer,
-            const Shared& sharding);
-  // Stores an answer of a family as an entry for the sizes of this call. This
-  // runs inside a hit. If another thread holds the lock, or memory is short,
-  // nothing is stored.
-  void keep_as_its_own(const OpSchema& op, const LayoutsView& layouts,
-                       const ArgumentUse& use,
-                       const OutputSharding& sharding) noexcept;
-
-  const CacheOptions options;
-  const PropagatorOptions guard;
-  const DeviceMesh mesh;
-
-  EntryTable table;
-  ArgumentUses uses;
-  mutable ReaderSlots slots;
-  std::atomic<std::uint64_t> generation{0};
-
-  mutable std::mutex mutex;  // for members below and writes to those above
-  ShardingPropagator propagator;
-  std::unordered_map<CallKey, std::shared_ptr<Flight>, CallKeyHash> flights;
-  std::uint64_t misses = 0;
-  std::uint64_t waits = 0;
-};
 
 struct CachingPropagator::ReaderBody {
   explicit ReaderBody(std::shared_ptr<Body> the_body)
@@ -105,7 +35,7 @@ struct CachingPropagator::ReaderBody {
 
   std::shared_ptr<Body> body;
   ReaderSlot* slot;
-  Shared own;  // the last answer, if the table does not own it
+  SharedAnswer own;  // the last answer, if the table does not own it
   // The last answer, if it was resized from an answer of the same family.
   OutputSharding resized;
   std::shared_ptr<const SharedShapes> family;
@@ -198,143 +128,6 @@ Result<const OutputSharding*> CachingPropagator::ReaderBody::propagate(
   return found;
 }
 
-Result<Shared> CachingPropagator::Body::miss(const OpSchema& op,
-                                             std::span<const Layout> layouts,
-                                             ReaderSlot& slot) {
-  if (op.function == nullptr || op.inputs.size() != layouts.size()) {
-    return answer_uncached(op, layouts);
-  }
-  std::shared_ptr<Flight> flight;
-  std::shared_future<Result<Shared>> other;
-  std::optional<ShardingPropagator> on;
-  std::uint64_t in = 0;
-  CallKey key;
-  {
-    const std::scoped_lock lock(mutex);
-    in = generation.load(std::memory_order_relaxed);
-    // Another thread may have stored the answer since.
-    const ArgumentUse* use = uses.find(op.function.get(), in);
-    KeyBuffer now;
-    write_version(now, in, use);
-    write_call(now, op, layouts, looks_of(use));
-    if (const Entry* entry = table.find(now.hash(), now.words(), slot)) {
-      ++waits;
-      return entry->sharding;
-    }
-    // The key contains all arguments, because it is not known yet which of them
-    // matter. It also contains the generation, because a flight of an older
-    // generation has the answer of another library.
-    KeyBuffer all;
-    write_version(all, in, nullptr);
-    write_call(all, op, layouts, {});
-    key = kept(all, op.function);
-    const auto found = flights.find(key);
-    if (found != flights.end()) {
-      ++waits;
-      other = found->second->result;
-    } else {
-      flight = std::make_shared<Flight>();
-      flights.emplace(key, flight);
-      on.emplace(propagator);
-    }
-  }
-  if (flight == nullptr) return other.get();
-  try {
-    Result<Shared> result = work_out(*on, in, op, layouts);
-    {
-      const std::scoped_lock lock(mutex);
-      ++misses;
-      flights.erase(key);
-    }
-    flight->promise.set_value(result);
-    return result;
-  } catch (...) {
-    {
-      const std::scoped_lock lock(mutex);
-      flights.erase(key);
-    }
-    flight->promise.set_exception(std::current_exception());
-    throw;
-  }
-}
-
-Result<Shared> CachingPropagator::Body::answer_uncached(
-    const OpSchema& op, std::span<const Layout> layouts) {
-  std::optional<ShardingPropagator> on;
-  {
-    const std::scoped_lock lock(mutex);
-    on.emplace(propagator);
-  }
-  SP_ASSIGN(ShardingPropagator::Body::Answer answer,
-            on->body_->answer(op, layouts));
-  return std::make_shared<const OutputSharding>(std::move(answer.sharding));
-}
-
-Result<Shared> CachingPropagator::Body::work_out(
-    const ShardingPropagator& on, std::uint64_t in, const OpSchema& op,
-    std::span<const Layout> layouts) {
-  SP_ASSIGN(ShardingPropagator::Body::Answer answer,
-            on.body_->answer(op, layouts));
-  auto sharding =
-      std::make_shared<const OutputSharding>(std::move(answer.sharding));
-  const std::scoped_lock lock(mutex);
-  if (in == generation.load(std::memory_order_relaxed)) {
-    keep(in, op, layouts, answer, sharding);
-  }
-  return sharding;
-}
-
-void CachingPropagator::Body::keep(
-    std::uint64_t in, const OpSchema& op, std::span<const Layout> layouts,
-    const ShardingPropagator::Body::Answer& answer, const Shared& sharding) {
-  std::shared_ptr<const SharedShapes> shapes;
-  if (options.share_shapes && answer.is_only_fit) {
-    KeyBuffer family;
-    SizeClasses sizes;
-    if (write_family(family, sizes, op, layouts, answer.call->looks)) {
-      shapes = shared_shapes(*answer.call, *sharding, mesh, sizes);
-    }
-  }
-  const ArgumentUse* use =
-      uses.learn(op.function, in, answer.call->looks, shapes != nullptr);
-  const auto put = [&](const KeyBuffer& key,
-                       std::shared_ptr<const SharedShapes> of) {
-    table.insert(std::make_unique<const Entry>(kept(key, op.function), sharding,
-                                               std::move(of)),
-                 slots);
-  };
-  KeyBuffer key;
-  write_version(key, in, use);
-  write_call(key, op, layouts, looks_of(use));
-  put(key, nullptr);
-  if (shapes == nullptr || use == nullptr) return;
-  KeyBuffer family;
-  SizeClasses sizes;
-  write_version(family, in, use);
-  if (write_family(family, sizes, op, layouts, use->looks)) put(family, shapes);
-}
-
-void CachingPropagator::Body::keep_as_its_own(
-    const OpSchema& op, const LayoutsView& layouts, const ArgumentUse& use,
-    const OutputSharding& sharding) noexcept {
-  try {
-    const std::unique_lock lock(mutex, std::try_to_lock);
-    if (!lock ||
-        use.generation != generation.load(std::memory_order_relaxed)) {
-      return;
-    }
-    KeyBuffer key;
-    write_version(key, use.generation, &use);
-    write_call(key, op, layouts, use.looks);
-    table.insert(std::make_unique<const Entry>(
-                     kept(key, op.function),
-                     std::make_shared<const OutputSharding>(sharding), nullptr),
-                 slots);
-  } catch (const std::bad_alloc&) {
-    // The caller already has its answer, so a failure to store it is ignored.
-  }
-}
-
 Result<CachingPropagator> CachingPropagator::create(
     ShardingPropagator propagator, const CacheOptions& options) {
   return guarded([&]() -> Result<CachingPropagator> {
@@ -356,9 +149,9 @@ Result<CachingPropagator::Reader> CachingPropagator::reader() const {
   });
 }
 
-Result<Shared> CachingPropagator::propagate(
+Result<SharedAnswer> CachingPropagator::propagate(
     const OpSchema& op, std::span<const Layout> inputs) const {
-  return guarded([&]() -> Result<Shared> {
+  return guarded([&]() -> Result<SharedAnswer> {
     ReaderBody reader(body_);
     SP_ASSIGN(const OutputSharding* found, reader.propagate(op, inputs));
     if (found == reader.own.get()) return reader.own;
@@ -370,9 +163,9 @@ Result<Shared> CachingPropagator::propagate(
   });
 }
 
-Result<Shared> CachingPropagator::propagate(
+Result<SharedAnswer> CachingPropagator::propagate(
     const OpSchema& op, std::span<const TensorSpec> inputs) const {
-  return guarded([&]() -> Result<Shared> {
+  return guarded([&]() -> Result<SharedAnswer> {
     SP_ASSIGN(const std::vector<Layout> layouts,
               layouts_on(body_->mesh, op, inputs));
     return propagate(op, layouts);

@@ -5,6 +5,7 @@
 #include "base/quantities.h"
 #include "base/saturating.h"
 #include "base/try.h"
+#include "placement/single_ranks.h"
 #include "propagate/operand_needs.h"
 #include "propagate/propagator_body.h"
 

@@ -5,6 +5,7 @@
 #include "base/quantities.h"
 #include "base/try.h"
 #include "ops/operand_name.h"
+#include "placement/single_ranks.h"
 #include "propagate/propagator_body.h"
 
 #include <shardprop/redistribute/planner.h>

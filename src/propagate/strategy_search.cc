@@ -172,37 +172,10 @@ class Search {
     std::int64_t beyond_ = kImpossible;
   };
 
-  // Returns the bound of the assignment that takes the cheapest choice for one
-  // mesh dim after the other. With fewer than three mesh dims the full walk is
-  // as short.
-  std::int64_t greedy_bound() {
-    if (context_.mesh.ndim() < 3) return kImpossible;
-    const auto choices = static_cast<std::int16_t>(needs_.choices());
-    Assignment assignment;
-    std::int64_t least = 0;
-    for (int m = 0; m < context_.mesh.ndim(); ++m) {
-      std::int16_t best = kUnassigned;
-      least = kImpossible;
-      assignment.push_back(best);
-      for (std::int16_t choice = kUnassigned; choice < choices; ++choice) {
-        assignment[assignment.size() - 1] = choice;
-        const std::int64_t bound = bounds_->of(assignment);
-        if (bound >= least) continue;
-        least = bound;
-        best = choice;
-      }
-      if (least == kImpossible) return kImpossible;
-      // The bounds of longer prefixes need this prefix as the last one.
-      assignment[assignment.size() - 1] = best;
-      (void)bounds_->of(assignment);
-    }
-    return least;
-  }
-
   void raise_the_limit() {
     bounds_.emplace(context_, call_, given_, needs_, written_);
     open_.reserve(32);
-    Opening opening(*this, greedy_bound());
+    Opening opening(*this, bounds_->of_greedy_choices());
     walk_.run(opening);
     if (opening.least() == kImpossible) {
       // The walk may not visit the guessed assignment.
@@ -233,7 +206,7 @@ class Search {
   void gather_open() {
     std::erase_if(open_, [&](Open& open) {
       // A bound grows when more costs of moves become known.
-      if (open.bound <= limit_) open.bound = bound_of(open.assignment);
+      if (open.bound <= limit_) open.bound = bounds_->of_whole(open.assignment);
       if (open.bound > limit_) {
         beyond_ = std::min(beyond_, open.bound);
         return false;
@@ -243,16 +216,6 @@ class Search {
       }
       return true;
     });
-  }
-
-  std::int64_t bound_of(const Assignment& assignment) {
-    Assignment beginning;
-    std::int64_t bound = 0;
-    for (const std::int16_t choice : assignment) {
-      beginning.push_back(choice);
-      bound = bounds_->of(beginning);
-    }
-    return bound;
   }
 
   void keep(const Assignment& assignment, std::span<const Layout> operands) {
@@ -391,17 +354,6 @@ class Search {
 };
 
 }  // namespace
-
-Layout without_single_ranks(const Layout& layout, const DeviceMesh& mesh) {
-  Layout out = layout;
-  for (int m = 0; m < mesh.ndim(); ++m) {
-    if (mesh.size(m) > 1 || out[m].is_replicate()) continue;
-    auto without = out.with(m, Placement::replicate());
-    if (!without) throw InternalError("R does not fit a layout");
-    out = *std::move(without);
-  }
-  return out;
-}
 
 tl::expected<ChosenStrategy, NoChoice> choose_strategy(
     const SearchContext& context, const BoundOp& call,

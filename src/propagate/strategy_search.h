@@ -20,10 +20,6 @@
 
 namespace shardprop {
 
-// Replaces the placements on mesh dims of one rank by R, because any placement
-// there is equivalent.
-Layout without_single_ranks(const Layout& layout, const DeviceMesh& mesh);
-
 struct ChosenStrategy {
   Assignment assignment;
   std::vector<Layout> operands;  // inputs first
@@ -45,7 +41,8 @@ struct NoChoice {
   Error refused;               // the error of the planner
 };
 
-// Precondition: `given` has canonical layouts, after without_single_ranks().
+// Precondition: `given` has canonical layouts, after
+// without_single_ranks().
 tl::expected<ChosenStrategy, NoChoice> choose_strategy(
     const SearchContext& context, const BoundOp& call,
     std::span<const Layout> given);

@@ -2,6 +2,7 @@
 
 #include "base/guard.h"
 #include "base/try.h"
+#include "placement/single_ranks.h"
 #include "redistribute/planner_body.h"
 #include "redistribute/search.h"
 
@@ -213,14 +214,8 @@ std::vector<std::int64_t> RedistributeRows::costs_from(std::size_t from) const {
 std::optional<std::size_t> RedistributeRows::index_of(
     const Layout& layout) const {
   const DeviceMesh& mesh = body_->planner->mesh;
-  Layout form = canonical(layout, mesh, body_->shape);
-  for (int i = 0; i < mesh.ndim(); ++i) {
-    if (mesh.size(i) > 1 || form[i].is_replicate()) continue;
-    auto without = form.with(i, Placement::replicate());
-    if (!without) throw InternalError("R does not fit a layout");
-    form = *std::move(without);
-  }
-  const auto found = body_->index.find(form);
+  const auto found = body_->index.find(
+      without_single_ranks(canonical(layout, mesh, body_->shape), mesh));
   if (found == body_->index.end()) return std::nullopt;
   return found->second;
 }
