@@ -84,6 +84,11 @@ std::uint8_t OperandMoves::symbol(Placement placement) const {
 
 std::optional<std::uint64_t> OperandMoves::code_of(const Layout& to) const {
   if (reach_ == nullptr) return std::nullopt;
+  // The search may pass from a shard over R to a partial. The planner refuses
+  // such a pair, so that no cost depends on how far the search went.
+  for (int m = 0; m < to.mesh_ndim(); ++m) {
+    if ((*given_)[m].is_shard() && to[m].is_partial()) return std::nullopt;
+  }
   const auto state = to_state(to, reach_->active(), reach_->alphabet());
   if (!state || !reach_->is_asked(state->code())) return std::nullopt;
   return state->code();
