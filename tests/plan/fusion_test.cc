@@ -87,6 +87,33 @@ TEST_CASE("what is taken outside a kernel is written once") {
         4);
 }
 
+TEST_CASE("the kernels of a chain are counted with what they read and write") {
+  const auto chain_nodes = {"e", "r", "t", "m"};
+  const auto check = [&](const Plan& plan, std::int64_t kernels,
+                         std::int64_t bytes, std::int64_t cut) {
+    CHECK(plan.kernels.groups == 1);
+    CHECK(plan.kernels.kernels == kernels);
+    CHECK(plan.kernels.bytes == bytes);
+    CHECK(plan.kernels.nanoseconds ==
+          7000 * kernels + traffic_nanoseconds(default_topology(),
+                                               static_cast<double>(bytes)));
+    CHECK(plan.kernels.priced_nanoseconds == time_of(plan, chain_nodes) + cut);
+  };
+  // One kernel reads x and y, and writes m.
+  check(plan_of(chain(), "1", Fusion::kCompiler), 1, 3 * kBytes, 0);
+  // It writes e too, which the program returns.
+  check(plan_of(chain("e"), "1", Fusion::kCompiler), 1, 4 * kBytes, 0);
+  // A redistribution of e makes two kernels: the first one writes e, and the
+  // second one reads it.
+  const Plan cut =
+      plan_of(chain(), "8", Fusion::kCompiler, {"x=S(0)", "e=S(0)", "r=S(1)"});
+  std::int64_t boundary = 0;
+  for (const PlannedCopy& copy : cut.copies) boundary += copy.cut_nanoseconds;
+  REQUIRE(boundary > 0);
+  check(cut, 2, 5 * kBytes / 8, boundary);
+  CHECK(plan_of(chain(), "1", Fusion::kNone).kernels == PlannedKernels{});
+}
+
 TEST_CASE("an operator alone between products stays as it was") {
   GraphBuilder b("alone", testing::standard_library());
   const ValueId x = test::add_input(b, InputKind::kUser, "x", "f32[8192,8192]");
