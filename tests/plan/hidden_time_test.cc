@@ -3,6 +3,7 @@
 #include "plan/exhaustive_windows.h"
 #include "plan/explain/assemble_plan.h"
 #include "plan/invariants.h"
+#include "plan/problem/overlap_windows.h"
 #include "plan/random_graph.h"
 #include "plan/search/solve_plan.h"
 #include "plan/slow_links.h"
@@ -16,7 +17,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
 #include <random>
 #include <string>
 #include <vector>
@@ -107,35 +107,18 @@ struct Recounted {
   std::int64_t overlapped = 0;
 };
 
-// By node, and behind the last: stretches of one phase, or the phases where there
-// are too many of those.
-std::vector<std::size_t> windows_by_phase(const Plan& plan) {
-  std::vector<std::size_t> window = {0};
-  std::map<Phase, std::size_t> phases;
-  std::vector<std::size_t> by_phase;
-  for (std::size_t n = 0; n < plan.nodes.size(); ++n) {
-    const Phase phase = plan.nodes[n].phase;
-    by_phase.push_back(phases.try_emplace(phase, phases.size()).first->second);
-    if (n == 0) continue;
-    window.push_back(window.back() +
-                     (phase == plan.nodes[n - 1].phase ? 0 : 1));
-  }
-  if (window.back() >= 8) window = by_phase;
-  window.push_back(window.back());
-  return window;
-}
-
 // What is moved after an update hides behind the next step's first window.
-std::vector<Recounted> recount(const Plan& plan) {
-  const std::vector<std::size_t> window = windows_by_phase(plan);
-  std::vector<Recounted> out(1 +
-                             *std::max_element(window.begin(), window.end()));
-  for (std::size_t n = 0; n < plan.nodes.size(); ++n) {
-    out[window[n]].compute += plan.nodes[n].compute_nanoseconds;
+std::vector<Recounted> recount(const Plan& plan, const Graph& graph) {
+  const Windows windows(graph);
+  const auto slots = static_cast<std::int64_t>(plan.nodes.size());
+  std::vector<Recounted> out(windows.size());
+  for (std::int64_t n = 0; n < slots; ++n) {
+    out[windows.at(n)].compute +=
+        plan.nodes[static_cast<std::size_t>(n)].compute_nanoseconds;
   }
   for (const PlannedCopy& copy : plan.copies) {
-    const auto at = static_cast<std::size_t>(copy.produced_at);
-    out[at < window.size() ? window[at] : 0].overlapped +=
+    const std::int64_t at = copy.produced_at;
+    out[at <= slots ? windows.at(at) : 0].overlapped +=
         copy.overlapped_nanoseconds;
     CHECK(copy.overlapped_nanoseconds <= copy.nanoseconds());
   }
@@ -171,7 +154,7 @@ TEST_CASE("the example graphs hide no more than there is compute") {
       REQUIRE(solution.assignment);
       const Plan plan = assemble_plan(problem, solution);
       check_windows(solution.evaluation, plan);
-      const std::vector<Recounted> windows = recount(plan);
+      const std::vector<Recounted> windows = recount(plan, graph);
       REQUIRE(windows.size() == solution.evaluation.windows.size());
       std::int64_t overlapped = 0;
       for (std::size_t w = 0; w < windows.size(); ++w) {

@@ -6,8 +6,8 @@
 #include "support/result_checks.h"
 
 #include <atomic>
-#include <chrono>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -310,31 +310,38 @@ TEST_CASE("threads that read, miss, evict and change the library") {
   CHECK(cache.statistics().entries <= 64);
 }
 
-TEST_CASE("threads that miss the same call work once") {
-  std::atomic<int> bound{0};
+TEST_CASE("threads that miss the same call compute it once") {
+  constexpr std::uint64_t kThreads = 8;
+  std::atomic<std::uint64_t> bound{0};
+  std::optional<CachingPropagator> made;
+  // The first computation ends when every other thread waits for it, or
+  // computes the call itself.
   const auto counting = value_of(shared_library()->with(
       {.declaration = "test::slow(Tensor x) -> Tensor",
        .definition = pointwise().refine("slow", [&](const auto&, IndexSpace&) {
          ++bound;
-         std::this_thread::sleep_for(std::chrono::milliseconds(50));
+         while (bound + made->statistics().waits < kThreads) {
+           std::this_thread::yield();
+         }
        })}));
-  const CachingPropagator cache =
-      testing::cache_of(value_of(ShardingPropagator::create(
-          value_of(DeviceMesh::parse("2")), default_topology(), counting)));
+  made.emplace(testing::cache_of(value_of(ShardingPropagator::create(
+      value_of(DeviceMesh::parse("2")), default_topology(), counting))));
+  const CachingPropagator& cache = *made;
   const OpSchema slow = value_of(
       make_op_schema(counting->find("test.slow.default"), {{"", TensorArg{0}}},
                      {value_of(TensorMeta::parse("f32[4]"))}));
   std::vector<std::thread> threads;
-  std::atomic<int> answered{0};
-  for (int t = 0; t < 8; ++t) {
+  std::atomic<std::uint64_t> answered{0};
+  for (std::uint64_t t = 0; t < kThreads; ++t) {
     threads.emplace_back([&] {
       if (cache.propagate(slow, layouts({"S(0)"}))) ++answered;
     });
   }
   for (std::thread& thread : threads) thread.join();
-  CHECK(answered == 8);
+  CHECK(answered == kThreads);
   CHECK(bound == 1);
   CHECK(cache.statistics().misses == 1);
+  CHECK(cache.statistics().waits == kThreads - 1);
 }
 
 TEST_CASE("another library is another generation") {
