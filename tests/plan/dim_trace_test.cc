@@ -14,7 +14,7 @@ IndexSpace space(std::string_view text) {
   return value_of(parse_index_space(text));
 }
 
-TEST_CASE("a dim goes where its factor goes") {
+TEST_CASE("a dim is traced to the dim of its factor") {
   const IndexSpace mm = space("ab,bc->ac {a=16,b=8,c=4} b:.,.->sum");
   const auto rows = factor_at(mm, mm.inputs[0], {0, 1});
   REQUIRE(rows.has_value());
@@ -46,7 +46,7 @@ TEST_CASE("a factor that holds more is followed with what lies before") {
   CHECK(dim_at(relu, relu.outputs[0], *inside) == DimTrace{0, 4});
 }
 
-TEST_CASE("what no factor begins with is lost") {
+TEST_CASE("a dim that begins no factor is not traced") {
   const IndexSpace split = space("(ab)->ab {a=4,b=6}");
   // Within the second factor, not where it begins.
   const auto within = factor_at(split, split.inputs[0], {0, 8});

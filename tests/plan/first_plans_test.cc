@@ -231,7 +231,7 @@ TEST_CASE("with a memory limit gradients are reduced each time if need be") {
   }
 }
 
-TEST_CASE("whoever ends a search says why") {
+TEST_CASE("a search reports the limit that ended it") {
   const Graph graph = tiny("llama3_train");
   PlanOptions options = training();
   options.work_limit = 300'000;

@@ -81,7 +81,7 @@ TEST_CASE("a chain costs a launch, what enters it and what leaves it") {
   CHECK(time_of(fused, {"p"}) == time_of(apart, {"p"}));
 }
 
-TEST_CASE("what is taken outside a kernel is written once") {
+TEST_CASE("a value that is read outside its kernel is written once") {
   const Plan fused = plan_of(chain("e"), "1", Fusion::kCompiler);
   CHECK(std::abs(time_of(fused, {"e", "r", "t", "m"}) - (7000 + passes(4))) <=
         4);

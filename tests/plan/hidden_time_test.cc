@@ -48,7 +48,7 @@ void check_windows(const PlanEvaluation& judged, const Plan& plan) {
 
 // The gradients of two biases: one is only handed back, under a view; the other
 // goes on to what the backward pass computes, as batch norm's does.
-TEST_CASE("what the backward pass needs at once is not reduced in a bucket") {
+TEST_CASE("a gradient that is read at once is not reduced in a bucket") {
   const std::vector<GivenArgument> sums = {{"", TensorArg{0}},
                                            {"", std::vector<std::int64_t>{0}}};
   GraphBuilder b("biases", testing::standard_library());
@@ -78,7 +78,7 @@ TEST_CASE("what the backward pass needs at once is not reduced in a bucket") {
   CHECK_FALSE(problem.value(gq).overlappable);
 }
 
-TEST_CASE("what hides in a window is bounded by the compute there") {
+TEST_CASE("overlapped time in a window is at most its compute") {
   const OpLibrary& library = testing::standard_library();
   for (const double times : {1.0, 8.0, 64.0}) {
     CAPTURE(times);
@@ -127,7 +127,7 @@ std::vector<Recounted> recount(const Plan& plan, const Graph& graph) {
 
 // Each graph on fast and on slow links with SHARDPROP_FULL=1, every third of
 // these pairs every day.
-TEST_CASE("the example graphs hide no more than there is compute") {
+TEST_CASE("the example graphs overlap no more time than there is compute") {
   const OpLibrary& library = testing::standard_library();
   std::vector<std::string> paths;
   for (const auto& entry :
@@ -195,7 +195,7 @@ TEST_CASE(
           << *solution.uniform_costs_more << " more, work " << solution.work);
 }
 
-TEST_CASE("small graphs with overlap cost what counting through them says") {
+TEST_CASE("small graphs with overlap cost what enumeration finds") {
   const OpLibrary& library = testing::standard_library();
   std::mt19937 draw(19);
   constexpr double kMostCombinations = 4'000;

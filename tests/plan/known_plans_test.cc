@@ -176,7 +176,7 @@ TEST_CASE("the optimizer's state may be sharded where parameters are not") {
                     }));
 }
 
-TEST_CASE("pins and memory that clash are named, and only those") {
+TEST_CASE("a conflict names exactly the pins and the limit that contradict") {
   const OpLibrary& library = testing::standard_library();
   const Graph graph =
       test::residual_training(library, 2, "512", "1024", "4096");

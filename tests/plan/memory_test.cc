@@ -222,7 +222,7 @@ void meets(const char* path, std::int64_t limit) {
   CHECK(solution.evaluation.peak_bytes <= limit);
 }
 
-TEST_CASE("a tight limit is met, where a plan within it is known to be") {
+TEST_CASE("a tight memory limit is met if a plan within it is known") {
   constexpr const char* kMixtral =
       "examples/graphs/tiny/mixtral_infer_cuda.json.gz";
   meets(kMixtral, 15'228);

@@ -11,7 +11,7 @@ namespace {
 
 using testing::value_of;
 
-TEST_CASE("a pin is terms and a layout") {
+TEST_CASE("a pin consists of terms and a layout") {
   const Pin pin = value_of(Pin::parse("layers.*.wq=R,S(0)"));
   CHECK(pin.place == Pin::Place::kBoth);
   CHECK(pin.terms ==
@@ -37,7 +37,7 @@ TEST_CASE("pins print as they are read") {
   CHECK(to_string(value_of(Pin::parse(" used: name:w  =R"))) == "used:w=R");
 }
 
-TEST_CASE("what is no pin is refused") {
+TEST_CASE("malformed pins are rejected") {
   CHECK_CODE(Pin::parse("w"), ErrorCode::kPinSyntax);
   CHECK_CODE(Pin::parse("=R"), ErrorCode::kPinSyntax);
   CHECK_CODE(Pin::parse("  =R"), ErrorCode::kPinSyntax);
@@ -125,7 +125,7 @@ TEST_CASE("pins that match nothing get the help that their term asks for") {
         "each term matches something, all together nothing: leave one out");
 }
 
-TEST_CASE("used: pins how the nodes take an input of the user") {
+TEST_CASE("`used:` pins the layout in which operators read a user input") {
   const Plan plan =
       value_of(mlp_planner().plan({"stored:x=S(0),R", "used:x=R,R"}));
   REQUIRE(plan.has_plan());
@@ -133,7 +133,7 @@ TEST_CASE("used: pins how the nodes take an input of the user") {
   CHECK(to_string(plan.nodes[0].inputs[0].layout) == "R,R");
 }
 
-TEST_CASE("pins that do not fit") {
+TEST_CASE("pins that do not fit their tensor are rejected") {
   const Planner planner = mlp_planner();
   CHECK_CODE(planner.plan({"x=R"}), ErrorCode::kPinDoesNotFit);
   CHECK_CODE(planner.plan({"x=S(2),R"}), ErrorCode::kPinDoesNotFit);
@@ -162,7 +162,8 @@ const PlannedNode& node_of(const Plan& plan, const std::string& name) {
   return plan.nodes[0];
 }
 
-TEST_CASE("stored pins how a parameter lies, used how it is taken") {
+TEST_CASE(
+    "`stored` pins the layout of a parameter, `used` that of its readers") {
   const Planner planner = mlp_planner();
   const Plan stored = value_of(planner.plan({"stored:net.w1=S(0),R"}));
   const Plan used =

@@ -17,7 +17,7 @@ namespace {
 
 using testing::value_of;
 
-TEST_CASE("what uneven heads lose is not charged to a small batch, too") {
+TEST_CASE("time lost to uneven heads is not attributed to a small batch too") {
   const OpLibrary& library = testing::standard_library();
   const Graph graph =
       value_of(load_graph("examples/graphs/gpt2_124m_train.json.gz", library));

@@ -87,7 +87,7 @@ TEST_CASE("the docs list the options") {
   }
 }
 
-TEST_CASE("what is not a value is refused, and changes nothing") {
+TEST_CASE("a malformed option is rejected and changes no other option") {
   const std::pair<const char*, std::vector<const char*>> wrong[] = {
       {"memory", {"0", "-1", "lots", "1e30", "nan"}},
       {"optimizer", {"", "adam"}},
@@ -185,7 +185,7 @@ TEST_CASE("without work a small program is planned by the passes alone") {
   CHECK(plan.status == PlanStatus::kOptimal);
 }
 
-TEST_CASE("progress is told, phase by phase") {
+TEST_CASE("progress is reported for each phase") {
   const OpLibrary& library = testing::standard_library();
   const Graph graph = test::residual_training(library, 2, "512", "256", "1024");
   std::vector<PlanProgress> told;

@@ -43,7 +43,7 @@ TEST_CASE("on one rank nothing moves and the plan is proven") {
   CHECK(plan.summary.communication_nanoseconds == 0);
 }
 
-TEST_CASE("a gradient ends where its parameter lies, a buffer as it began") {
+TEST_CASE("a gradient ends in its parameter's layout, a buffer in its first") {
   const OpLibrary& library = testing::standard_library();
   const Graph graph = test::linear_training(library);
   PlanOptions options;
@@ -110,7 +110,7 @@ TEST_CASE("overlap hides a share of parameter gathers, and totals say both") {
         plan.summary.communication_nanoseconds / 2 + 1);
 }
 
-TEST_CASE("memory is what lives at once") {
+TEST_CASE("peak memory is the sum of the tensors that live at once") {
   const OpLibrary& library = testing::standard_library();
   // x 8 KiB, w1 and w2 16 KiB each, up 32 KiB, act 32 KiB, down 8 KiB: most is
   // held while relu runs.
@@ -154,7 +154,7 @@ TEST_CASE("an operator without a strategy runs replicated, or fails strictly") {
              ErrorCode::kNoStrategy);
 }
 
-TEST_CASE("a view that nobody takes lies as it can") {
+TEST_CASE("an unused view has a layout that its input allows") {
   const OpLibrary& library = testing::standard_library();
   GraphBuilder b("unused", library);
   const std::vector<GivenArgument> one = {{"", TensorArg{0}}};

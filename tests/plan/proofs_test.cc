@@ -23,7 +23,7 @@ namespace {
 using testing::value_of;
 
 // 40 graphs every day, 200 with SHARDPROP_FULL=1.
-TEST_CASE("random training graphs cost what counting through them says") {
+TEST_CASE("random training graphs cost what enumeration finds") {
   std::mt19937 draw(54);
   constexpr double kMostCombinations = 3'000;
   const int required = testing::full_counts() ? 200 : 40;
@@ -152,7 +152,7 @@ TEST_CASE("two layouts are cached if each can be reached, whatever the sum") {
   CHECK(both.transfers.size() == 2);
 }
 
-TEST_CASE("plans whose moves take up to six days cost what counting says") {
+TEST_CASE("plans with moves of up to six days cost what enumeration finds") {
   std::mt19937 draw(57);
   const int required = testing::full_counts() ? 200 : 20;
   int counted = 0;

@@ -33,7 +33,7 @@ TEST_CASE("recipes print as they are read") {
   }
 }
 
-TEST_CASE("what is no recipe is refused") {
+TEST_CASE("malformed recipes are rejected") {
   const auto wrong = Recipe::parse("fsdq=dp");
   CHECK_CODE(wrong, ErrorCode::kInvalidArgument);
   CHECK(wrong.error().help == "did you mean `fsdp`?");
@@ -193,7 +193,8 @@ void check_layouts(const Plan& plan, const Expected& expected) {
   }
 }
 
-TEST_CASE("Llama 3 8B on dp=8,tp=8 lies as the recipes say, and costs more") {
+TEST_CASE(
+    "recipes of Llama 3 8B give their layouts and cost more than a plan") {
   const OpLibrary& library = testing::standard_library();
   const Graph graph =
       value_of(load_graph("examples/graphs/llama3_8b_train.json.gz", library));
@@ -347,7 +348,7 @@ TEST_CASE("every recipe of every mesh is planned, and none beats the optimum") {
   }
 }
 
-TEST_CASE("experts lie over the mesh dim that ep names") {
+TEST_CASE("experts are sharded over the mesh dim that ep names") {
   const OpLibrary& library = testing::standard_library();
   const Graph graph = value_of(
       load_graph("examples/graphs/tiny/mixtral_infer.json.gz", library));

@@ -32,7 +32,7 @@ void check_against_counting(const PlanProblem& problem) {
   CHECK(solution.status == PlanStatus::kOptimal);
 }
 
-TEST_CASE("small graphs are solved as counting through all plans says") {
+TEST_CASE("small graphs have the optimum that enumeration finds") {
   const OpLibrary& library = testing::standard_library();
   const Graph training = test::linear_training(library);
   const Graph forward = test::mlp(library);
@@ -55,7 +55,7 @@ TEST_CASE("small graphs are solved as counting through all plans says") {
   }
 }
 
-TEST_CASE("random graphs are solved as counting through all plans says") {
+TEST_CASE("random graphs have the optimum that enumeration finds") {
   const OpLibrary& library = testing::standard_library();
   std::mt19937 draw(7);
   constexpr double kMostCombinations = 60'000;
@@ -121,7 +121,7 @@ TEST_CASE("less memory never makes a plan cheaper, and bounds stay bounds") {
   CHECK_FALSE(found);
 }
 
-TEST_CASE("what cannot fit is proven so, with the step and the bytes") {
+TEST_CASE("a limit that no plan meets is proven so, with step and bytes") {
   const OpLibrary& library = testing::standard_library();
   const Graph graph = test::linear_training(library);
   PlanOptions options;

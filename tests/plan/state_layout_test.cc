@@ -49,7 +49,7 @@ Counted check_states(const PlanProblem& problem) {
   return counted;
 }
 
-TEST_CASE("an optimizer's state lies in parts of what a rank holds") {
+TEST_CASE("an optimizer's state is a part of its parameter's shard") {
   const OpLibrary& library = testing::standard_library();
   const Graph graph = value_of(
       load_graph("examples/graphs/tiny/gpt2_train_cuda.json.gz", library));

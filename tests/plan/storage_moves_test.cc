@@ -87,7 +87,7 @@ void check_moves(const PlanProblem& problem, const PlanBuffer& buffer,
   }
 }
 
-TEST_CASE("ways between states are the cheapest, over one between at most") {
+TEST_CASE("transfers between layouts are the cheapest of one or two moves") {
   CountedMoves counted;
   for (const std::string name :
        {"gpt2_train_cuda", "mixtral_infer", "resnet_train"}) {

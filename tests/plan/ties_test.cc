@@ -119,7 +119,7 @@ std::vector<std::string> unlike(const Plan& plan) {
   return out;
 }
 
-TEST_CASE("a number is that of a layer where it is a component of its own") {
+TEST_CASE("a number in a name is a layer's if it is a component of its own") {
   // w1 and w3 of one layer are two parameters, w1 of two layers is one.
   const OpLibrary& library = testing::standard_library();
   GraphBuilder b("named", library);
@@ -155,7 +155,8 @@ TEST_CASE("a number is that of a layer where it is a component of its own") {
                                         {"layers.0.w3", "layers.1.w3"}});
 }
 
-TEST_CASE("equal layers lie alike, or it is said what that would cost") {
+TEST_CASE(
+    "equal layers have equal layouts, or a note states the cost of that") {
   const OpLibrary& library = testing::standard_library();
   for (const std::string& path : graphs()) {
     const Graph graph = value_of(load_graph(path, library));
@@ -178,8 +179,7 @@ TEST_CASE("equal layers lie alike, or it is said what that would cost") {
   }
 }
 
-TEST_CASE(
-    "a plan as cheap that takes less is found among those that do not fit") {
+TEST_CASE("the plan of least memory among equally cheap plans is found") {
   const OpLibrary& library = testing::standard_library();
   const Graph graph = value_of(
       load_graph("examples/graphs/tiny/mixtral_infer.json.gz", library));
@@ -209,7 +209,7 @@ TEST_CASE(
   CHECK_FALSE(small_solution(problem_within(1), {}, any).assignment.has_value());
 }
 
-TEST_CASE("layers that pins lay out differently are said to, with the amount") {
+TEST_CASE("a note states the cost of equal layouts if pins separate layers") {
   const OpLibrary& library = testing::standard_library();
   const Graph graph = value_of(
       load_graph("examples/graphs/tiny/llama3_train.json.gz", library));

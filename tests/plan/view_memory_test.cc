@@ -67,7 +67,7 @@ std::vector<std::int64_t> cached(const Graph& graph, const char* mesh = "1",
   return bytes;
 }
 
-TEST_CASE("an expanded input is the input") {
+TEST_CASE("an expanded input takes no memory of its own") {
   GraphBuilder b("expanded", standard_library());
   const ValueId x = add_input(b, InputKind::kUser, "x", "f32[8192]");
   const ValueId wide = add_op(
@@ -97,7 +97,7 @@ Graph sliced() {
   return finished(std::move(b), out);
 }
 
-TEST_CASE("a slice holds all of what it is a slice of") {
+TEST_CASE("a slice keeps all memory of its base") {
   // x 8; h 8 from slot 0 to the last use of its slice, p and q 1 each, then out.
   CHECK(cached(sliced()) == std::vector<std::int64_t>{16 * kKiB, 16 * kKiB,
                                                       17 * kKiB, 18 * kKiB,
@@ -113,7 +113,7 @@ TEST_CASE("a slice that is redistributed is a copy, with bytes of its own") {
             8 * kKiB + 3 * kKiB / 2, 8 * kKiB + kKiB / 2});
 }
 
-TEST_CASE("pieces hold the whole, however many of them are left") {
+TEST_CASE("a split tensor keeps its memory until its last piece is freed") {
   GraphBuilder b("pieces", standard_library());
   const ValueId x = add_input(b, InputKind::kUser, "x", "f32[64,32]");
   const ValueId h = unary(b, "aten.relu.default", x, "h");
@@ -351,7 +351,7 @@ std::vector<std::int64_t> counted(const solver::Problem& network,
   return out;
 }
 
-TEST_CASE("the network counts views from below") {
+TEST_CASE("the network's memory of views is a lower bound") {
   std::mt19937 draw(7);
   int checked = 0;
   int exact = 0;
@@ -379,7 +379,7 @@ TEST_CASE("the network counts views from below") {
   CHECK(exact > checked / 2);
 }
 
-TEST_CASE("what a plan fits into is not called too little for any") {
+TEST_CASE("a limit that some plan meets is not reported as too small") {
   std::mt19937 draw(11);
   int limits = 0;
   for (int g = 0; g < 40; ++g) {

@@ -93,7 +93,7 @@ TEST_CASE("a forced strategy is what the plan does there, at that cost") {
   }
 }
 
-TEST_CASE("a strategy that an operator has not is an error") {
+TEST_CASE("forcing a strategy that the operator lacks is an error") {
   const Setting s;
   PlanOptions options = by_work();
   const Node& node = s.graph.nodes()[0];

@@ -81,7 +81,7 @@ TEST_CASE("no operator, and operands that it does not take") {
               ErrorCode::kMissingArgument);
 }
 
-TEST_CASE("terms into what is written in place") {
+TEST_CASE("an in-place target may not be partial") {
   check_refused("2", call("aten.relu_.default", {"f32[4,8]"}),
                 layouts({"P(sum)"}), ErrorCode::kNoStrategy);
   // The largest terms would become the smallest.

@@ -45,7 +45,7 @@ TEST_CASE("a call is a miss, then hits") {
   CHECK(seen.bytes > 0);
 }
 
-TEST_CASE("specs find what layouts found") {
+TEST_CASE("a call by specs hits the entry of the same call by layouts") {
   const CachingPropagator cache = testing::cache_of(propagator_on("2"));
   auto reader = value_of(cache.reader());
   value_of(reader.propagate(mm(16), layouts({"S(0)", "R"})));
@@ -62,7 +62,7 @@ TEST_CASE("specs find what layouts found") {
         ErrorCode::kRedistributeMeshes);
 }
 
-TEST_CASE("scalars that the row does not look at share an answer") {
+TEST_CASE("calls that differ in an ignored scalar share an answer") {
   const CachingPropagator cache = testing::cache_of(propagator_on("2"));
   auto reader = value_of(cache.reader());
   const auto ask = [&](std::string_view name,
@@ -90,8 +90,7 @@ TEST_CASE("scalars that the row does not look at share an answer") {
             {{"dim", std::vector<std::int64_t>{0}}}) == 1);
 }
 
-TEST_CASE(
-    "a new batch size is no miss where the answer follows from the sizes") {
+TEST_CASE("a new batch size is a hit if the answer holds for all sizes") {
   const CachingPropagator cache = testing::cache_of(propagator_on("2"));
   auto reader = value_of(cache.reader());
   const auto given = layouts({"S(0)", "R"});
@@ -247,7 +246,7 @@ TEST_CASE("entries and bytes stay within their bounds") {
   }
 }
 
-TEST_CASE("what is used stays while a stream of others passes") {
+TEST_CASE("an entry that is used stays cached while others come and go") {
   CacheOptions options{.most_entries = 1024, .share_shapes = false};
   const CachingPropagator cache =
       testing::cache_of(propagator_on("2"), options);
@@ -344,7 +343,7 @@ TEST_CASE("threads that miss the same call compute it once") {
   CHECK(cache.statistics().waits == kThreads - 1);
 }
 
-TEST_CASE("another library is another generation") {
+TEST_CASE("set_library() starts a generation without older answers") {
   CachingPropagator cache = testing::cache_of(propagator_on("2"));
   auto reader = value_of(cache.reader());
   const auto given = layouts({"S(1)", "S(0)"});
@@ -394,7 +393,7 @@ TEST_CASE("a cache of any size is created, and bounded") {
   }
 }
 
-TEST_CASE("a guard sees hits, too") {
+TEST_CASE("a guard of implicit moves checks cached answers too") {
   const CachingPropagator cache = testing::cache_of(
       propagator_on("2", {.moves = ImplicitMoves::kForbidden}));
   auto reader = value_of(cache.reader());

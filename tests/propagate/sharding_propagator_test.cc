@@ -56,7 +56,7 @@ TEST_CASE("inputs that fit are not moved") {
 
 // https://github.com/pytorch/pytorch/issues/167106: both batch dims of a
 // product are cut, forward and backward, and nothing need be gathered.
-TEST_CASE("products whose batch dims are cut over two mesh dims move nothing") {
+TEST_CASE("matmuls with batch dims sharded over two mesh dims move no input") {
   const auto moves_nothing = [](const OpSchema& op,
                                 const std::vector<std::string_view>& given,
                                 std::string_view words) {
@@ -78,7 +78,7 @@ TEST_CASE("products whose batch dims are cut over two mesh dims move nothing") {
                 "S(0),S(2) S(0),S(1) -> S(0),P(sum)");
 }
 
-TEST_CASE("slicing what is whole sends nothing, and is preferred") {
+TEST_CASE("slicing a replicated tensor sends nothing and is preferred") {
   const auto found = value_of(
       propagator_on("2").propagate(small_matmul(), layouts({"S(1)", "R"})));
   CHECK(in_words(found) == "S(1) S(0) -> P(sum)");
@@ -88,7 +88,8 @@ TEST_CASE("slicing what is whole sends nothing, and is preferred") {
   CHECK(found.cost() == 0);
 }
 
-TEST_CASE("shapes, dtypes and mesh of what comes out") {
+TEST_CASE(
+    "results have the inferred shapes and dtypes on the mesh of the call") {
   const auto found = value_of(
       propagator_on("2").propagate(small_matmul(), layouts({"S(0)", "R"})));
   REQUIRE(found.outputs.size() == 1);
@@ -96,7 +97,7 @@ TEST_CASE("shapes, dtypes and mesh of what comes out") {
   CHECK(found.output_slots == std::vector<std::int32_t>{0});
 }
 
-TEST_CASE("mesh dims of one rank lay nothing out") {
+TEST_CASE("mesh dims of one rank are replicated in every answer") {
   const auto found = value_of(propagator_on("1,2").propagate(
       small_matmul(), layouts({"S(1),S(0)", "R,R"})));
   CHECK(found.moves.empty());
@@ -126,7 +127,7 @@ TEST_CASE("a softmax over a sharded dim has its collectives inside") {
   CHECK(local->program().steps.size() > 2);
 }
 
-TEST_CASE("an operand that is not read stays as it lies") {
+TEST_CASE("an operand that is not read keeps its layout") {
   const auto slopes = [](bool training) {
     return applied("aten.rrelu_with_noise_backward.default",
                    {"f32[64,8]", "f32[64,8]", "f32[64,8]"},
@@ -196,7 +197,7 @@ TEST_CASE("lists, optional tensors and several outputs") {
   CHECK(propagated(max, {"S(0)"}) == "S(0) -> S(0) S(0)");
 }
 
-TEST_CASE("what is written in place keeps its layout") {
+TEST_CASE("a tensor that is written in place keeps its layout") {
   const auto add = applied("aten.add_.Tensor", {"f32[4,8]", "f32[4,8]"});
   CHECK(propagated(add, {"S(0)", "R"}) == "S(0) S(0) -> S(0)");
   CHECK(propagated(add, {"R", "S(0)"}) == "R R -> R");
@@ -211,7 +212,7 @@ TEST_CASE("what is written in place keeps its layout") {
   CHECK(!refused.error().help.empty());
 }
 
-TEST_CASE("out= keeps its layout, the others follow") {
+TEST_CASE("an out= tensor keeps its layout, and the operands follow") {
   const OpSchema add = applied_to(
       "aten.add.out",
       {{"", TensorArg{0}}, {"", TensorArg{1}}, {"out", TensorArg{2}}},
@@ -300,7 +301,7 @@ TEST_CASE("lists whose elements take programs are refused") {
             *without, layouts({"R", "R", "R"}))) == ErrorCode::kShapeMismatch);
 }
 
-TEST_CASE("tensors on different meshes") {
+TEST_CASE("specs on different meshes are rejected") {
   const ShardingPropagator propagator = propagator_on("2");
   const DeviceMesh other = value_of(DeviceMesh::parse("4"));
   const std::vector<TensorSpec> specs = {
@@ -313,7 +314,7 @@ TEST_CASE("tensors on different meshes") {
   CHECK(!refused.error().help.empty());
 }
 
-TEST_CASE("specs whose metas are not the call's") {
+TEST_CASE("specs of other tensors than those of the call are rejected") {
   const ShardingPropagator propagator = propagator_on("2");
   const std::vector<TensorSpec> specs = {
       value_of(TensorSpec::parse("f32[16,8] S(0)", propagator.mesh())),
@@ -322,7 +323,7 @@ TEST_CASE("specs whose metas are not the call's") {
         ErrorCode::kShapeMismatch);
 }
 
-TEST_CASE("layouts that are too few or do not fit") {
+TEST_CASE("layouts of a wrong number or rank are rejected") {
   const ShardingPropagator propagator = propagator_on("2");
   CHECK(testing::code_of(propagator.propagate(
             small_matmul(), layouts({"R"}))) == ErrorCode::kInvalidArgument);
@@ -365,7 +366,7 @@ TEST_CASE("a guard reports implicit moves or forbids them") {
         ErrorCode::kInvalidArgument);
 }
 
-TEST_CASE("candidates are in order and say why they lost") {
+TEST_CASE("candidates are sorted and state why they were not chosen") {
   const auto all = value_of(
       propagator_on("2").candidates(small_matmul(), layouts({"S(1)", "R"})));
   REQUIRE(all.size() > 3);
@@ -377,7 +378,7 @@ TEST_CASE("candidates are in order and say why they lost") {
   }
 }
 
-TEST_CASE("rows of users take the place of ours") {
+TEST_CASE("a user's definition replaces the built-in one") {
   const auto mine = value_of(shared_library()->with(
       {.name = "aten.mm", .definition = einsum("m[k],[k]n->mn")}));
   const ShardingPropagator ours = propagator_on("2");
@@ -454,7 +455,7 @@ TEST_CASE("strided operands on five mesh dims are answered") {
         {"SS(0,2),SS(1,2),R,S(2),R", "S(0)@1,S(0)@0,SS(2,2),R,R"});
 }
 
-TEST_CASE("the choice by bound is the choice among all") {
+TEST_CASE("the search by bounds chooses the best of all strategies") {
   check_against_all("2", testing::scaled(300), 1);
   check_against_all("4", testing::scaled(200), 2);
   check_against_all("2,3", testing::scaled(150), 3);

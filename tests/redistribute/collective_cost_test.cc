@@ -208,7 +208,7 @@ TEST_CASE("measured lines take the model's place") {
             .size() == 3);
 }
 
-TEST_CASE("engines reduce what they can") {
+TEST_CASE("an engine reduces the ops and dtypes that it supports") {
   CHECK(reduces_natively(Engine::kNccl, ReduceOp::kSum, DType::kBF16));
   CHECK(reduces_natively(Engine::kNccl, ReduceOp::kAvg, DType::kF32));
   CHECK_FALSE(reduces_natively(Engine::kNccl, ReduceOp::kBor, DType::kI32));

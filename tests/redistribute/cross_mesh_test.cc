@@ -144,7 +144,7 @@ TEST_CASE("replicas of the receiver's own node send first") {
   }
 }
 
-TEST_CASE("random meshes and layouts: just what is lacked, balanced, once") {
+TEST_CASE("a receiver gets each missing element once, from balanced senders") {
   std::mt19937 random(21);
   const char* meshes[] = {"1",   "2",   "3",     "4",    "2,2",
                           "2,3", "3,2", "2,2,2", "4,1,2"};

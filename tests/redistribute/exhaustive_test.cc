@@ -168,7 +168,7 @@ TEST_CASE("pairs with partials cost what exhaustive search finds") {
   CHECK(compared > 2000);
 }
 
-TEST_CASE("what the engine cannot reduce is an exchange, in every search") {
+TEST_CASE("a reduction that the engine lacks is an exchange in every search") {
   std::mt19937 random(5);
   Topology mpi = value_of(find_topology("cpu-host"));
   mpi.devices_per_node.value = 2;

@@ -62,7 +62,8 @@ TEST_CASE("collectives over several mesh dims merge into one") {
         "P(sum),R,P(sum) -all_reduce[0,2]-> R,R,R");
 }
 
-TEST_CASE("what is not wanted whole is sliced before it is gathered") {
+TEST_CASE(
+    "dims that the target shards are sliced before the rest is gathered") {
   // [3]6 -> [2]6 on 3x2 (Rink et al., arXiv 2112.01075), sizes scaled up.
   const auto plan =
       value_of(plan_of("x=3,y=2", "f32[50331648]", "S(0),R", "R,S(0)"));
@@ -190,7 +191,7 @@ TEST_CASE("five mesh dims, and the same plan every time") {
   CHECK(value_of(plan_of(mesh, "bf16[256,128]", src, dst)) == first);
 }
 
-TEST_CASE("strided shards over many mesh dims are gone around") {
+TEST_CASE("strided shards over many mesh dims are gathered first") {
   const auto plan = value_of(plan_of("2,2,2,2,2", "f32[64,64]",
                                      "SS(0,2),R,R,R,P(sum)", "R,S(0),R,R,R"));
   REQUIRE_FALSE(plan.steps.empty());
@@ -275,7 +276,7 @@ TEST_CASE("equal costs prefer fewer steps") {
   CHECK(plan.steps.size() == 1);
 }
 
-TEST_CASE("what shares a bucket pays its share of the bucket's time") {
+TEST_CASE("tensors in one bucket pay their share of its time") {
   constexpr std::int64_t kBucket = std::int64_t{25} << 20;
   const auto alone = [](const char* tensor) {
     return value_of(plan_of("64", tensor, "S(0)", "R")).nanoseconds;
@@ -322,7 +323,7 @@ TEST_CASE("a plan draws its path") {
   CHECK(to_string(RedistributePlan{}, mesh) == "  nothing to do\n");
 }
 
-TEST_CASE("a caching planner remembers, and forgets when full") {
+TEST_CASE("a caching planner keeps plans until it is full") {
   const auto mesh = value_of(DeviceMesh::parse("2,4"));
   const auto meta = value_of(TensorMeta::parse("bf16[64,64]"));
   const auto src = value_of(Layout::parse("S(0),R"));

@@ -205,7 +205,7 @@ TEST_CASE("a plan does not depend on how far the search had gone before") {
   });
 }
 
-TEST_CASE("a search that was put back is had again, by one at a time") {
+TEST_CASE("a search that was put back is reused by one caller at a time") {
   const auto planner = value_of(RedistributePlanner::create(
       value_of(DeviceMesh::parse("2,4")), default_topology()));
   const auto whole = Layout::replicated(2);

@@ -44,7 +44,7 @@ void check_against_all_assignments(const Problem& problem,
         to_string(*truth));
 }
 
-TEST_CASE("whatever messages and assignments a search begins with") {
+TEST_CASE("the optimum does not depend on initial messages or assignments") {
   Rng rng(shardprop::testing::property_seed());
   const int cases = shardprop::testing::scaled(700);
   Messages messages;

@@ -20,7 +20,7 @@ SolveOptions patient() {
   return options;
 }
 
-TEST_CASE("pins that a tie contradicts: the pins and the tie, nothing else") {
+TEST_CASE("a conflict of pins and a tie names exactly these") {
   ProblemBuilder builder;
   const TableId equal = builder.add_table(2, 2, Costs4{0, kF, kF, 0});
   for (int v = 0; v < 6; ++v) builder.add_variable(Costs2{0, 1});
@@ -136,7 +136,7 @@ TEST_CASE("while a clash is looked for, nobody is asked about its parts") {
   CHECK(asked_of_parts == 0);
 }
 
-TEST_CASE("clashes of random problems clash, and no part can be left out") {
+TEST_CASE("conflicts of random problems are infeasible and minimal") {
   Rng rng(5);
   int seen = 0;
   for (int i = 0; i < 600; ++i) {

@@ -39,7 +39,7 @@ void check_close(const Problem& problem, double percent) {
   CHECK(100 * *solution.gap() <= percent);
 }
 
-TEST_CASE("alike, and room for half of them at the cheaper choice") {
+TEST_CASE("identical variables with memory for half of them are split") {
   for (const int n : {2, 10, 100, 1'000, 3'001}) {
     CAPTURE(n);
     ProblemBuilder builder;

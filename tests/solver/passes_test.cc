@@ -204,7 +204,7 @@ TEST_CASE("elimination under a ceiling finds what costs less, and only that") {
   }
 }
 
-TEST_CASE("elimination stops when told to") {
+TEST_CASE("elimination stops at a stop request") {
   Rng rng(79);
   const Problem problem =
       testing::random_problem(rng, {.most_assignments = 300});

@@ -43,7 +43,7 @@ TEST_CASE("row loads agree with plain arrays under random adds") {
   }
 }
 
-TEST_CASE("no rows: nothing overflows") {
+TEST_CASE("without memory rows no assignment overflows") {
   RowLoad load({});
   CHECK(load.max() < 0);
 }

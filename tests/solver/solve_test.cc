@@ -190,7 +190,7 @@ TEST_CASE("a run that is stopped before it begins keeps what was known") {
   CHECK(solution.work == 0);
 }
 
-TEST_CASE("a search begins with what one at other costs has left") {
+TEST_CASE("a search starts from the messages of a search at other costs") {
   SolveOptions options;
   options.time_limit_seconds = 1e12;
   options.work_limit = 2'000'000'000;
@@ -220,7 +220,7 @@ TEST_CASE("a search begins with what one at other costs has left") {
   CHECK(to_string(*solve(problem, options).cost) == to_string(*all.cost));
 }
 
-TEST_CASE("what neither bound nor search closes is eliminated at length") {
+TEST_CASE("elimination closes a gap that bounds and search leave open") {
   const Problem problem = strip();
   std::optional<Solution> first;
   for (const int threads : {1, 2}) {

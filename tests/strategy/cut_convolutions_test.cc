@@ -49,7 +49,7 @@ TEST_CASE("a convolution over rows that are cut gathers their edges") {
   CHECK(messages(2) == Messages{"all_gather of 64 bytes", rows(1)});
 }
 
-TEST_CASE("of the dims that would need a halo the first one is cut") {
+TEST_CASE("only the first dim that needs a halo is sharded") {
   const auto same = [](const char* image) {
     return convolution(image, "f32[8,6,3,3]", {1, 1}, {1, 1}, "2");
   };

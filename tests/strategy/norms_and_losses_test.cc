@@ -159,7 +159,7 @@ TEST_CASE("the place of an extremum among all elements") {
         Names{"all_reduce(max) of 4 bytes", "all_reduce(min) of 8 bytes"});
 }
 
-TEST_CASE("extrema pass what rises or falls") {
+TEST_CASE("monotonic operators pass P(max) and P(min)") {
   const auto scaled = [](const char* name, double by) {
     return Strategies(applied(name, {"f32[8]"}, {{"other", by}}), "2");
   };

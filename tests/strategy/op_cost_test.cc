@@ -71,7 +71,7 @@ TEST_CASE("attention runs at the rate of what it multiplies") {
   CHECK(back / one < 2.75);
 }
 
-TEST_CASE("of a causal mask's rows the last rank has most to do") {
+TEST_CASE("the last rank has the most work under a causal mask") {
   const auto over = [](const char* mesh, const char* strategy) {
     const Strategies rows(flash_forward(), mesh);
     return static_cast<double>(

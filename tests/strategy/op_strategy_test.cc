@@ -27,7 +27,7 @@ TEST_CASE("the strategies of mm on one mesh dim") {
               "R,P(avg)->P(avg)"});
 }
 
-TEST_CASE("mesh dims of one rank are given to nothing") {
+TEST_CASE("mesh dims of one rank stay unassigned") {
   CHECK(Strategies(mm(), "1").texts() == Texts{"R,R->R"});
 }
 
@@ -44,7 +44,7 @@ std::vector<std::string> operand_texts(const std::string& strategy) {
   return operands;
 }
 
-TEST_CASE("on two mesh dims: every pair that leaves no mixed partials") {
+TEST_CASE("strategies on two mesh dims are all pairs without mixed partials") {
   // Sizes that divide, so that every pair of cuts is exact.
   const Texts line = Strategies(mm(), "2").texts();
   std::set<std::string> expected;
@@ -171,7 +171,7 @@ TEST_CASE("signs and constants of a sum decide what it carries") {
   CHECK_FALSE(from_one.has("P(sum)->P(sum)"));
 }
 
-TEST_CASE("what is written in place stays where it is") {
+TEST_CASE("a tensor that is written in place keeps its layout") {
   const Strategies in_place(applied("aten.add_.Tensor", {"f32[4,6]", "f32[6]"}),
                             "2");
   CHECK(in_place.has("S(0),R->S(0)"));
@@ -183,7 +183,7 @@ TEST_CASE("what is written in place stays where it is") {
   CHECK_FALSE(in_place.has("R,P(avg)->P(avg)"));
 }
 
-TEST_CASE("an out argument is laid out as the result it becomes") {
+TEST_CASE("an out= argument has the layout of its result") {
   const Strategies out(
       applied_to(
           "aten.mm.out",
@@ -243,7 +243,7 @@ TEST_CASE("an operator of few choices keeps every assignment") {
         Strategies(op, "2,2,2,2").texts());
 }
 
-TEST_CASE("invalid beginnings are not walked on from") {
+TEST_CASE("prefixes that no valid assignment has are not followed") {
   StrategyOptions options;
   options.allow_empty_shards = false;
   const Strategies all(applied("aten.exp.default", {"f32[2,2]"}),

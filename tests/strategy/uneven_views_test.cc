@@ -130,7 +130,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("so are flattened, parted and squeezed dims of uneven shards") {
+TEST_CASE("flattened, split and squeezed dims of uneven shards are exact") {
   const auto of = [](const char* name, const Ints& from,
                      std::vector<GivenArgument> settings) {
     return applied(name, {dims_text(from)}, std::move(settings));
