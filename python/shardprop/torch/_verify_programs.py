@@ -28,7 +28,9 @@ from .verifying.watch import Key, Recording
 from .verifying.worlds import Simulation
 
 #: A program of one rank, or the model: it takes tensors one by one.
-Program = Union[torch.export.ExportedProgram, fx.GraphModule, str, pathlib.Path, Callable]
+Program = Union[
+    torch.export.ExportedProgram, fx.GraphModule, str, pathlib.Path, Callable
+]
 
 
 def _callable(program: Any) -> Any:
@@ -42,7 +44,8 @@ def _callable(program: Any) -> Any:
 
 def _place(node: fx.Node) -> str:
     """Returns the source line of a node, if its graph has it."""
-    lines = re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
+    trace = node.meta.get("stack_trace") or ""
+    lines = re.findall(r'File "([^"]+)", line (\d+)', trace)
     return f"{lines[-1][0]}:{lines[-1][1]}" if lines else ""
 
 
@@ -96,7 +99,7 @@ class _Folder:
                 "the folder has no programs of ranks",
                 str(path / "shardings.json"),
                 [str(failure)],
-                "give a folder that `shardprop emit` wrote, or one program for each rank",
+                "give a folder of `shardprop emit`, or one program for each rank",
             ) from None
         self.mesh = {dim["name"]: dim["size"] for dim in shardings["mesh"]["dims"]}
         self.groups = {
@@ -182,7 +185,8 @@ def verify_programs(
         folder = _Folder(pathlib.Path(programs))
         programs, mesh = folder.programs, folder.mesh
         layouts, groups = folder.layouts, folder.groups
-        output_layouts, names, nodes = folder.output_layouts, folder.outputs, folder.nodes
+        output_layouts = folder.output_layouts
+        names, nodes = folder.outputs, folder.nodes
     if mesh is None:
         raise _wrong_count("mesh dims", 0, 1)
     grid = grid_of(mesh)
@@ -252,7 +256,8 @@ def verify_programs(
     try:
         recordings = simulation.run(body)
     except Exception as failure:
-        raise failed(failure, f"rank {getattr(failure, 'shardprop_rank', 0)}") from failure
+        rank = getattr(failure, "shardprop_rank", 0)
+        raise failed(failure, f"rank {rank}") from failure
     stated = {}
     for index, layout in enumerate(output_layouts or []):
         path = names[index] if names else f"[{index}]"

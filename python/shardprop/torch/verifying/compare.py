@@ -4,7 +4,7 @@
 |---|---|
 | parameter, buffer | any with R, S(d), rows(d) |
 | input, output | any |
-| output gradient | any, with any factor: the scale of the loss is checked by gradients |
+| output gradient | any, with any factor: gradients check the scale of the loss |
 | gradient, updated parameter | the layout of the parameter |
 | updated buffer, optimizer state | any with R, S(d), rows(d) |
 | result | any; a loss may be a term of a mean |
@@ -324,7 +324,8 @@ class Comparison:
             return True
         full = ranks.reference.shape
         return all(
-            len(v.shape) == len(full) and sum(a != b for a, b in zip(v.shape, full)) <= 1
+            len(v.shape) == len(full)
+            and sum(a != b for a, b in zip(v.shape, full)) <= 1
             and all(a <= b for a, b in zip(v.shape, full))
             for v in ranks.values.values()
         )
@@ -394,7 +395,7 @@ class Comparison:
                 text += f": the size of {dims}"
             result.append(text + ".")
         if expected is not None and found.rows is not None:
-            result.append("The ranks hold the rows in another order than the parameter.")
+            result.append("The ranks hold rows in another order than the parameter.")
         return result
 
     def _dims_of_factor(self, factor: float) -> str:
@@ -442,8 +443,8 @@ class Comparison:
         own = self._own_factors(ranks, placements)
         if own:
             return worst, (
-                f"In the layout {','.join(placements)} each rank holds another multiple "
-                f"of the right value: {own}."
+                f"In the layout {','.join(placements)} each rank holds another "
+                f"multiple of the right value: {own}."
             )
         if 0 < len(bad) < len(errors):
             text += f"; only {_rank_list(bad)} {'is' if len(bad) == 1 else 'are'} wrong"
@@ -462,9 +463,8 @@ class Comparison:
             factors[rank] = ranks.factor(placements, {rank: expected})
             if not ranks.agrees(placements, {rank: expected}, factors[rank]):
                 return ""
-        return ", ".join(
-            f"rank {rank} {number(factor)}" for rank, factor in list(factors.items())[:8]
-        )
+        named = list(factors.items())[:8]
+        return ", ".join(f"rank {rank} {number(factor)}" for rank, factor in named)
 
     def _contained(self, case: _Case, ranks: Ranks) -> "list[str]":
         """Returns sentences on values that a wrong value contains too often.
@@ -599,7 +599,9 @@ def _excuse(values: "list[Value]") -> None:
     for value in wrong:
         if value.status == "wrong":
             value.status = "not compared"
-            value.notes = ["No layout makes it right, but what follows from it is right."]
+            value.notes = [
+                "No layout makes it right, but what follows from it is right."
+            ]
 
 
 def _is_inside(name: str, other: str) -> bool:

@@ -45,7 +45,9 @@ class Masks:
             full, mask = calls[index]
             scale = float(full.abs().max()) if full.numel() else 0.0
             for offsets, block in _blocks(full, value.shape):
-                difference = float((block - value).abs().max()) if block.numel() else 0.0
+                difference = 0.0
+                if block.numel():
+                    difference = float((block - value).abs().max())
                 if difference <= best * scale:
                     best = 0.999 * difference / scale if scale else 0.0
                     key = (name, index, offsets)

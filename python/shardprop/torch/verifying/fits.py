@@ -8,7 +8,7 @@
 |---|---|
 | R | each rank holds the same |
 | S(d) | each rank holds its shard of tensor dim d, by the sizes of torch.chunk |
-| rows(d) | each rank holds other rows of tensor dim d, in an order that S(d) does not have |
+| rows(d) | each rank holds some rows of tensor dim d, in any order |
 | P(sum) | each rank holds a term of a sum |
 | P(avg) | each rank holds a term of a mean |
 | - | only one coordinate of this mesh dim holds the value |
@@ -290,7 +290,9 @@ class Ranks:
         for size in self.grid.sizes:
             sizes |= {size * other for other in sizes}
         return any(
-            abs(each - 1) < 1e-3 for size in sizes for each in (factor * size, factor / size)
+            abs(each - 1) < 1e-3
+            for size in sizes
+            for each in (factor * size, factor / size)
         )
 
     def _as_mean(self, placements, factor: float):
@@ -430,7 +432,8 @@ def words(fit: Fit, grid: Grid) -> str:
             elif p[0] == "S":
                 parts.append(f"its shard of dim {p[2:-1]} over {name}={size}")
             elif p.startswith("rows"):
-                parts.append(f"rows of dim {p[5:-1]} in another order over {name}={size}")
+                dim = p[5:-1]
+                parts.append(f"rows of dim {dim} in another order over {name}={size}")
         text = "each rank holds " + " and ".join(parts)
     if abs(fit.factor - 1) > 1e-6:
         text += f", {_number(fit.factor)} times the value"

@@ -35,7 +35,8 @@ class Call:
 
     def text(self) -> str:
         shapes = ", ".join(
-            "x".join(map(str, tensor.shape)) or "scalar" for tensor in _flat(self.inputs)
+            "x".join(map(str, tensor.shape)) or "scalar"
+            for tensor in _flat(self.inputs)
         )
         name = f"{self.kind}({reduction_name(self.reduce_op)})" if self.reduce_op else (
             self.kind

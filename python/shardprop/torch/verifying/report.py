@@ -93,7 +93,8 @@ class Report:
         if left:
             counts += f", {left} not compared"
         if self.first is None:
-            lines = [f"{head}{'all right' if self.ok else 'nothing compared'}, {counts}"]
+            verdict = "all right" if self.ok else "nothing compared"
+            lines = [f"{head}{verdict}, {counts}"]
         else:
             lines = [f"{head}{len(self.wrong)} wrong, {counts}", ""]
             lines += self._first_lines()

@@ -1,4 +1,4 @@
-"""full_values() assembles what DTensors state: the full tensor from each rank's view."""
+"""full_values() assembles the full tensors that DTensors state."""
 
 import math
 from typing import Optional
@@ -63,7 +63,7 @@ def _full(rank: int, stated: Stated, seen: "dict[int, Seen]") -> torch.Tensor:
     }
     unknown = set(reductions.values()) - {"sum", "avg", "max", "min", "product"}
     if unknown or any(type(p).__name__ == "_MaskPartial" for p in stated.placements):
-        raise CannotAssemble("a partial of another kind than sum, avg, max, min, product")
+        raise CannotAssemble("a partial that is no sum, avg, max, min or product")
     if len(set(reductions.values()) - {"sum", "avg"}) and len(reductions) > 1:
         raise CannotAssemble("partials of several kinds")
     dtype = seen[rank].tensor.dtype

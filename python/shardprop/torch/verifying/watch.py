@@ -43,7 +43,7 @@ class Key:
     def text(self) -> str:
         name = f"`{self.name or 'model'}{self.path}`"
         if self.kind == "result":
-            return f"result `{self.path}` of step()" if self.path else "result of step()"
+            return f"result{f' `{self.path}`' if self.path else ''} of step()"
         return f"{name} {self.kind}"
 
 
