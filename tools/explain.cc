@@ -11,6 +11,7 @@
 #include <shardprop/report/plan_html.h>
 #include <shardprop/report/plan_text.h>
 #include <shardprop/report/plan_trace.h>
+#include <shardprop/report/procedure_text.h>
 
 #include <fmt/format.h>
 
@@ -56,7 +57,8 @@ std::string written(const Plan& plan, const Arguments& arguments) {
   if (format == "html") return plan_to_html(plan);
   if (format == "dot") return plan_to_dot(plan);
   if (format == "perfetto") return plan_to_trace(plan);
-  return plan_to_text(plan, {.detail = arguments.has("--detail")});
+  return plan_to_text(plan, {.detail = arguments.has("--detail"),
+                             .statistics = arguments.has("--statistics")});
 }
 
 Result<int> run_explain(const Arguments& arguments, Console& console) {
@@ -69,6 +71,10 @@ Result<int> run_explain(const Arguments& arguments, Console& console) {
   }
   warn_of_unsupported(plan, *given.graph, console);
   tell_of_pins(plan, console);
+  if (arguments.has("--statistics") && arguments.get("--format") != "text") {
+    console.messages << procedures_to_text(plan.procedures,
+                                           CostUnit::kNanoseconds);
+  }
   console.data << written(plan, arguments);
   return plan.has_plan() && given.differences.empty() ? kDone : kFinding;
 }
@@ -80,6 +86,9 @@ Command explain_command() {
   options.push_back({.name = "--detail",
                      .help = "every module and every redistribution, with its "
                              "reason; else about a screen"});
+  options.push_back({.name = "--statistics",
+                     .help = "every search procedure with its clock, work and "
+                             "gain; as messages unless the format is text"});
   options.push_back(local_args_option());
   options.push_back(format_option({"text", "json", "html", "dot", "perfetto"}));
   options.push_back(output_option());

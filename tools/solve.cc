@@ -5,6 +5,7 @@
 #include "base/try.h"
 
 #include <shardprop/io/contest.h>
+#include <shardprop/report/procedure_text.h>
 #include <shardprop/solver/solve.h>
 
 #include <fmt/format.h>
@@ -75,10 +76,7 @@ void print_text(const Solution& solution, Console& console) {
   console.data << '\n';
   if (solution.conflict.has_value())
     print_conflict(*solution.conflict, console);
-  for (const solver::PassStats& pass : solution.passes) {
-    console.data << fmt::format("  {:<18} {:>7} runs {:>9.3f} s\n",
-                                pass_name(pass.pass), pass.runs, pass.seconds);
-  }
+  console.data << procedures_to_text(solution.procedures, CostUnit::kNone);
 }
 
 Result<int> run_solve(const Arguments& arguments, Console& console) {

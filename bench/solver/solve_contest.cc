@@ -3,6 +3,7 @@
 //
 //   solve_contest SECONDS THREADS SEED FILE...
 #include <shardprop/io/contest.h>
+#include <shardprop/report/procedure_text.h>
 #include <shardprop/solver/solve.h>
 
 #include <fmt/format.h>
@@ -42,10 +43,8 @@ int solve_file(const std::string& path, double seconds, int threads,
              contest->name, to_string(solution.status), text(solution.cost),
              text(solution.lower_bound), 100 * solution.gap().value_or(1),
              solution.seconds, static_cast<double>(solution.work));
-  for (const auto& pass : solution.passes) {
-    fmt::print("  {:18} {:6} runs {:8.3f} s\n", pass_name(pass.pass), pass.runs,
-               pass.seconds);
-  }
+  fmt::print("{}", shardprop::procedures_to_text(solution.procedures,
+                                                 shardprop::CostUnit::kNone));
   return 0;
 }
 

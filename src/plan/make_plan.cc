@@ -5,6 +5,7 @@
 #include "plan/explain/assemble_plan.h"
 #include "plan/problem/plan_budget.h"
 #include "plan/search/compare_recipes.h"
+#include "plan/search/procedures.h"
 #include "plan/search/solve_plan.h"
 #include "plan/search/staged_search.h"
 #include "plan/tuning.h"
@@ -133,7 +134,8 @@ Result<Plan> plan_for(const Graph& graph, const DeviceMesh& mesh,
   if (solution.status == PlanStatus::kInfeasible) {
     ConflictMinimizer minimize_conflict(graph, mesh, topology, library, own,
                                         budget);
-    SP_CHECK(minimize_conflict.run(solution));
+    SP_CHECK(timed_run(found.procedures, PlanProcedure::kMinimalConflict,
+                       [&] { return minimize_conflict.run(solution); }));
     for (const Pin& pin : minimize_conflict.pins())
       pins.push_back(to_string(pin));
   }
@@ -141,7 +143,8 @@ Result<Plan> plan_for(const Graph& graph, const DeviceMesh& mesh,
   if (solution.assignment) last.objective = solution.evaluation.objective;
   last.lower_bound = solution.lower_bound;
   tell(last);
-  Plan plan = assemble_plan(found.problem, solution);
+  Plan plan = timed_run(found.procedures, PlanProcedure::kReport,
+                        [&] { return assemble_plan(found.problem, solution); });
   if (plan.has_plan()) plan.space = found.space;
   plan.ran_out = found.ran_out;
   for (std::string& note : search_notes(found)) {
@@ -149,9 +152,17 @@ Result<Plan> plan_for(const Graph& graph, const DeviceMesh& mesh,
   }
   plan.conflict.pins = std::move(pins);
   if (options.compare) {
-    SP_ASSIGN(plan.recipes, compare_recipes(graph, mesh, topology, library, own,
-                                            budget, found));
+    SP_ASSIGN(
+        plan.recipes,
+        timed_run(found.procedures, PlanProcedure::kRecipeComparison, [&] {
+          return compare_recipes(graph, mesh, topology, library, own, budget,
+                                 found);
+        }));
   }
+  // Procedures that did nothing are left out.
+  std::erase_if(found.procedures,
+                [](const Procedure& p) { return p.enabled && p.runs == 0; });
+  plan.procedures = std::move(found.procedures);
   plan.solve_seconds = budget.seconds_spent();
   return plan;
 }

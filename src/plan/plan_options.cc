@@ -4,6 +4,7 @@
 #include "base/option_bounds.h"
 #include "base/option_fields.h"
 #include "base/try.h"
+#include "plan/search/procedures.h"
 
 #include <algorithm>
 #include <optional>
@@ -22,6 +23,21 @@ Precision precision_of(const PlanOptions& options) {
   return options.precision.value_or(options.optimizer == Optimizer::kAdamW
                                         ? Precision::kMixed
                                         : Precision::kOwn);
+}
+
+Result<void> check_procedure(std::string_view name) {
+  const std::vector<std::string_view> known = procedures_with_switch();
+  if (std::find(known.begin(), known.end(), name) != known.end()) return {};
+  std::string names;
+  for (const std::string_view other : known) {
+    names += (names.empty() ? "" : ", ") + std::string(other);
+  }
+  return fail(
+      {ErrorCode::kInvalidArgument,
+       "no search procedure `" + std::string(name) + "` can be switched off",
+       {},
+       {"found `" + std::string(name) + "`, expected one of " + names},
+       "--statistics prints the procedures that run"});
 }
 
 const OptionField<PlanOptions> kFields[] = {
@@ -50,13 +66,12 @@ const OptionField<PlanOptions> kFields[] = {
                               }}},
     {"fusion", "compiler|none",
      "whether operators on elements, casts and reductions share kernels",
-     ChoiceField<PlanOptions>{kFusions,
-                              [](const PlanOptions& o) {
-                                return std::optional(index(o.fusion));
-                              },
-                              [](PlanOptions& o, std::size_t i) {
-                                o.fusion = static_cast<Fusion>(i);
-                              }}},
+     ChoiceField<PlanOptions>{
+         kFusions,
+         [](const PlanOptions& o) { return std::optional(index(o.fusion)); },
+         [](PlanOptions& o, std::size_t i) {
+           o.fusion = static_cast<Fusion>(i);
+         }}},
     {"accumulate", "N",
      "micro-batches a step; times are those of one, with its share of the step",
      WholeField<PlanOptions>{&PlanOptions::accumulate, 1, kMostMicroBatches}},
@@ -102,6 +117,22 @@ const OptionField<PlanOptions> kFields[] = {
      WholeField<PlanOptions>{&PlanOptions::threads, 1, kMostThreads}},
     {"seed", "N", "where random choices start",
      WholeField<PlanOptions>{&PlanOptions::seed, 0, kMostSeed}},
+    {"without", "NAME",
+     "switch off a search procedure, as layer-mix, to measure what it gains; "
+     "repeatable",
+     ListField<PlanOptions>{
+         [](PlanOptions& o, std::string_view text) -> Result<void> {
+           SP_CHECK(check_procedure(text));
+           o.switched_off.emplace_back(text);
+           return {};
+         },
+         [](const PlanOptions& o) {
+           std::string text;
+           for (const std::string& name : o.switched_off) {
+             text += (text.empty() ? "" : " ") + name;
+           }
+           return text;
+         }}},
     {"strict", "", "fail where an operator has no strategy",
      FlagField<PlanOptions>{&PlanOptions::strict}},
 };

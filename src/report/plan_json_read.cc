@@ -56,6 +56,7 @@ class Reader {
     if (root_.has("notes")) plan_.notes = root_["notes"].texts();
     if (root_.has("pins")) read_pins(root_["pins"]);
     if (root_.has("recipes")) read_recipes(root_["recipes"]);
+    if (root_.has("procedures")) read_procedures(root_["procedures"]);
     read_memory(root_["memory"]);
     if (root_.has("kernels")) read_kernels(root_["kernels"]);
     for (const auto& [name, value] : root_["values"].members()) {
@@ -210,6 +211,20 @@ class Reader {
       read.objective_nanoseconds = maybe_nanoseconds(recipe["objective_us"]);
       read.peak_bytes = recipe["peak_bytes_per_rank"].integer();
       plan_.recipes.push_back(std::move(read));
+    }
+  }
+
+  void read_procedures(const JsonCursor& procedures) {
+    for (const JsonCursor& procedure : procedures.elements()) {
+      Procedure& read = plan_.procedures.emplace_back();
+      read.name = procedure["name"].text();
+      read.enabled =
+          !procedure.has("enabled") || procedure["enabled"].boolean();
+      read.runs = static_cast<std::uint64_t>(procedure["runs"].integer());
+      read.work = static_cast<std::uint64_t>(procedure["work"].integer());
+      read.improvements =
+          static_cast<std::uint64_t>(procedure["improvements"].integer());
+      read.gap_closed = procedure["gap_closed_us"].nanoseconds();
     }
   }
 

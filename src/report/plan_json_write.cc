@@ -159,6 +159,7 @@ class Writer {
       json_.member("pinned", pin.pinned).close('}');
     });
     if (!plan_.recipes.empty()) recipes();
+    if (!plan_.procedures.empty()) procedures();
     if (!plan_.roles.empty()) roles();
     if (!(plan_.work == PlanWork{})) work();
     if (!plan_.notes.empty()) json_.member("notes", plan_.notes);
@@ -170,6 +171,17 @@ class Writer {
       json_.member("objective_us", us(recipe.objective_nanoseconds));
       json_.member("status", to_string(recipe.status));
       json_.member("peak_bytes_per_rank", recipe.peak_bytes).close('}');
+    });
+  }
+
+  // Clocks are left out: the same request then gives the same text.
+  void procedures() {
+    json_.key("procedures").list(plan_.procedures, [&](const Procedure& p) {
+      json_.open('{').member("name", p.name);
+      if (!p.enabled) json_.member("enabled", false);
+      json_.member("runs", p.runs).member("work", p.work);
+      json_.member("improvements", p.improvements);
+      json_.member("gap_closed_us", us(p.gap_closed)).close('}');
     });
   }
 

@@ -11,6 +11,7 @@
 #include "report/wrapped_text.h"
 
 #include <shardprop/base/hash.h>
+#include <shardprop/report/procedure_text.h>
 
 #include <fmt/format.h>
 
@@ -63,6 +64,7 @@ class Printer {
       print_modules();
     }
     if (left_out_) line("\n--detail shows what was left out");
+    if (options_.statistics) print_procedures();
     return std::move(out_);
   }
 
@@ -254,6 +256,11 @@ class Printer {
   static std::string described(const PlannedTensor& tensor) {
     return fmt::format("{}[{}] {}", to_string(tensor.dtype),
                        fmt::join(tensor.shape, ","), to_string(tensor.layout));
+  }
+
+  void print_procedures() {
+    line("\nsearch procedures; each includes those that it calls");
+    out_ += procedures_to_text(plan_.procedures, CostUnit::kNanoseconds);
   }
 
   void print_recipes() {

@@ -56,6 +56,7 @@ Plan printable(Plan plan) {
   }
   for (std::string& note : plan.notes) escape(note);
   for (PlanRecipe& recipe : plan.recipes) escape(recipe.name);
+  for (Procedure& procedure : plan.procedures) escape(procedure.name);
   for (PlanPin& pin : plan.pins) escape(pin.pin);
   for (Guard& guard : plan.guards) {
     escape(guard.condition);

@@ -8,8 +8,8 @@
 
 namespace shardprop {
 
-inline constexpr std::string_view kRepeatableOptions[] = {"pin", "bound",
-                                                          "size", "rule"};
+inline constexpr std::string_view kRepeatableOptions[] = {
+    "pin", "without", "bound", "size", "rule"};
 
 inline bool is_repeatable(std::string_view option) {
   return std::find(std::begin(kRepeatableOptions), std::end(kRepeatableOptions),

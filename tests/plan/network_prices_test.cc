@@ -26,15 +26,14 @@ PlanProblem accumulated_training(const Graph& graph) {
   options.overlap = 1;
   options.optimizer = Optimizer::kAdamW;
   options.accumulate = 4;
-  return value_of(
-      PlanProblem::create(graph, value_of(DeviceMesh::parse("dp=4,tp=2")),
-                          test::slow_links(8), testing::standard_library(),
-                          options));
+  return value_of(PlanProblem::create(
+      graph, value_of(DeviceMesh::parse("dp=4,tp=2")), test::slow_links(8),
+      testing::standard_library(), options));
 }
 
 Graph two_layers() {
-  return test::residual_training(testing::standard_library(), 2, "4096",
-                                 "1024", "4096");
+  return test::residual_training(testing::standard_library(), 2, "4096", "1024",
+                                 "4096");
 }
 
 template <class T>
@@ -72,12 +71,12 @@ std::vector<NetworkOptions> several(const PlanProblem& problem,
   const PlanNetwork network = value_of(PlanNetwork::create(problem, first));
   solver::SolveOptions how;
   how.work_limit = 10'000'000;
-  const NetworkAssignment solved = network.assignment(
-      solver::solve(network.network(), how).assignment);
+  const NetworkAssignment solved =
+      network.assignment(solver::solve(network.network(), how).assignment);
   NetworkOptions priced = first;
   for (std::size_t w = 0; w < problem.num_windows(); ++w) {
-    priced.overlap_multipliers.push_back(
-        w % 2 == 0 ? kOverlapMultiplierUnit : 300);
+    priced.overlap_multipliers.push_back(w % 2 == 0 ? kOverlapMultiplierUnit
+                                                    : 300);
   }
   NetworkOptions restricted = priced;
   for (std::size_t v = 0; v < solved.size(); v += 3) {

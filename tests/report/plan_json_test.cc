@@ -55,6 +55,36 @@ TEST_CASE("rules and bounds that a graph was read with are lists") {
   CHECK(value_of(parse_plan_json(plan_to_json(plan))) == plan);
 }
 
+TEST_CASE("the search procedures are in the file, without their clocks") {
+  Plan plan = training_plan();
+  REQUIRE_FALSE(plan.procedures.empty());
+  CHECK(plan.procedures[0].seconds > 0);
+  plan.procedures.push_back(
+      {"front-elimination", true, 2, 0.5, 1'000'000'000'000, 1, 1'234'567});
+  plan.procedures.push_back({.name = "probing", .enabled = false});
+  const std::string text = plan_to_json(plan);
+  const auto json = ordered_json::parse(text);
+  const auto& last = json["procedures"].back();
+  CHECK(last["name"] == "probing");
+  CHECK(last["enabled"] == false);
+  const auto& front = json["procedures"][json["procedures"].size() - 2];
+  CHECK_FALSE(front.contains("enabled"));
+  CHECK_FALSE(front.contains("seconds"));
+  CHECK(front["gap_closed_us"] == 1234.567);
+  const Plan back = value_of(parse_plan_json(text));
+  CHECK(back.procedures == plan.procedures);
+  CHECK(back.procedures[0].seconds == 0);
+
+  // The text has a table of them if it is asked for.
+  plan.procedures.erase(plan.procedures.begin(), plan.procedures.end() - 2);
+  const std::string table = plan_to_text(plan, {.statistics = true});
+  CHECK(
+      table.find("front-elimination         2     0.500 s      1e+12         1"
+                 "       1.23 ms\n") != std::string::npos);
+  CHECK(table.find("probing                 off\n") != std::string::npos);
+  CHECK(plan_to_text(plan).find("front-elimination") == std::string::npos);
+}
+
 TEST_CASE("what found no plan reads back too") {
   const Plan none = training_plan(1024);
   REQUIRE_FALSE(none.has_plan());

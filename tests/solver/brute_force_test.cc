@@ -133,7 +133,7 @@ TEST_CASE("the dual and its bounds on single choices hold at every step") {
     const std::optional<Int128> truth = brute_force(problem);
     if (!truth.has_value()) continue;
     Network network(problem);
-    PassClock clock;
+    PassTable clock;
     PassSet passes;
     // Little is reduced, so that the dual has something to do.
     passes.disable(Pass::kLowDegree);

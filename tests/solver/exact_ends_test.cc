@@ -7,6 +7,7 @@
 #include "solver/eliminate/late_elimination.h"
 #include "solver/presolve/reduce.h"
 #include "solver/search/branching.h"
+#include "solver/tuning.h"
 
 #include <doctest/doctest.h>
 
@@ -25,7 +26,7 @@ struct Begun {
     PassSet passes;
     passes.disable(Pass::kLowDegree);
     passes.disable(Pass::kDominance);
-    reduce(state.network, passes, state.clock, state.budget);
+    reduce(state.network, passes, state.passes, state.budget);
     if (state.network.infeasible || state.network.num_alive() == 0) return;
     state.core = std::make_unique<Core>(state.network, 1e9);
     state.dual = std::make_unique<DualBound>(*state.core);
@@ -70,15 +71,16 @@ TEST_CASE("eliminate_rest() finds the optimum of a network without bytes") {
   int refused = 0;
   for (int i = 0; i < shardprop::testing::scaled(300); ++i) {
     CAPTURE(i);
-    const Problem problem = testing::random_problem(
-        rng, {.most_variables = 6, .most_choices = 3});
+    const Problem problem =
+        testing::random_problem(rng, {.most_variables = 6, .most_choices = 3});
     Begun begun(problem, i % 4);
     if (!begun.has_core()) continue;
     if (i % 2 == 0) offer_some(begun, rng);
     const Int128 below = begun.state.best.cost_in_units();
     const PrunedRoot root(begun.state, begun.state.core_target());
     if (root.network.infeasible) continue;
-    if (!eliminate_rest(begun.state, root, kEliminationCap, below)) {
+    if (!eliminate_rest(begun.state, root, tuning::kMostEliminationEntries,
+                        below)) {
       // Only memory rows are beyond elimination here.
       CHECK(begun.state.core->rows() > 0);
       ++refused;
@@ -98,7 +100,7 @@ TEST_CASE("eliminate_rest() refuses tables that are too large") {
   const PrunedRoot root(begun.state, begun.state.core_target());
   CHECK(!eliminate_rest(begun.state, root, 10, Incumbent::kNoCost));
   CHECK(!begun.state.best.known());
-  CHECK(eliminate_rest(begun.state, root, kEliminationCap,
+  CHECK(eliminate_rest(begun.state, root, tuning::kMostEliminationEntries,
                        Incumbent::kNoCost));
   check_end(begun);
 }
@@ -134,8 +136,8 @@ TEST_CASE("branching ends with the optimum, with and without memory rows") {
   int with_rows = 0;
   for (int i = 0; i < shardprop::testing::scaled(300); ++i) {
     CAPTURE(i);
-    const Problem problem = testing::random_problem(
-        rng, {.most_variables = 6, .most_choices = 3});
+    const Problem problem =
+        testing::random_problem(rng, {.most_variables = 6, .most_choices = 3});
     Begun begun(problem, i % 4);
     if (!begun.has_core()) continue;
     if (i % 2 == 0) offer_some(begun, rng);

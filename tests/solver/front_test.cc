@@ -73,7 +73,7 @@ std::unique_ptr<SearchState> after_a_run(const Problem& problem,
                                          const SolveOptions& options,
                                          std::size_t most_entries, Rng& rng) {
   auto state = std::make_unique<SearchState>(problem, options);
-  reduce(state->network, options.passes, state->clock, state->budget);
+  reduce(state->network, options.passes, state->passes, state->budget);
   for (int draw = 0; draw < 100 && !state->best.known(); ++draw) {
     Assignment any;
     for (std::size_t v = 0; v < problem.num_variables(); ++v) {
@@ -98,6 +98,7 @@ SolveOptions without_reductions(int threads) {
     options.passes.disable(static_cast<Pass>(p));
   }
   options.passes.enable(Pass::kDualBound);
+  options.passes.enable(Pass::kExtrapolation);
   options.threads = threads;
   return options;
 }
@@ -175,11 +176,12 @@ TEST_CASE("front elimination: waits while messages raise the bound quickly") {
   const Problem problem = testing::chain_of_rings(2, 11);
   SolveOptions options = without_reductions(1);
   SearchState state(problem, options);
-  reduce(state.network, options.passes, state.clock, state.budget);
+  reduce(state.network, options.passes, state.passes, state.budget);
   state.best.offer_known(
       solve(problem, {.work_limit = 200'000'000}).assignment);
   state.core = std::make_unique<Core>(state.network, 1e15);
   options.passes.enable(Pass::kElimination);
+  options.passes.enable(Pass::kFrontElimination);
   DualAscent dual(state);
   dual.start();
   FrontElimination front(state);

@@ -75,7 +75,7 @@ TEST_CASE("dual bounds stay below the optimum at any ceiling and any prices") {
     const std::optional<Int128> truth = testing::brute_force(problem);
     if (!truth) continue;
     Network network(problem);
-    PassClock clock;
+    PassTable clock;
     PassSet passes;
     passes.disable(Pass::kLowDegree);
     passes.disable(Pass::kDominance);

@@ -64,7 +64,7 @@ TEST_CASE("a chain of copies contracts to one variable with everyone's bytes") {
   Network network(*std::move(builder).build());
   CHECK(contract_determined(network));
   CHECK(network.num_alive() == 1);
-  PassClock clock;
+  PassTable clock;
   reduce(network, PassSet{}, clock, Budget());
   // Two neighbours live at once: the first choice needs 8 of 7 bytes.
   CHECK(network.num_alive() == 0);

@@ -59,7 +59,43 @@ TEST_CASE("a time limit ends the search with an assignment and a bound") {
   CHECK(evaluate(problem, solution.assignment)->cost == *solution.cost);
   CHECK(*solution.lower_bound < *solution.cost);
   CHECK(solution.gap().has_value());
-  CHECK(!solution.passes.empty());
+  CHECK(solution.procedures.size() == kNumPasses);
+}
+
+TEST_CASE("the records of the procedures tell where work and gains come from") {
+  const Problem problem = grid(12, 3);
+  SolveOptions options;
+  options.work_limit = 60'000'000;
+  options.time_limit_seconds = 1e9;
+  const Solution solution = solve(problem, options);
+  REQUIRE(solution.procedures.size() == kNumPasses);
+  std::uint64_t work = 0;
+  std::uint64_t improvements = 0;
+  for (std::size_t p = 0; p < kNumPasses; ++p) {
+    const Procedure& procedure = solution.procedures[p];
+    const auto pass = static_cast<Pass>(p);
+    CHECK(procedure.name == pass_name(pass));
+    CHECK(procedure.enabled);
+    CHECK(procedure.gap_closed >= 0);
+    if (procedure.runs == 0) CHECK(procedure.seconds == 0);
+    // The work of extrapolation and recombination is in that of their callers.
+    const bool is_called =
+        pass == Pass::kExtrapolation || pass == Pass::kRecombination;
+    if (!is_called) work += procedure.work;
+    improvements += procedure.improvements;
+  }
+  CHECK(work == solution.work);
+  CHECK(improvements > 0);
+
+  // They are the same on any number of threads, apart from the clocks.
+  options.threads = 2;
+  CHECK(solve(problem, options).procedures == solution.procedures);
+
+  options.passes.disable(Pass::kLocalSearch);
+  const Solution without = solve(problem, options);
+  const auto at = static_cast<std::size_t>(Pass::kLocalSearch);
+  CHECK_FALSE(without.procedures[at].enabled);
+  CHECK(without.procedures[at].runs == 0);
 }
 
 TEST_CASE("a search that is stopped returns its best assignment") {

@@ -367,6 +367,9 @@ struct Plan {
   std::vector<Guard> guards;
   std::vector<PlanPin> pins;
   std::vector<PlanRecipe> recipes;  // if requested by PlanOptions::compare
+  // The search procedures, those of the solver last. Costs are nanoseconds.
+  // A plan that is read from a file has no clocks.
+  std::vector<Procedure> procedures;
   std::vector<PlanRole> roles;
   PlanWork work;
   std::vector<std::string> notes;  // the graph's, then the plan's, in sentences

@@ -106,6 +106,10 @@ struct PlanOptions {
   int threads = 1;
   std::uint64_t seed = 0;
 
+  // The search procedures that are switched off, by name (`layer-mix`), to
+  // measure what they gain. Plan::procedures lists all names.
+  std::vector<std::string> switched_off;
+
   // Once any thread requests a stop, the search ends with the best plan so far.
   // Before the search starts, planning fails with kStopped.
   std::stop_token stop;

@@ -14,6 +14,8 @@ struct TextOptions {
   // True: every module and every redistribution, with its reason. False: about
   // one screen of text.
   bool detail = false;
+  // True: the search procedures follow, with their clocks and gains.
+  bool statistics = false;
 };
 
 // Returns the text, which ends in a newline. Its form may change; scripts read

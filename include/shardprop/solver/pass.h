@@ -1,5 +1,5 @@
-// `Pass` lists the passes of the solver by name. Each pass can be switched off,
-// and each reports its number of runs and its time.
+// `Pass` lists the passes and the search procedures of the solver by name. Each
+// can be switched off, and each has a record of its runs (Solution::procedures).
 //
 //   SolveOptions options;
 //   options.passes.disable(Pass::kDominance);
@@ -14,24 +14,31 @@
 namespace shardprop::solver {
 
 enum class Pass : std::uint8_t {
-  kArcConsistency,  // removes choices without support or over a limit
-  kContraction,     // merges variables that determine each other
-  kSeparableEdges,  // moves tables f(a) + g(b) into unary costs
-  kDominance,       // removes choices that another choice dominates
-  kLowDegree,       // eliminates variables of degree 0, 1 and 2
-  kElimination,     // eliminates other variables while tables stay small
-  kDualBound,       // message passing with Lagrange multipliers on memory
-  kBranchAndBound,  // exhaustive search below the dual bound
-  kLocalSearch,     // re-solves forests of variables exactly
+  kArcConsistency,    // removes choices without support or over a limit
+  kContraction,       // merges variables that determine each other
+  kSeparableEdges,    // moves tables f(a) + g(b) into unary costs
+  kDominance,         // removes choices that another choice dominates
+  kLowDegree,         // eliminates variables of degree 0, 1 and 2
+  kElimination,       // eliminates other variables while tables stay small
+  kDualBound,         // message passing with Lagrange multipliers on memory
+  kBranchAndBound,    // exhaustive search below the dual bound
+  kLocalSearch,       // re-solves forests of variables exactly
+  kLateElimination,   // elimination once the search has worked as long
+  kFrontElimination,  // elimination along one front, pruned by the dual bound
+  kProbing,           // elimination of what may cost less than a target
+  kExtrapolation,     // repeats the last changes of the dual bound's messages
+  kRecombination,     // combines two assignments of the local search
 };
 
-inline constexpr std::size_t kNumPasses = 9;
+inline constexpr std::size_t kNumPasses = 14;
 
 // Returns the name as text, such as "arc-consistency".
 std::string_view pass_name(Pass pass);
 std::optional<Pass> parse_pass(std::string_view name);
 
-// `PassSet` is the set of enabled passes; all are enabled by default.
+// `PassSet` is the set of enabled passes; all are enabled by default. Late
+// elimination, front elimination and probing also need kElimination,
+// extrapolation needs kDualBound, and recombination needs kLocalSearch.
 class PassSet {
  public:
   bool enabled(Pass pass) const {
@@ -42,13 +49,6 @@ class PassSet {
 
  private:
   std::bitset<kNumPasses> off_;
-};
-
-// `PassStats` is the number of runs of a pass and their time.
-struct PassStats {
-  Pass pass = Pass::kArcConsistency;
-  std::uint64_t runs = 0;
-  double seconds = 0;  // summed over all threads
 };
 
 }  // namespace shardprop::solver

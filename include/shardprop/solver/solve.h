@@ -17,6 +17,7 @@
 #pragma once
 
 #include <shardprop/base/option.h>
+#include <shardprop/base/procedure.h>
 #include <shardprop/base/result.h>
 #include <shardprop/base/stopped_by.h>
 #include <shardprop/solver/checker.h>
@@ -80,7 +81,8 @@ struct Solution {
   std::optional<Int128> lower_bound;
   Assignment assignment;
   std::optional<Conflict> conflict;  // unless SolveOptions::explains is off
-  std::vector<PassStats> passes;
+  // The records of all passes, in the order of Pass.
+  std::vector<Procedure> procedures;
   double seconds = 0;
   std::uint64_t work = 0;  // table entries touched
   // Reason why the search ended before its limits: memory ran out, or the

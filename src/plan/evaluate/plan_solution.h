@@ -3,6 +3,7 @@
 
 #include "plan/evaluate/plan_assignment.h"
 
+#include <shardprop/base/procedure.h>
 #include <shardprop/plan/plan.h>
 
 #include <cstdint>
@@ -34,6 +35,8 @@ struct PlanSolution {
   // plan, or if no other plan was found.
   std::optional<std::int64_t> uniform_costs_more;
   std::uint64_t work = 0;  // of the solver, in table entries
+  // The records of the search, in the order of kPlanProcedures and Pass.
+  std::vector<Procedure> procedures;
   // The limit that ended the search. It is kAttempts if the search ended by
   // itself, and kNothing with a proof.
   RanOut ran_out = RanOut::kNothing;

@@ -320,6 +320,9 @@ void add_options(const PlanOptions& options, Plan& plan) {
   for (const Pin& pin : options.pins) {
     plan.options.emplace_back("pin", to_string(pin));
   }
+  for (const std::string& name : options.switched_off) {
+    plan.options.emplace_back("without", name);
+  }
 }
 
 std::vector<UnsupportedOp> unsupported_ops(const PlanProblem& problem) {

@@ -57,8 +57,7 @@ PlanNetwork::PlanNetwork(const PlanProblem& problem,
                          const NetworkOptions& options)
     : problem_(problem),
       most_uncounted_(options.most_uncounted),
-      structure_(
-          structure_of(identity_of(problem, options), most_uncounted_)) {
+      structure_(structure_of(identity_of(problem, options), most_uncounted_)) {
   NetworkVariables variables{identity_of(problem, options), {}, {}};
   for (const NetworkVariable& variable : structure_.variables) {
     variables.slots.push_back(variable.slot);
@@ -108,11 +107,10 @@ std::vector<std::int64_t> PlanNetwork::costs_of(
   std::vector<std::int64_t> costs = own.choices->costs;
   if (options.overlap_multipliers.empty()) return costs;
   const bool is_operator = own.kind == PlanVariable::Kind::kOperator;
-  const std::int64_t price =
-      price_in(is_operator
-                   ? problem_.window_of(static_cast<std::int64_t>(own.index))
-                   : problem_.window_of(0),
-               options);
+  const std::int64_t price = price_in(
+      is_operator ? problem_.window_of(static_cast<std::int64_t>(own.index))
+                  : problem_.window_of(0),
+      options);
   for (std::size_t c = 0; c < costs.size(); ++c) {
     if (is_operator) {
       costs[c] -= share_rounded_up(own.choices->compute[c], price);

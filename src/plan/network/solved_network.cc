@@ -6,6 +6,7 @@
 #include <shardprop/base/error.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,9 @@ solver::SolveOptions solver_options(const PlanProblem& problem,
   how.stop = budget.stop_token();
   how.threads = problem.options().threads;
   how.seed = problem.options().seed;
+  for (const std::string& name : problem.options().switched_off) {
+    if (const auto pass = solver::parse_pass(name)) how.passes.disable(*pass);
+  }
   return how;
 }
 
@@ -49,6 +53,7 @@ SolvedNetwork solve(PlanNetwork& network, const NetworkOptions& options,
   }
   solver::Solution solution = solver::solve(network.network(), how);
   out.work = solution.work;
+  out.procedures = std::move(solution.procedures);
   out.stopped_by = solution.stopped_by;
   out.conflict = std::move(solution.conflict);
   out.failure = std::move(solution.failure);

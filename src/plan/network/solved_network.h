@@ -15,6 +15,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace shardprop {
 
@@ -38,7 +39,8 @@ struct SolvedNetwork {
   std::optional<solver::Conflict> conflict;  // if infeasible and asked for
   // Why the network was not built, or why the solve ended before its limits.
   std::optional<Error> failure;
-  std::uint64_t work = 0;  // in table entries
+  std::uint64_t work = 0;             // in table entries
+  std::vector<Procedure> procedures;  // those of the solver
 
   explicit operator bool() const { return end == End::kSolved; }
   bool is_infeasible() const { return end == End::kInfeasible; }
@@ -59,7 +61,7 @@ struct NetworkGoals {
 };
 
 // Returns the solver's options with the rest of the budget, and with the
-// threads and the seed of the problem's options.
+// threads, the seed and the switches of the problem's options.
 solver::SolveOptions solver_options(const PlanProblem& problem,
                                     const Budget& budget);
 

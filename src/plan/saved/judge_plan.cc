@@ -70,6 +70,7 @@ class Judge {
     judged.plan.space = saved_.space;
     judged.plan.pins = saved_.pins;
     judged.plan.recipes = saved_.recipes;
+    judged.plan.procedures = saved_.procedures;
     judged.plan.notes = saved_.notes;
     judged.plan.ran_out = saved_.ran_out;
     judged.plan.solve_seconds = saved_.solve_seconds;

@@ -4,6 +4,8 @@
 #include "plan/tuning.h"
 
 #include <algorithm>
+#include <iterator>
+#include <span>
 #include <utility>
 
 namespace shardprop {
@@ -14,12 +16,20 @@ NetworkSearch::NetworkSearch(const PlanProblem& problem, const Budget& budget,
       options_(problem.options()),
       budget_(budget.rest()),
       scope_(scope),
-      incumbent_(problem) {}
+      incumbent_(problem) {
+  incumbent_.solution().procedures = no_runs(options_);
+}
 
 bool NetworkSearch::out_of_limits() {
   const std::optional<StoppedBy> cause = budget_.stopped();
   if (cause) ended_by_ = cause;
   return cause.has_value();
+}
+
+void NetworkSearch::begin_with(const PlanSolution& part) {
+  add_runs(incumbent_.solution().procedures,
+           std::span(part.procedures).subspan(std::size(kPlanProcedures)));
+  begin_with(part.assignment, part.work);
 }
 
 void NetworkSearch::begin_with(const std::optional<PlanAssignment>& plan,
@@ -74,8 +84,7 @@ class NetworkSearch::Judge {
   bool operator()(const NetworkAssignment& assignment, double spent) {
     const bool is_due = spent >= gives_up_at_;
     // The first plan that fits is worth knowing if the network counts memory.
-    const bool is_early =
-        counts_memory_ && !search_.incumbent_.found_here();
+    const bool is_early = counts_memory_ && !search_.incumbent_.found_here();
     if ((is_due || is_early) && !(assignment == judged_)) {
       judged_ = assignment;
       const PlanAssignment plan = search_.network_->decode(assignment);
@@ -128,6 +137,7 @@ SolvedNetwork NetworkSearch::solve(const NetworkOptions& options,
   if (solved.failure) incumbent_.solution().failure = solved.failure;
   if (solved.end == SolvedNetwork::End::kFailed) return solved;
   budget_.charge(solved.work);
+  add_runs(incumbent_.solution().procedures, solved.procedures);
   if (first) first_work_ = solved.work;
   if (attempt.bounds) cut_off_by_ = solved.stopped_by;
   if (solved.is_infeasible()) {

@@ -5,14 +5,17 @@
 #pragma once
 
 #include "base/budget.h"
+#include "base/index.h"
 #include "plan/evaluate/plan_solution.h"
 #include "plan/network/solved_network.h"
 #include "plan/search/plan_incumbent.h"
+#include "plan/search/procedures.h"
 
 #include <shardprop/solver/solve.h>
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace shardprop {
@@ -40,8 +43,23 @@ class NetworkSearch {
 
   SolvedNetwork solve(const NetworkOptions& options,
                       const Attempt& attempt = {});
-  // Starts with the plan that a search of a part of the problem found, if any,
-  // and charges the work of that search.
+  // Runs a procedure unless it is switched off. Records its time, its work and
+  // its gains in the incumbent's solution.
+  template <class Work>
+  void run(PlanProcedure procedure, Work&& work) {
+    if (!is_on(procedure, options_)) return;
+    const PlanIncumbent::Gains before = incumbent_.gains();
+    const std::uint64_t spent = budget_.work_spent();
+    std::vector<Procedure>& records = incumbent_.solution().procedures;
+    timed_run(records, procedure, std::forward<Work>(work));
+    Procedure& record = records[index(procedure)];
+    record.work += budget_.work_spent() - spent;
+    incumbent_.credit(record, before);
+  }
+  // Starts with the plan that a search of a part of the problem found, if any.
+  // Charges the work of that search, and adds the runs of its solver.
+  void begin_with(const PlanSolution& part);
+  // The same for a plan of another origin and the work spent on it.
   void begin_with(const std::optional<PlanAssignment>& plan,
                   std::uint64_t work);
 

@@ -27,7 +27,9 @@ std::vector<std::int64_t> OverlapSearch::run(SolvedNetwork last) {
   network_.overlap_multipliers.assign(search_.problem().num_windows(), 0);
   note();
   price();
-  if (settles_ && !best_.is_done()) branch();
+  if (settles_ && !best_.is_done() && !takes_long()) {
+    search_.run(PlanProcedure::kOverlapBranching, [&] { branch(); });
+  }
   return network_.overlap_multipliers;
 }
 
@@ -55,10 +57,12 @@ void OverlapSearch::price() {
     // The best plan may be one that the search began with.
     const std::optional<std::int64_t> objective = best_.found_here();
     const std::int64_t bound = best_.solution().lower_bound;
-    raise_bound(prices, enough_gap);
-    mix_.run(network_);
+    search_.run(PlanProcedure::kOverlapMultipliers,
+                [&] { raise_bound(prices, enough_gap); });
+    search_.run(PlanProcedure::kLayerMix, [&] { mix_.run(network_); });
     if (!settles_ || is_close()) return;
-    mix_.resolve_layers(network_);
+    search_.run(PlanProcedure::kLayerResolve,
+                [&] { mix_.resolve_layers(network_); });
     if (is_close()) return;
     enough_gap = tuning::kPricingGap;
     if (!solve({.enough_gap = enough_gap})) return;
@@ -83,10 +87,9 @@ void OverlapSearch::raise_bound(OverlapMultipliers& prices, double enough_gap) {
         std::min(last_.bound, best_.solution().lower_bound);
     if (!prices.learn(last_.evaluation, last_bound)) break;
     network_.overlap_multipliers = prices.prices();
-    if (!solve(
-            {.budget = search_.budget().share(tuning::kPricingTimeShare, 1),
-             .enough_gap = enough_gap,
-             .enough_cost = best_.solution().lower_bound})) {
+    if (!solve({.budget = search_.budget().share(tuning::kPricingTimeShare, 1),
+                .enough_gap = enough_gap,
+                .enough_cost = best_.solution().lower_bound})) {
       break;
     }
     if (best_.solution().lower_bound > bound) {
@@ -157,7 +160,6 @@ std::optional<std::size_t> first_difference(const NetworkAssignment& a,
 // it. The branches end: once the loads of all windows are fixed, multipliers of
 // 0 and 1 are exact.
 void OverlapSearch::branch() {
-  if (takes_long()) return;
   const PlanSolution& best = best_.solution();
   const std::uint64_t before = search_.budget().work_spent();
   OpenBranches open;

@@ -61,6 +61,24 @@ void PlanIncumbent::take_infeasible(
   out_.conflict_irreducible = conflict->irreducible;
 }
 
+// A bound of 0 is what is known before any search.
+PlanIncumbent::Gains PlanIncumbent::gains() const {
+  Gains out;
+  if (found()) out.objective = out_.evaluation.objective;
+  if (out_.lower_bound > 0) out.lower_bound = out_.lower_bound;
+  return out;
+}
+
+void PlanIncumbent::credit(Procedure& record, const Gains& before) const {
+  const Gains now = gains();
+  if (now == before) return;
+  ++record.improvements;
+  if (!before.objective || !before.lower_bound) return;
+  record.gap_closed =
+      sat_add(record.gap_closed, (*before.objective - *now.objective) +
+                                     (*now.lower_bound - *before.lower_bound));
+}
+
 PlanSolution PlanIncumbent::finish(std::optional<StoppedBy> ended_by) && {
   if (found()) {
     // Costs saturate at kMostNanoseconds. Equal saturated costs prove nothing,

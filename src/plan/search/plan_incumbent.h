@@ -51,6 +51,16 @@ class PlanIncumbent {
     return found() && out_.lower_bound >= out_.evaluation.objective;
   }
 
+  // Gains are the best cost and the best bound at one moment; null if unknown.
+  struct Gains {
+    std::optional<std::int64_t> objective;
+    std::optional<std::int64_t> lower_bound;
+    friend bool operator==(const Gains&, const Gains&) = default;
+  };
+  Gains gains() const;
+  // Adds to a record what the incumbent has gained since `before`.
+  void credit(Procedure& record, const Gains& before) const;
+
   // Returns the best plan, or the reason why there is none. `ended_by` is the
   // limit that ended the search; null if it ended by itself.
   PlanSolution finish(std::optional<StoppedBy> ended_by) &&;

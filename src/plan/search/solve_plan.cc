@@ -79,7 +79,7 @@ class PlanSolver {
         found.assignment = part.widened(*std::move(found.assignment));
         parts_.push_back(*found.assignment);
       }
-      search_.begin_with(found.assignment, found.work);
+      search_.begin_with(found);
       return {};
     });
     if (!solved) found.failure = std::move(solved).error();
@@ -101,18 +101,24 @@ class PlanSolver {
     };
     for (const FirstSpace& space : spaces) {
       if (search_.out_of_limits()) return;
-      const PlanSolution found = solve_part(
-          name_of(space), [&] { return restriction_to(problem_, space); },
-          next_part());
-      if (!space.recipe) continue;
-      PlanRecipe recipe{to_string(*space.recipe), found.status, std::nullopt,
-                        found.evaluation.peak_bytes};
-      if (found.assignment) {
-        recipe.objective_nanoseconds = found.evaluation.objective;
-      }
-      best_.solution().recipes.push_back(std::move(recipe));
+      search_.run(space.recipe ? PlanProcedure::kRecipePlans
+                               : PlanProcedure::kJoinedDims,
+                  [&] { find_plan_of(space, next_part()); });
     }
     mix(next_part());
+  }
+
+  void find_plan_of(const FirstSpace& space, const Budget& budget) {
+    const PlanSolution found = solve_part(
+        name_of(space), [&] { return restriction_to(problem_, space); },
+        budget);
+    if (!space.recipe) return;
+    PlanRecipe recipe{to_string(*space.recipe), found.status, std::nullopt,
+                      found.evaluation.peak_bytes};
+    if (found.assignment) {
+      recipe.objective_nanoseconds = found.evaluation.objective;
+    }
+    best_.solution().recipes.push_back(std::move(recipe));
   }
 
   // Solves the part of the space with the choices of the plans found so far.
@@ -120,9 +126,11 @@ class PlanSolver {
     if (!scope_.first_plans || parts_.size() < 2 || search_.out_of_limits()) {
       return;
     }
-    solve_part(
-        "plans that mix the choices of others",
-        [&] { return choices_of_plans(problem_, parts_); }, budget);
+    search_.run(PlanProcedure::kMixedPlans, [&] {
+      solve_part(
+          "plans that mix the choices of others",
+          [&] { return choices_of_plans(problem_, parts_); }, budget);
+    });
   }
 
   // ---- the whole space
@@ -132,11 +140,14 @@ class PlanSolver {
     const bool limited = options_.memory_limit.has_value();
     Attempt freely;
     if (limited) freely.gives_up_at = tuning::kGiveUpShare;
-    if (!solve({}, freely)) return;
+    bool is_solved = false;
+    search_.run(PlanProcedure::kFreeNetwork,
+                [&] { is_solved = solve({}, freely); });
+    if (!is_solved) return;
     if (limited && !best_.found_here()) {
       search_.free_network();
-      reduce_each_time();
-      make_small();
+      search_.run(PlanProcedure::kReducedEachTime, [&] { reduce_each_time(); });
+      search_.run(PlanProcedure::kSmallPlan, [&] { make_small(); });
       if (!best_.found_here()) fit();
       network_.memory_limit = options_.memory_limit;
     }
@@ -182,12 +193,13 @@ class PlanSolver {
     PlanSolution like;
     like.assignment = last_.plan;
     like.evaluation = free;
-    const solver::SolveOptions how =
-        solver_options(problem_, search_.budget()
-                                     .share(tuning::kSmallPlanTimeShare, 1)
-                                     .within({.work = tuning::kTieBreakingWork}));
+    const solver::SolveOptions how = solver_options(
+        problem_, search_.budget()
+                      .share(tuning::kSmallPlanTimeShare, 1)
+                      .within({.work = tuning::kTieBreakingWork}));
     PlanSolution small = small_solution(problem_, how, std::move(like));
     if (small.assignment) best_.take(*small.assignment, small.evaluation);
+    add_runs(best_.solution().procedures, small.procedures);
     std::move(small.left_out.begin(), small.left_out.end(),
               std::back_inserter(best_.solution().left_out));
   }
@@ -195,10 +207,27 @@ class PlanSolver {
   void fit() {
     NetworkOptions network;
     network.memory_limit = options_.memory_limit;
-    if (!solve(network, {.gives_up_at = tuning::kFirstNetworkGiveUpShare})) {
-      return;
+    bool is_solved = true;
+    search_.run(PlanProcedure::kMemoryNetwork, [&] {
+      is_solved =
+          solve(network, {.gives_up_at = tuning::kFirstNetworkGiveUpShare});
+    });
+    if (!is_solved || best_.fits(last_.evaluation)) return;
+    search_.run(PlanProcedure::kReserveRounds,
+                [&] { reserve_rounds(network); });
+    if (search_.out_of_limits()) return;
+    if (!best_.found_here()) {
+      search_.run(PlanProcedure::kScratchBounds, [&] { spread(); });
     }
-    if (best_.fits(last_.evaluation)) return;
+    // The rounds were short. The best network of them is solved again, with the
+    // remaining time.
+    if (best_.found_here() && !best_.is_done()) {
+      search_.run(PlanProcedure::kBestReserve,
+                  [&] { solve(best_look_, {.bounds = false}); });
+    }
+  }
+
+  void reserve_rounds(NetworkOptions& network) {
     const auto fits = [&] {
       return !nothing_there_ && best_.fits(last_.evaluation);
     };
@@ -207,12 +236,6 @@ class PlanSolver {
       reserve(network);
       fits_in(network);
       if (search_.out_of_limits()) return;
-    }
-    if (!best_.found_here()) spread();
-    // The rounds were short. The best network of them is solved again, with the
-    // remaining time.
-    if (best_.found_here() && !best_.is_done()) {
-      solve(best_look_, {.bounds = false});
     }
   }
 
@@ -233,8 +256,7 @@ class PlanSolver {
       for (std::int64_t& bytes : network.reserved) bytes /= 2;
       return;
     }
-    const std::vector<std::int64_t> bytes =
-        bytes_by_slot(problem_, last_.plan);
+    const std::vector<std::int64_t> bytes = bytes_by_slot(problem_, last_.plan);
     network.reserved.resize(bytes.size(), 0);
     for (std::size_t t = 0; t < bytes.size(); ++t) {
       const std::int64_t lacking = bytes[t] - *options_.memory_limit;
@@ -298,12 +320,14 @@ class PlanSolver {
     const Budget& budget = search_.budget();
     if (!scope_.break_ties || !best_.found() || budget.is_stopped()) return;
     search_.forget();
-    const solver::SolveOptions how = solver_options(
-        problem_,
-        budget.within(
-            {.work = tuning::kTieBreakingWork +
-                     budget.work_spent() / tuning::kTieBreakingWorkDivisor}));
-    break_ties(problem_, network_.overlap_multipliers, how, best_.solution());
+    search_.run(PlanProcedure::kTieBreaking, [&] {
+      const solver::SolveOptions how = solver_options(
+          problem_,
+          budget.within(
+              {.work = tuning::kTieBreakingWork +
+                       budget.work_spent() / tuning::kTieBreakingWorkDivisor}));
+      break_ties(problem_, network_.overlap_multipliers, how, best_.solution());
+    });
   }
 
   // Prices the best plan found on the way in which equal layers have the same

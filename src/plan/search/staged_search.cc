@@ -4,6 +4,7 @@
 #include "plan/problem/constraints/recipe_layouts.h"
 #include "plan/problem/plan_budget.h"
 #include "plan/search/plan_incumbent.h"
+#include "plan/search/procedures.h"
 #include "plan/search/solve_plan.h"
 #include "plan/tuning.h"
 
@@ -92,7 +93,8 @@ class StagedSearch {
         topology_(topology),
         library_(library),
         options_(options),
-        budget_(budget) {}
+        budget_(budget),
+        procedures_(no_runs(options)) {}
 
   Result<StagedResult> run() {
     SP_ASSIGN(const std::vector<Stage> stages, stages_for(mesh_, options_));
@@ -104,7 +106,10 @@ class StagedSearch {
       SP_CHECK(enter(stage));
       if (is_settled() || is_interrupted()) break;
     }
-    if (!best_ || may_be_replicated()) SP_CHECK(enter_replicated());
+    if (!best_ || may_be_replicated()) {
+      SP_CHECK(timed_run(procedures_, PlanProcedure::kReplicatedPlan,
+                         [&] { return enter_replicated(); }));
+    }
     if (!best_ || (!best_->solution.assignment && is_refused())) {
       return fail(*std::move(failure_));
     }
@@ -112,6 +117,7 @@ class StagedSearch {
     best_->failure = std::move(failure_);
     best_->recipes = std::move(recipes_);
     best_->left_out = std::move(left_out_);
+    best_->procedures = std::move(procedures_);
     return std::move(*best_);
   }
 
@@ -165,8 +171,10 @@ class StagedSearch {
     tell(PlanProgress::Phase::kSetUp);
     const Budget for_set_up = budget_.until(stage.shares.set_up_by);
     Result<PlanProblem> problem =
-        PlanProblem::create(graph_, mesh_, topology_, library_, options_,
-                            {stage.space, for_set_up});
+        timed_run(procedures_, PlanProcedure::kSetUp, [&] {
+          return PlanProblem::create(graph_, mesh_, topology_, library_,
+                                     options_, {stage.space, for_set_up});
+        });
     if (!problem) {
       // A budget that has stopped once stays stopped.
       const auto cause = for_set_up.cut_off();
@@ -180,6 +188,7 @@ class StagedSearch {
         solve_plan(*problem, budget_.until(stage.shares.until),
                    {.break_ties = stage.space.is_named()});
     budget_.charge(solution.work);
+    add_runs(procedures_, solution.procedures);
     ended_by_ = solution.ran_out;
     note_recipes(stage.space, solution.recipes);
     left_out_.insert(left_out_.end(), solution.left_out.begin(),
@@ -354,6 +363,7 @@ class StagedSearch {
   std::optional<std::int64_t> joined_bound_;
   std::vector<PlanRecipe> recipes_;
   std::vector<PlanSolution::LeftOut> left_out_;
+  std::vector<Procedure> procedures_;
 };
 
 }  // namespace

@@ -37,6 +37,8 @@ struct StagedResult {
   RanOut ran_out = RanOut::kNothing;
   // Parts of the space without which the search went on, over all stages.
   std::vector<PlanSolution::LeftOut> left_out;
+  // The search procedures of all stages, with the set-up of their spaces.
+  std::vector<Procedure> procedures;
   // The costs of the known recipes, in the order of
   // PlanProblem::known_recipes(). Empty if the options ask for a recipe.
   std::vector<PlanRecipe> recipes;

@@ -1,8 +1,10 @@
 #include "plan/search/tie_breaking.h"
 
+#include "base/index.h"
 #include "base/name_folding.h"
 #include "base/saturating.h"
 #include "plan/network/plan_network.h"
+#include "plan/search/procedures.h"
 #include "plan/tuning.h"
 
 #include <algorithm>
@@ -159,8 +161,10 @@ class TieBreaker {
  public:
   TieBreaker(const PlanProblem& problem,
              const std::vector<std::int64_t>& overlap_multipliers,
-             const solver::SolveOptions& how, PlanSolution& solution)
+             const solver::SolveOptions& how, PlanProcedure procedure,
+             PlanSolution& solution)
       : problem_(problem),
+        procedure_(procedure),
         overlap_multipliers_(overlap_multipliers),
         how_(how),
         solution_(solution),
@@ -232,6 +236,19 @@ class TieBreaker {
     solution_.left_out.push_back({"plans that cost the same", std::move(why)});
   }
 
+  // Adds the runs of the solver without their gains, since these costs are
+  // scaled. Adds its work to the procedure that breaks ties.
+  void record(std::vector<Procedure> runs, std::uint64_t work) {
+    for (Procedure& run : runs) {
+      run.improvements = 0;
+      run.gap_closed = 0;
+    }
+    Procedure& own = runs.emplace_back();
+    own.name = kPlanProcedures[index(procedure_)].name;
+    own.work = work;
+    add_runs(solution_.procedures, runs);
+  }
+
   struct Found {
     PlanAssignment assignment;
     PlanEvaluation evaluation;
@@ -253,6 +270,7 @@ class TieBreaker {
     }
     const solver::Solution solved = solver::solve(*problem, how_);
     if (solved.failure) leave_out(*solved.failure);
+    record(solved.procedures, solved.work);
     if (!solved.cost) return std::nullopt;
     Found found{network_->decode(network_->assignment(solved.assignment)), {}};
     found.evaluation = evaluate(problem_, found.assignment);
@@ -293,6 +311,7 @@ class TieBreaker {
   }
 
   const PlanProblem& problem_;
+  PlanProcedure procedure_;
   const std::vector<std::int64_t>& overlap_multipliers_;
   const solver::SolveOptions& how_;
   PlanSolution& solution_;
@@ -340,15 +359,19 @@ bool is_uniform(const PlanProblem& problem, const PlanAssignment& plan) {
 void break_ties(const PlanProblem& problem,
                 const std::vector<std::int64_t>& overlap_multipliers,
                 const solver::SolveOptions& how, PlanSolution& solution) {
-  TieBreaker(problem, overlap_multipliers, how, solution).run();
+  TieBreaker(problem, overlap_multipliers, how, PlanProcedure::kTieBreaking,
+             solution)
+      .run();
 }
 
 PlanSolution small_solution(const PlanProblem& problem,
                             const solver::SolveOptions& how,
                             PlanSolution like) {
   like.left_out.clear();
+  like.procedures.clear();
   const std::vector<std::int64_t> no_prices;
-  if (!TieBreaker(problem, no_prices, how, like).make_small()) {
+  if (!TieBreaker(problem, no_prices, how, PlanProcedure::kSmallPlan, like)
+           .make_small()) {
     like.assignment.reset();
   }
   return like;

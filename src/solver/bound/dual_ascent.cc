@@ -1,4 +1,5 @@
 #include "solver/bound/dual_ascent.h"
+#include "solver/tuning.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,15 +7,11 @@
 #include <utility>
 
 namespace shardprop::solver {
-namespace {
-
-constexpr int kRoundsWithout = 4;
-
-}  // namespace
 
 bool DualAscent::is_due(int rounds) const {
   if (!state_.options.passes.enabled(Pass::kDualBound)) return false;
-  if (!state_.dual) return state_.best.known() || rounds == kRoundsWithout;
+  if (!state_.dual)
+    return state_.best.known() || rounds == tuning::kRoundsWithoutDual;
   return state_.best.known() && !has_target_;
 }
 
@@ -22,7 +19,10 @@ void DualAscent::start() {
   has_target_ = state_.best.known();
   std::vector<double> prices =
       state_.dual ? state_.dual->best_prices() : std::vector<double>();
-  if (state_.dual) state_.spent_elsewhere += state_.dual->work();
+  if (state_.dual) {
+    state_.spent_elsewhere += state_.dual->work();
+    record(state_.dual->work(), state_.dual->leaps());
+  }
   state_.dual.reset();
   // Entries above the best known cost cannot be part of a better assignment. A
   // low ceiling makes the bound stronger and its sums finer.
@@ -31,7 +31,8 @@ void DualAscent::start() {
     ceiling = std::min(ceiling, std::max(1.0, state_.core_target()));
   }
   state_.dual_core = std::make_unique<Core>(state_.network, ceiling);
-  state_.dual = std::make_unique<DualBound>(*state_.dual_core);
+  state_.dual = std::make_unique<DualBound>(
+      *state_.dual_core, state_.options.passes.enabled(Pass::kExtrapolation));
   if (!prices.empty()) state_.dual->set_prices(prices);
   if (state_.options.messages != nullptr) {
     begin_with(*state_.options.messages);
@@ -95,7 +96,7 @@ void DualAscent::leave(Messages& messages) const {
 
 void DualAscent::run(std::uint64_t work) {
   DualBound& dual = *state_.dual;
-  state_.clock.time(Pass::kDualBound, [&] {
+  state_.passes.time(Pass::kDualBound, [&] {
     const std::uint64_t until = dual.work() + work;
     while (dual.work() < until && !dual.stalled() &&
            !state_.budget.is_cut_off()) {
@@ -104,12 +105,27 @@ void DualAscent::run(std::uint64_t work) {
   });
 }
 
+void DualAscent::record(std::uint64_t work, const DualBound::Leaps& leaps) {
+  state_.passes.add_work(Pass::kDualBound, work);
+  state_.passes.add(Pass::kExtrapolation, leaps.count, leaps.seconds);
+  state_.passes.add_work(Pass::kExtrapolation, leaps.work);
+  state_.passes.add_gain(
+      Pass::kExtrapolation, leaps.kept,
+      saturated(leaps.raised_by * static_cast<double>(state_.network.unit)));
+}
+
+void DualAscent::finish() {
+  if (state_.dual) record(state_.dual->work(), state_.dual->leaps());
+}
+
 void DualAscent::gather() {
   if (decoded_.empty()) decoded_ = DualBound(*state_.core).decode();
   if (!state_.dual_has_bound()) return;
+  const Incumbent::State before = state_.best.state();
   state_.best.raise_bound(
       state_.dual_core->offset +
       static_cast<Int128>(std::ceil(state_.dual->best_bound())));
+  state_.credit(Pass::kDualBound, before);
   prices_ = state_.dual->best_prices();
   decoded_ = state_.dual->decode();
 }

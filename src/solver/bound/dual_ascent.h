@@ -3,14 +3,12 @@
 #pragma once
 
 #include "solver/bound/search_state.h"
+#include "solver/tuning.h"
 
 #include <cstdint>
 #include <vector>
 
 namespace shardprop::solver {
-
-// After this much work of the dual, the search may rely on its bound.
-inline constexpr std::uint64_t kDualFirst = 2'500'000'000;
 
 class DualAscent {
  public:
@@ -24,10 +22,12 @@ class DualAscent {
   // Returns whether the dual has the first worker's turns to itself.
   bool settling() const {
     return state_.dual != nullptr && !state_.dual->stalled() &&
-           state_.dual->work() < kDualFirst;
+           state_.dual->work() < tuning::kDualWorkFirst;
   }
   void run(std::uint64_t work);
   void gather();
+  // Records the work of the dual. Call this once, at the end of the search.
+  void finish();
   // Starts from the messages of another dual, or saves the messages of this
   // one.
   void begin_with(const Messages& messages);
@@ -38,6 +38,8 @@ class DualAscent {
   const std::vector<double>& prices() const { return prices_; }
 
  private:
+  void record(std::uint64_t work, const DualBound::Leaps& leaps);
+
   SearchState& state_;
   bool has_target_ = false;
   std::vector<int> decoded_;

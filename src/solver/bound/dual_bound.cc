@@ -2,27 +2,16 @@
 
 #include "base/index.h"
 #include "solver/presolve/min_plus.h"
+#include "solver/tuning.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
 namespace shardprop::solver {
-namespace {
 
-constexpr int kFirstSweeps = 10;
-constexpr double kMemory =
-    0.15;  // weight of the newest overflow in its average
-constexpr double kSoftness = 5.0;  // of tie-breaking, per length of step
-// The most sweeps between two leaps; the longest leap.
-constexpr int kMostBetweenLeaps = 128;
-constexpr double kLongestLeap = 32;
-// The additions of this many segments of a variable are off by half a quantum
-// together.
-constexpr std::size_t kSegmentsAQuantum = 16;
-
-}  // namespace
-
-DualBound::DualBound(const Core& core) : core_(core) {
+DualBound::DualBound(const Core& core, bool leaps)
+    : core_(core), has_leaps_(leaps) {
   // Sums are exact if each partial sum is below 2^51 quanta, for any degree.
   const int exponent = std::ilogb(std::max(core.ceiling, 1.0)) + 1;
   std::size_t degree = 1;
@@ -71,41 +60,6 @@ DualBound::DualBound(const Core& core) : core_(core) {
   price_.assign(static_cast<std::size_t>(core.rows()), 0.0);
   average_.assign(price_.size(), 0.0);
   price_costs();
-}
-
-void DualBound::price_costs() {
-  priced_ = core_.unary;
-  if (price_.empty()) return;
-  std::vector<double> prefix(price_.size() + 1, 0.0);
-  for (std::size_t r = 0; r < price_.size(); ++r)
-    prefix[r + 1] = prefix[r] + price_[r];
-  // Each prefix is off by at most this much.
-  const double off =
-      prefix.back() * static_cast<double>(price_.size() + 2) * 0x1p-52;
-  for (int v = 0; v < core_.size(); ++v) {
-    double* const mine = &priced_[index(core_.at[index(v)])];
-    const int k = core_.choices(v);
-    for (const CoreSegment& s : core_.segments(v)) {
-      // The rate is rounded down, so its product with the bytes is too low.
-      const double rate =
-          (prefix[index(s.hi)] - prefix[index(s.lo)] - 2 * off) *
-          (1 - 0x1p-50);
-      if (rate <= 0) continue;
-      const std::int64_t* bytes = core_.bytes_of(s);
-      for (int c = 0; c < k; ++c)
-        mine[c] += rate * static_cast<double>(bytes[c]);
-    }
-    // Priced bytes must never be rounded up. Rounding to quanta raises a sum by
-    // at most half a quantum, and each addition by at most 1/32 of one.
-    const double less =
-        quantum_ *
-        static_cast<double>(1 + core_.segments(v).size() / kSegmentsAQuantum);
-    for (int c = 0; c < k; ++c) {
-      if (mine[c] != core_.cost(v)[c]) {
-        mine[c] = std::min(round(mine[c]) - less, limit_);
-      }
-    }
-  }
 }
 
 void DualBound::beliefs(int v, double* h) const {
@@ -285,7 +239,7 @@ std::vector<std::vector<int>> DualBound::choices_below(double target) {
 void DualBound::advance(double target) {
   if (last_bound_ == -kInfinity) {
     // If prices moved before the messages settle, they would overshoot.
-    for (int i = 0; i < kFirstSweeps; ++i) sweep();
+    for (int i = 0; i < tuning::kFirstSweeps; ++i) sweep();
     evaluate();
     return;
   }
@@ -293,17 +247,20 @@ void DualBound::advance(double target) {
   const double goal =
       std::isfinite(target)
           ? target
-          : last_bound_ + 0.05 * std::max(1.0, std::abs(best_bound_));
-  move_prices(std::max(goal - last_bound_, 1e-6 * std::abs(goal)));
+          : last_bound_ +
+                tuning::kAssumedGapShare * std::max(1.0, std::abs(best_bound_));
+  move_prices(
+      std::max(goal - last_bound_, tuning::kLeastGapShare * std::abs(goal)));
   sweep();
   evaluate();
   leap();
-  if (best_bound_ > before + 1e-5 * std::max(0.0, goal - before)) {
+  if (best_bound_ >
+      before + tuning::kLeastPriceGainShare * std::max(0.0, goal - before)) {
     since_best_ = 0;
-  } else if (++since_best_ > kPatience) {
-    if (step_ >= kSmallestStep) {
+  } else if (++since_best_ > tuning::kDualPatience) {
+    if (step_ >= tuning::kSmallestStep) {
       since_best_ = 0;
-      step_ *= 0.7;
+      step_ *= tuning::kShorterPriceStep;
     }
     restore_best();
     last_bound_ = best_bound_;
@@ -311,12 +268,15 @@ void DualBound::advance(double target) {
 }
 
 void DualBound::leap() {
-  if (!price_.empty() || leap_in_-- > 0) return;
+  if (!has_leaps_ || !price_.empty() || leap_in_-- > 0) return;
   if (leap_from_.empty()) {
     leap_from_ = message_;
     leap_in_ = leap_every_;
     return;
   }
+  const auto start = std::chrono::steady_clock::now();
+  const std::uint64_t work = work_;
+  const double best = best_bound_;
   const std::vector<double> before = message_;
   const double bound = last_bound_;
   for (std::size_t i = 0; i < message_.size(); ++i) {
@@ -325,21 +285,23 @@ void DualBound::leap() {
   }
   sweep();
   if (evaluate() > bound) {
-    leap_ = std::min(2 * leap_, kLongestLeap);
-    leap_every_ = kBetweenLeaps;
+    leap_ = std::min(2 * leap_, tuning::kLongestLeap);
+    leap_every_ = tuning::kSweepsBetweenLeaps;
   } else {
     message_ = before;
     last_bound_ = bound;
     leap_ = std::max(1.0, leap_ / 4);
-    leap_every_ = std::min(2 * leap_every_, kMostBetweenLeaps);
+    leap_every_ = std::min(2 * leap_every_, tuning::kMostSweepsBetweenLeaps);
   }
   leap_in_ = leap_every_;
   leap_from_ = message_;
-}
-
-void DualBound::set_prices(const std::vector<double>& prices) {
-  price_ = prices;
-  price_costs();
+  ++leaps_.count;
+  if (best_bound_ > best) ++leaps_.kept;
+  leaps_.raised_by += best_bound_ - best;
+  leaps_.work += work_ - work;
+  leaps_.seconds +=
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+          .count();
 }
 
 void DualBound::set_message(std::size_t arc, std::span<const double> costs) {
@@ -352,56 +314,6 @@ void DualBound::set_message(std::size_t arc, std::span<const double> costs) {
 void DualBound::restore_best() {
   message_ = best_message_;
   price_ = best_price_;
-  price_costs();
-}
-
-void DualBound::move_prices(double gap) {
-  const std::size_t rows = price_.size();
-  if (rows == 0) return;
-  std::vector<double> overflow(rows + 1, 0.0);
-  std::vector<double> h(most_choices_);
-  // Almost equal choices share their weight while steps are long, but hardly
-  // when steps are short.
-  const double tau =
-      std::min(1.0, kSoftness * step_) * gap / std::max(1, core_.size());
-  for (int v = 0; v < core_.size(); ++v) {
-    const auto segments = core_.segments(v);
-    if (segments.empty()) continue;
-    const int k = core_.choices(v);
-    beliefs(v, h.data());
-    const double least = *std::min_element(h.begin(), h.begin() + k);
-    double total = 0;
-    for (int c = 0; c < k; ++c) {
-      double& p = h[index(c)];
-      p -= least;
-      p = tau > 0 ? (p > 40 * tau ? 0.0 : std::exp(-p / tau))
-                  : (p <= 0 ? 1.0 : 0.0);
-      total += p;
-    }
-    for (const CoreSegment& s : segments) {
-      const std::int64_t* bytes = core_.bytes_of(s);
-      double expected = 0;
-      for (int c = 0; c < k; ++c) {
-        expected += h[index(c)] * static_cast<double>(bytes[c]);
-      }
-      expected /= total;
-      overflow[index(s.lo)] += expected;
-      overflow[index(s.hi)] -= expected;
-    }
-  }
-  double sum = 0;
-  double norm = 0;
-  for (std::size_t r = 0; r < rows; ++r) {
-    sum += overflow[r];
-    const double g = sum - static_cast<double>(core_.capacity[r]);
-    average_[r] += kMemory * (g - average_[r]);
-    if (price_[r] > 0 || average_[r] > 0) norm += average_[r] * average_[r];
-  }
-  if (norm <= 0) return;
-  const double step = step_ * gap / norm;
-  for (std::size_t r = 0; r < rows; ++r) {
-    price_[r] = std::max(0.0, price_[r] + step * average_[r]);
-  }
   price_costs();
 }
 

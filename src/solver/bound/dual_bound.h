@@ -19,6 +19,7 @@
 #pragma once
 
 #include "solver/presolve/core.h"
+#include "solver/tuning.h"
 
 #include <cstdint>
 #include <span>
@@ -28,7 +29,8 @@ namespace shardprop::solver {
 
 class DualBound {
  public:
-  explicit DualBound(const Core& core);
+  // Without `leaps`, messages change by sweeps only.
+  explicit DualBound(const Core& core, bool leaps = true);
 
   // Passes over the variables once forward and once backward.
   void sweep();
@@ -40,7 +42,7 @@ class DualBound {
   // fail; stalled() is true once they are too small to matter.
   void advance(double target);
   bool stalled() const {
-    return step_ < kSmallestStep && since_best_ > kPatience;
+    return step_ < tuning::kSmallestStep && since_best_ > tuning::kDualPatience;
   }
   void set_prices(const std::vector<double>& prices);
   // Restores the messages and prices of the best bound so far.
@@ -75,10 +77,17 @@ class DualBound {
   // Returns the table entries touched so far, the unit of work limits.
   std::uint64_t work() const { return work_; }
 
+  // Leaps is the record of all leaps so far.
+  struct Leaps {
+    std::uint64_t count = 0;
+    std::uint64_t kept = 0;  // which raised the bound
+    double raised_by = 0;    // sum over the best bounds
+    std::uint64_t work = 0;
+    double seconds = 0;
+  };
+  const Leaps& leaps() const { return leaps_; }
+
  private:
-  static constexpr double kSmallestStep = 1e-6;
-  static constexpr int kPatience = 8;
-  static constexpr int kBetweenLeaps = 4;  // sweeps, if leaps help
 
   // Messages move slowly in one direction for many sweeps. A leap adds their
   // last change once more, or several times, and keeps the result if the bound
@@ -110,11 +119,13 @@ class DualBound {
   std::vector<double> best_message_;
   std::vector<double> best_price_;
   double last_bound_ = -kInfinity;
-  double step_ = 0.02;
+  double step_ = tuning::kFirstPriceStep;
   int since_best_ = 0;
+  bool has_leaps_ = true;
+  Leaps leaps_;
   std::vector<double> leap_from_;  // messages at the last leap
   double leap_ = 1;                // factor on the change since
-  int leap_every_ = kBetweenLeaps;
+  int leap_every_ = tuning::kSweepsBetweenLeaps;
   int leap_in_ = 0;  // sweeps until the next leap
   std::uint64_t work_ = 0;
 };

@@ -5,23 +5,23 @@
 #include <shardprop/solver/solve.h>
 
 #include "base/index.h"
+#include "base/saturating.h"
 #include "solver/bound/dual_bound.h"
 #include "solver/model/incumbent.h"
 #include "solver/model/network.h"
 #include "solver/model/solve_budget.h"
 #include "solver/presolve/core.h"
-#include "solver/presolve/pass_clock.h"
+#include "solver/presolve/pass_table.h"
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace shardprop::solver {
 
 // Doubles are exact up to this number.
 inline constexpr double kMostExact = 0x1p52;
-// The largest table of an elimination that runs by default.
-inline constexpr std::size_t kEliminationCap = 1U << 25;
 
 struct SearchState {
   // Both arguments must outlive the object.
@@ -52,6 +52,26 @@ struct SearchState {
   std::uint64_t work_so_far() const {
     return budget.work_spent() + (spent_elsewhere - counted_elsewhere);
   }
+  // Records what a pass has gained since the incumbent was in state `before`.
+  void credit(Pass pass, const Incumbent::State& before) {
+    if (best.state() == before) return;
+    passes.add_gain(pass, 1, saturated(best.gap_closed_since(before)));
+  }
+  // Runs a procedure, and records its time, its work and its gains.
+  template <class Work>
+  auto run(Pass pass, Work&& work) {
+    struct Record {
+      SearchState& state;
+      Pass pass;
+      Incumbent::State before;
+      std::uint64_t spent;
+      ~Record() {
+        state.passes.add_work(pass, state.spent_elsewhere - spent);
+        state.credit(pass, before);
+      }
+    } const record{*this, pass, best.state(), spent_elsewhere};
+    return passes.time(pass, std::forward<Work>(work));
+  }
   // Offers choices of the variables in `variable`. The other variables were
   // eliminated and take their first choice.
   template <class Choice>
@@ -67,7 +87,7 @@ struct SearchState {
   const SolveOptions& options;
   // Charged with the work of all parts when workers synchronise.
   Budget budget;
-  PassClock clock;
+  PassTable passes;
   Network network;
   Incumbent best;
   std::unique_ptr<Core> core;  // the reduced network

@@ -1,6 +1,7 @@
 #include "solver/conflict/conflict.h"
 
 #include "solver/model/solve_budget.h"
+#include "solver/tuning.h"
 
 #include <algorithm>
 #include <map>
@@ -9,10 +10,6 @@
 
 namespace shardprop::solver {
 namespace {
-
-// The work limit for one question whether a part of the problem is feasible. A
-// set that is not proven infeasible within it counts as feasible.
-constexpr std::uint64_t kWorkPerQuestion = 400'000'000;
 
 struct Part {
   enum class Kind : std::uint8_t { kPin, kVariable, kEdge, kMemory } kind;
@@ -186,7 +183,7 @@ class Explainer {
   Explainer(const Problem& problem, const SolveOptions& options)
       : problem_(problem), options_(options), budget_(budget_of(options)) {
     options_.threads = 1;
-    options_.work_limit = kWorkPerQuestion;
+    options_.work_limit = tuning::kConflictCheckWork;
     options_.progress = nullptr;
     options_.go_on = nullptr;  // the callback knows only the full problem
   }

@@ -3,6 +3,7 @@
 #include "base/index.h"
 #include "base/parallel.h"
 #include "solver/presolve/factor_join.h"
+#include "solver/tuning.h"
 
 #include <algorithm>
 #include <atomic>
@@ -14,9 +15,6 @@
 
 namespace shardprop::solver {
 namespace {
-
-// A table with fewer entries to touch is computed by one thread.
-constexpr std::uint64_t kEntriesForOneThread = 1U << 22;
 
 template <class T>
 class Elimination {
@@ -133,7 +131,7 @@ class Elimination {
       if (budget_.is_cut_off()) stopped_ = true;
       return stopped_.load();
     };
-    const std::size_t threads = loops.touched() < kEntriesForOneThread
+    const std::size_t threads = loops.touched() < tuning::kEntriesForOneThread
                                     ? 1
                                     : std::min(threads_, loops.rows());
     parallel(threads, [&](std::size_t i) {

@@ -2,6 +2,7 @@
 
 #include "base/index.h"
 #include "solver/model/rng.h"
+#include "solver/tuning.h"
 
 #include <algorithm>
 #include <cmath>
@@ -19,17 +20,6 @@ enum class Rule : std::uint8_t {
   kFill,     // new edges, weighted by the sizes of their ends
 };
 constexpr Rule kRules[] = {Rule::kTouched, Rule::kKept, Rule::kFill};
-
-// With fewer touched entries, an order is not worth improving.
-constexpr double kCheap = 1U << 26;
-constexpr int kShakenTries = 12;  // tries of each rule
-// If an order exceeds the limits by at most this factor, perturbed orders are
-// tried.
-constexpr double kNearly = 4;
-constexpr double kShake = 0.3;  // largest perturbation of a key
-
-// The most neighbours that all tries together may visit.
-constexpr std::uint64_t kMostSteps = 20'000'000;
 
 using Adjacency = std::vector<std::vector<int>>;
 
@@ -67,7 +57,7 @@ class Eliminating {
       out.touched += touched;
       out.largest = std::max(out.largest, touched);
       if (touched > limits.touched || out.touched > most_touched ||
-          out.kept > limits.kept || steps_ > kMostSteps ||
+          out.kept > limits.kept || steps_ > tuning::kMostOrderSteps ||
           budget.is_cut_off()) {
         return std::nullopt;
       }
@@ -189,8 +179,8 @@ std::optional<EliminationOrder> order_elimination(
       best = std::move(order);
     }
   };
-  const bool may_shake = limits.touched > kCheap;
-  const double slack = may_shake ? kNearly : 1;
+  const bool may_shake = limits.touched > tuning::kCheapOrderEntries;
+  const double slack = may_shake ? tuning::kPerturbOrdersWithinFactor : 1;
   bool near = false;
   for (const Rule rule : kRules) {
     auto order =
@@ -198,10 +188,13 @@ std::optional<EliminationOrder> order_elimination(
     near = near || order.has_value();
     keep(std::move(order));
   }
-  if (!may_shake || !near || (best && best->touched <= kCheap)) return best;
-  for (int i = 0; i < kShakenTries; ++i) {
+  if (!may_shake || !near ||
+      (best && best->touched <= tuning::kCheapOrderEntries))
+    return best;
+  for (int i = 0; i < tuning::kPerturbedOrders; ++i) {
     for (const Rule rule : kRules) {
-      keep(attempt(rule, kShake, static_cast<std::uint64_t>(i), limits));
+      keep(attempt(rule, tuning::kMostOrderPerturbation,
+                   static_cast<std::uint64_t>(i), limits));
     }
   }
   return best;

@@ -2,8 +2,9 @@
 
 #include "base/index.h"
 #include "base/parallel.h"
-#include "solver/presolve/min_plus.h"
 #include "solver/model/rng.h"
+#include "solver/presolve/min_plus.h"
+#include "solver/tuning.h"
 
 #include <algorithm>
 #include <bit>
@@ -14,21 +15,9 @@ namespace {
 
 constexpr int kKeyBits = 64;
 constexpr int kMostBits = 16;  // of a field
-// Between two checks of the entry count, at most this share of the limit is
-// added.
-constexpr std::size_t kHeldShareBetweenChecks = 4;
-// With fewer costs to compute, one thread does the work.
-constexpr std::size_t kCostsForOneThread = std::size_t{1} << 17;
-// The typical number of entries in a part, so that its table fits a cache.
-constexpr std::size_t kTogether = std::size_t{1} << 13;
 // The low bits of a key's digest that select its part; the higher bits select
 // the slot in the part's table.
 constexpr int kPartBits = 24;
-// The most entries, over all eliminations, whose origin is kept; each takes 6
-// bytes.
-constexpr std::size_t kMostTraced = std::size_t{1} << 26;
-// A lookup of an entry counts as this many costs added.
-constexpr std::size_t kLookUp = 16;
 
 }  // namespace
 
@@ -150,13 +139,14 @@ bool Front<Cost>::gather(std::size_t parts, std::size_t part_entries,
                          std::vector<Entry>& out) {
   work_ += looks;
   const std::size_t at_once = std::max<std::size_t>(
-      1, most_entries_ / kHeldShareBetweenChecks / part_entries);
+      1, most_entries_ / tuning::kHeldShareBetweenChecks / part_entries);
   for (std::size_t from = 0; from < parts; from += at_once) {
     if (stop_()) return false;
     const std::size_t count = std::min(at_once, parts - from);
-    const std::size_t threads = looks / parts * count < kCostsForOneThread
-                                    ? 1
-                                    : std::min(threads_, count);
+    const std::size_t threads =
+        looks / parts * count < tuning::kCostsForOneThread
+            ? 1
+            : std::min(threads_, count);
     std::vector<std::vector<Entry>> found(threads);
     parallel(threads, [&](std::size_t t) {
       work(from + count * t / threads, from + count * (t + 1) / threads,
@@ -212,8 +202,8 @@ bool Front<Cost>::meet(int variable, const std::vector<Cost>& costs,
 // The result is stable: the entries of a part stay in order.
 template <class Cost>
 typename Front<Cost>::Parts Front<Cost>::part(std::uint64_t kept) {
-  const std::size_t parts =
-      std::bit_ceil((entries_.size() + kTogether - 1) / kTogether);
+  const std::size_t parts = std::bit_ceil(
+      (entries_.size() + tuning::kEntriesInPart - 1) / tuning::kEntriesInPart);
   const auto part_of = [&](const Entry& e) {
     return mixed(e.key & kept) & (parts - 1);
   };
@@ -250,8 +240,8 @@ bool Front<Cost>::eliminate(int variable) {
     }
   };
   std::vector<Entry> out;
-  if (!gather(parts.size(), kTogether, parts.entries.size() * kLookUp, cheapest,
-              out)) {
+  if (!gather(parts.size(), tuning::kEntriesInPart,
+              parts.entries.size() * tuning::kLookUpCosts, cheapest, out)) {
     return false;
   }
   leave(gone, std::move(out));
@@ -361,9 +351,9 @@ bool Front<Cost>::exchange(int gone, int variable,
     }
   };
   std::vector<Entry> out;
-  if (!gather(parts.size(), kTogether * costs.size(),
-              parts.entries.size() * (kLookUp + costs.size()), exchanged,
-              out)) {
+  if (!gather(parts.size(), tuning::kEntriesInPart * costs.size(),
+              parts.entries.size() * (tuning::kLookUpCosts + costs.size()),
+              exchanged, out)) {
     return false;
   }
   leave(leaves, std::move(out));
@@ -387,7 +377,7 @@ void Front<Cost>::leave(const Field& gone, std::vector<Entry> entries) {
   }
   traced_ += entries_.size();
   traces_.push_back(std::move(trace));
-  if (traced_ > kMostTraced) traces_.clear();
+  if (traced_ > tuning::kMostTracedEntries) traces_.clear();
   std::erase_if(fields_,
                 [&](const Field& f) { return f.variable == gone.variable; });
 }
@@ -395,7 +385,7 @@ void Front<Cost>::leave(const Field& gone, std::vector<Entry> entries) {
 template <class Cost>
 std::vector<std::pair<int, int>> Front<Cost>::choices() const {
   std::vector<std::pair<int, int>> out;
-  if (traced_ > kMostTraced) return out;
+  if (traced_ > tuning::kMostTracedEntries) return out;
   std::size_t at = 0;
   for (std::size_t t = traces_.size(); t-- > 0;) {
     out.emplace_back(traces_[t].variable, traces_[t].choice[at]);

@@ -3,6 +3,7 @@
 #include "solver/bound/shifted_costs.h"
 #include "solver/eliminate/front.h"
 #include "solver/eliminate/front_order.h"
+#include "solver/tuning.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,38 +11,6 @@
 
 namespace shardprop::solver {
 namespace {
-
-// The bound is near enough if the gap is within this share of the cost.
-constexpr double kNear = 0.05;
-// The dual bound continues as long as kWorkBetweenGapChecks times its work
-// reduces the gap to the share kSettled. Early messages raise the bound
-// unevenly, so the first kFirstLooks checks are ignored.
-constexpr double kWorkBetweenGapChecks = 1.5;
-constexpr double kSettled = 0.87;
-constexpr int kFirstLooks = 3;
-// Each run may hold this many times the entries of the run before.
-constexpr std::size_t kGrowth = 4;
-// At the largest size, a run is repeated when the gap has shrunk to this share.
-constexpr double kRetryAtGapShare = 0.9;
-// If a run closed at least the share kMuch of the gap, it runs again when the
-// dual has spent kRetryAfterGain times its work. Other runs wait for
-// kRetryAfterNoGain.
-constexpr double kMuch = 0.25;
-constexpr double kRetryAfterGain = 0.5;
-constexpr double kRetryAfterNoGain = 16;
-// Every run may do at least this much work.
-constexpr std::uint64_t kFewestWork = 1'000'000;
-// The orders are computed again when the gap has shrunk to this share.
-constexpr double kMuchNearer = 0.6;
-// A choice counts less in an order, the nearer it is to being pruned.
-constexpr double kFalloff = 4;
-// The beam width of an order, if the steps of all variables in all orders stay
-// below kMostOrdering. If one order alone exceeds it, front elimination does
-// not run.
-constexpr double kWidth = 200;
-constexpr double kMostOrdering = 4e8;
-// The most entries of tables that are copied; each takes 8 bytes.
-constexpr std::size_t kMostDrained = std::size_t{1} << 24;
 
 // Returns the neighbours by variable, those with the fewest choices first.
 std::vector<std::vector<int>> neighbours_of(const Core& core) {
@@ -62,7 +31,8 @@ bool is_too_large(const Core& core) {
   for (const CoreEdge& edge : core.edges) {
     entries += index(core.choices(edge.a)) * index(core.choices(edge.b));
   }
-  return n * n > kMostOrdering || entries > kMostDrained;
+  return n * n > tuning::kMostOrderingSteps ||
+         entries > tuning::kMostShiftedEntries;
 }
 
 // After rounding, a forbidden choice may seem cheap.
@@ -238,21 +208,23 @@ bool is_narrow(const Given& given, double quantum) {
 
 bool FrontElimination::is_due() {
   return state_.options.passes.enabled(Pass::kElimination) &&
+         state_.options.passes.enabled(Pass::kFrontElimination) &&
          state_.dual_has_bound() && state_.best.known() &&
          !state_.best.proven() && state_.dual_core->rows() == 0 &&
-         state_.dual_gap() <= kNear * state_.core_target() && has_settled() &&
+         state_.dual_gap() <= tuning::kFrontGap * state_.core_target() &&
+         has_settled() &&
          static_cast<double>(state_.dual->work()) >= next_dual_work_ &&
-         (held_ < kMostEntries ||
-          state_.dual_gap() <= kRetryAtGapShare * tried_gap_);
+         (held_ < tuning::kMostFrontEntries ||
+          state_.dual_gap() <= tuning::kRetryFrontAtGapShare * tried_gap_);
 }
 
 bool FrontElimination::has_settled() {
   const auto work = static_cast<double>(state_.dual->work());
   // The dual may have started again.
   if (work < seen_work_) looks_ = 0;
-  if (looks_ == 0 || work >= kWorkBetweenGapChecks * seen_work_) {
-    settled_ =
-        ++looks_ > kFirstLooks && state_.dual_gap() > kSettled * seen_gap_;
+  if (looks_ == 0 || work >= tuning::kWorkBetweenGapChecks * seen_work_) {
+    settled_ = ++looks_ > tuning::kIgnoredGapChecks &&
+               state_.dual_gap() > tuning::kSettledGapShare * seen_gap_;
     seen_work_ = work;
     seen_gap_ = state_.dual_gap();
   }
@@ -264,32 +236,33 @@ void FrontElimination::run() {
     next_dual_work_ = kInfinity;
     return;
   }
-  state_.clock.time(Pass::kElimination, [&] {
-    const std::uint64_t before = state_.spent_elsewhere;
-    if (state_.dual_gap() <= kMuchNearer * orders_gap_) make_orders();
-    tried_gap_ = state_.dual_gap();
-    held_ = most_entries_;
-    std::vector<double> bounds;
-    for (const std::vector<int>& order : orders_) {
-      const std::optional<double> bound = eliminate(order);
-      if (!bound) {
-        wait(before, kRetryAfterNoGain);
-        closes_ = false;
-        return;
-      }
-      if (state_.best.proven()) return;
-      bounds.push_back(*bound);
+  const std::uint64_t before = state_.spent_elsewhere;
+  if (state_.dual_gap() <= tuning::kNewOrdersAtGapShare * orders_gap_)
+    make_orders();
+  tried_gap_ = state_.dual_gap();
+  held_ = most_entries_;
+  std::vector<double> bounds;
+  for (const std::vector<int>& order : orders_) {
+    const std::optional<double> bound = eliminate(order);
+    if (!bound) {
+      wait(before, tuning::kRetryFrontAfterNoGain);
+      closes_ = false;
+      return;
     }
-    if (bounds.size() == 2) {
-      if (bounds[1] > bounds[0]) std::swap(orders_[0], orders_[1]);
-      orders_.resize(1);
-    }
-    most_entries_ = std::min(kGrowth * most_entries_, kMostEntries);
-    const double closed = *std::max_element(bounds.begin(), bounds.end()) -
-                          state_.dual->best_bound();
-    closes_ = closed >= kMuch * tried_gap_;
-    wait(before, closes_ ? kRetryAfterGain : kRetryAfterNoGain);
-  });
+    if (state_.best.proven()) return;
+    bounds.push_back(*bound);
+  }
+  if (bounds.size() == 2) {
+    if (bounds[1] > bounds[0]) std::swap(orders_[0], orders_[1]);
+    orders_.resize(1);
+  }
+  most_entries_ =
+      std::min(tuning::kFrontGrowth * most_entries_, tuning::kMostFrontEntries);
+  const double closed = *std::max_element(bounds.begin(), bounds.end()) -
+                        state_.dual->best_bound();
+  closes_ = closed >= tuning::kFrontGainShare * tried_gap_;
+  wait(before,
+       closes_ ? tuning::kRetryFrontAfterGain : tuning::kRetryFrontAfterNoGain);
 }
 
 // Waits until the dual has spent `times` the work that was spent elsewhere
@@ -303,7 +276,7 @@ void FrontElimination::wait(std::uint64_t before, double times) {
 // Returns the work done before the run, limited to the remaining work.
 std::uint64_t FrontElimination::most_work() const {
   const std::uint64_t before =
-      std::max(state_.budget.work_spent(), kFewestWork);
+      std::max(state_.budget.work_spent(), tuning::kLeastFrontWork);
   const auto limit = state_.budget.work_limit();
   const std::uint64_t done = state_.work_so_far();
   return limit ? std::min(before, *limit - std::min(*limit, done)) : before;
@@ -318,13 +291,14 @@ void FrontElimination::make_orders() {
   for (int v = 0; v < core.size(); ++v) {
     double choices = 0;
     for (int c = core.at[index(v)]; c < core.at[index(v) + 1]; ++c) {
-      choices += std::exp(-kFalloff * extra[index(c)] / orders_gap_);
+      choices += std::exp(-tuning::kChoiceWeightFalloff * extra[index(c)] /
+                          orders_gap_);
     }
     weight.push_back(std::log(choices));
   }
   const auto n = static_cast<double>(core.size());
-  const auto width =
-      static_cast<std::size_t>(std::min(kWidth, kMostOrdering / (n * n)));
+  const auto width = static_cast<std::size_t>(
+      std::min(tuning::kBeamWidth, tuning::kMostOrderingSteps / (n * n)));
   const auto neighbours = neighbours_of(core);
   std::vector<int> order = front_order(neighbours, weight, width);
   std::vector<int> backward = order_met(neighbours, order);

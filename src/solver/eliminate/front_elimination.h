@@ -6,6 +6,7 @@
 #pragma once
 
 #include "solver/bound/search_state.h"
+#include "solver/tuning.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -30,7 +31,9 @@ class FrontElimination {
   void run();
   // Returns whether the last run closed much of the gap and the next may hold
   // more.
-  bool is_closing() const { return closes_ && held_ < kMostEntries; }
+  bool is_closing() const {
+    return closes_ && held_ < tuning::kMostFrontEntries;
+  }
 
  private:
   // Raises the bound, and offers an assignment that is cheaper than all known
@@ -58,7 +61,6 @@ class FrontElimination {
   double seen_gap_ = kInfinity;
   bool settled_ = false;
 
-  static constexpr std::size_t kMostEntries = std::size_t{1} << 24;
 };
 
 }  // namespace shardprop::solver

@@ -2,6 +2,7 @@
 
 #include "base/index.h"
 #include "solver/model/rng.h"
+#include "solver/tuning.h"
 
 #include <algorithm>
 #include <cmath>
@@ -14,12 +15,6 @@ namespace shardprop::solver {
 namespace {
 
 using Neighbours = std::vector<std::vector<int>>;
-
-// The weight of the last front counts this much in addition to the sum so far.
-constexpr double kLastFront = 0.5;
-// The start variables are the farthest ones from this many random variables.
-constexpr int kLooksFrom = 16;
-constexpr std::size_t kFarthest = 4;
 
 enum class Visit : std::uint8_t { kUnmet, kInFront, kGone };
 
@@ -92,7 +87,7 @@ class Beam {
     Rng rng(2);
     std::set<int> out;
     const auto n = static_cast<int>(weight_.size());
-    for (int look = 0; look < kLooksFrom; ++look) {
+    for (int look = 0; look < tuning::kStartSamples; ++look) {
       std::vector<char> seen(weight_.size(), 0);
       std::vector<int> queue{rng.below(n)};
       seen[index(queue[0])] = 1;
@@ -101,7 +96,8 @@ class Beam {
           if (std::exchange(seen[index(u)], 1) == 0) queue.push_back(u);
         }
       }
-      for (std::size_t i = 0; i < std::min(kFarthest, queue.size()); ++i) {
+      for (std::size_t i = 0;
+           i < std::min(tuning::kStartVariables, queue.size()); ++i) {
         out.insert(queue[queue.size() - 1 - i]);
       }
     }
@@ -119,7 +115,7 @@ class Beam {
     out.total += std::exp(out.weight);
     out.weight -= weight_[index(v)];
     out.digest ^= gone_[index(v)];
-    out.key = std::log(out.total) + kLastFront * out.weight;
+    out.key = std::log(out.total) + tuning::kLastFrontWeight * out.weight;
     return out;
   }
 

@@ -2,6 +2,7 @@
 
 #include "solver/eliminate/bucket_elimination.h"
 #include "solver/presolve/reduce.h"
+#include "solver/tuning.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,17 +10,6 @@
 
 namespace shardprop::solver {
 namespace {
-
-// Late elimination starts if it touches at most this many times the entries
-// touched so far (its loops are faster by that factor). Its tables must also
-// take at most the bytes below.
-constexpr double kWorkShareOfLateElimination = 4;
-constexpr double kMostTouched = 0x1p38;
-constexpr double kMostTableBytes = 0x1p30;
-// Work that the search must have done before late elimination.
-constexpr double kWorkBefore = 5e7;
-// The estimate assumes that pruning leaves at most this share of the tables.
-constexpr double kHopedFor = 0.25;
 
 // Elimination stores small costs in 32 bits.
 double bytes_of_entry(double ceiling) {
@@ -35,21 +25,19 @@ bool eliminate_rest(SearchState& state, const PrunedRoot& root,
     if (!v.segments.empty()) return false;
   }
   Network rest = root.network;
-  reduce(rest, state.options.passes, state.clock, state.budget);
+  reduce(rest, state.options.passes, state.passes, state.budget);
   const Int128 below = state.best.cost_in_units();
   Int128 least = Incumbent::kNoCost;
   if (!rest.infeasible && rest.offset < below) {
     const auto room = static_cast<double>(below - rest.offset);
-    const auto solved = state.clock.time(
-        Pass::kElimination, [&]() -> std::optional<Eliminated> {
-          const auto order = order_elimination(
-              rest, {most_touched, kMostTableBytes / bytes_of_entry(room)},
-              state.budget);
-          if (!order) return std::nullopt;
-          return eliminate_in_order(
-              rest, *order, room < kMostExact ? room : kInfinity,
-              state.options.threads, state.budget, state.spent_elsewhere);
-        });
+    const auto order = order_elimination(
+        rest,
+        {most_touched, tuning::kMostLateTableBytes / bytes_of_entry(room)},
+        state.budget);
+    if (!order) return false;
+    const auto solved = eliminate_in_order(
+        rest, *order, room < kMostExact ? room : kInfinity,
+        state.options.threads, state.budget, state.spent_elsewhere);
     if (!solved.has_value()) return false;
     if (std::isfinite(solved->cost)) {
       least = rest.offset + static_cast<Int128>(solved->cost);
@@ -63,7 +51,9 @@ bool eliminate_rest(SearchState& state, const PrunedRoot& root,
 void LateElimination::estimate() {
   is_estimated_ = true;
   const auto order = order_elimination(
-      state_.network, {kMostTouched, kMostTableBytes / 4 / kHopedFor},
+      state_.network,
+      {tuning::kMostLateEntries,
+       tuning::kMostLateTableBytes / 4 / tuning::kExpectedPrunedShare},
       state_.budget);
   if (order) touches_ = order->touched;
 }
@@ -71,14 +61,16 @@ void LateElimination::estimate() {
 // Waits until the search has spent as much work, because most problems need
 // less.
 bool LateElimination::is_due() {
+  if (!state_.options.passes.enabled(Pass::kLateElimination)) return false;
   const auto worked = static_cast<double>(state_.budget.work_spent());
-  if (!state_.best.known() || worked < kWorkBefore) return false;
+  if (!state_.best.known() || worked < tuning::kWorkBeforeLateElimination)
+    return false;
   if (may_run_ && !is_estimated_) estimate();
-  if (touches_ > kMostTouched) return false;
+  if (touches_ > tuning::kMostLateEntries) return false;
   const auto limit = state_.budget.work_limit();
   const bool affordable =
       !limit || touches_ + worked <= static_cast<double>(*limit);
-  return affordable && touches_ <= kWorkShareOfLateElimination * worked;
+  return affordable && touches_ <= tuning::kLateEliminationFactor * worked;
 }
 
 void LateElimination::run() {

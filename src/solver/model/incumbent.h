@@ -30,6 +30,21 @@ class Incumbent {
     return infeasible_ || (cost_ && bound_ && *bound_ >= *cost_);
   }
 
+  // State is what an incumbent knows at one moment.
+  struct State {
+    std::optional<Int128> cost;
+    std::optional<Int128> bound;
+    bool infeasible = false;
+    friend bool operator==(const State&, const State&) = default;
+  };
+  State state() const { return {cost_, bound_, infeasible_}; }
+  // Returns the fall of (cost - bound) since `before`; 0 if one of them was
+  // unknown then.
+  Int128 gap_closed_since(const State& before) const {
+    if (!before.cost || !before.bound || !cost_ || !bound_) return 0;
+    return (*before.cost - *cost_) + (*bound_ - *before.bound);
+  }
+
   // Returns the cost in the network's units, rounded up: an assignment of this
   // many units is not better. Returns kNoCost if no assignment is known.
   Int128 cost_in_units() const;

@@ -6,12 +6,10 @@
 #include <vector>
 
 #include "base/index.h"
+#include "solver/tuning.h"
 
 namespace shardprop::solver {
 namespace {
-
-// A variable that needs more table comparisons than this is not changed.
-constexpr double kMaxWork = 2e7;
 
 bool uses_no_more(const NetVariable& variable, std::size_t a, std::size_t b) {
   for (const Segment& s : variable.segments) {
@@ -127,7 +125,8 @@ bool dominance(Network& network) {
       const NetEdge& edge = network.edges[index(e)];
       width += network.variables[index(edge.other(v))].num_choices();
     }
-    if (width * static_cast<double>(k * k) > kMaxWork) continue;
+    if (width * static_cast<double>(k * k) > tuning::kMostDominanceComparisons)
+      continue;
     const auto [alike, fresh] =
         known.try_emplace(fingerprint(network, v), std::vector<int>());
     if (!fresh) {

@@ -5,11 +5,10 @@
 #include <deque>
 
 #include "base/index.h"
+#include "solver/tuning.h"
 
 namespace shardprop::solver {
 namespace {
-
-constexpr std::size_t kPairTableCap = 1U << 20;
 
 // Returns, for each choice of the neighbour (or once, without one), the choice
 // of v that is both cheapest and uses least. Returns an empty list if some
@@ -166,7 +165,7 @@ bool eliminate_low_degree(Network& network) {
     }
     bool done = false;
     if (network.variables[index(v)].segments.empty()) {
-      done = eliminate_exactly(network, v, kPairTableCap, &memo);
+      done = eliminate_exactly(network, v, tuning::kMostPairEntries, &memo);
     } else if (neighbours.size() < 2) {
       const std::vector<int> map = best_at_any_price(network, v);
       if (!map.empty() && !neighbours.empty()) {

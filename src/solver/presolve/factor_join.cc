@@ -2,15 +2,13 @@
 
 #include "base/index.h"
 #include "solver/presolve/min_plus.h"
+#include "solver/tuning.h"
 
 #include <algorithm>
 #include <numeric>
 
 namespace shardprop::solver {
 namespace {
-
-// Entries touched between two checks of the stop signal.
-constexpr std::uint64_t kEntriesBetweenStopChecks = 1U << 22;
 
 template <class T>
 bool knows(const Factor<T>& factor, int variable) {
@@ -135,10 +133,10 @@ void FactorJoin<T>::run(std::size_t from, std::size_t to, T* out,
   std::vector<T> together(wide_.size() > 1 ? choices_ * width_ : 0);
   std::vector<std::size_t> at(wide_.size());
   std::vector<std::size_t> together_at;
-  std::uint64_t since = kEntriesBetweenStopChecks;
+  std::uint64_t since = tuning::kEntriesBetweenStopChecks;
   for (std::size_t row = from; row < to; ++row, step(index, outer_)) {
     since += choices_ * width_;
-    if (since >= kEntriesBetweenStopChecks) {
+    if (since >= tuning::kEntriesBetweenStopChecks) {
       since = 0;
       if (stop()) return;
     }

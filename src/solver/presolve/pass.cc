@@ -8,9 +8,11 @@ namespace shardprop::solver {
 namespace {
 
 constexpr std::array<std::string_view, kNumPasses> kNames = {
-    "arc-consistency", "contraction",      "separable-edges",
-    "dominance",       "low-degree",       "elimination",
-    "dual-bound",      "branch-and-bound", "local-search"};
+    "arc-consistency",  "contraction",       "separable-edges",
+    "dominance",        "low-degree",        "elimination",
+    "dual-bound",       "branch-and-bound",  "local-search",
+    "late-elimination", "front-elimination", "probing",
+    "extrapolation",    "recombination"};
 
 }  // namespace
 

@@ -1,12 +1,10 @@
 #include "solver/presolve/reduce.h"
 
 #include "solver/presolve/passes.h"
+#include "solver/tuning.h"
 
 namespace shardprop::solver {
 namespace {
-
-// Each round visits all tables; late rounds find too little to pay for this.
-constexpr int kMostReduceRounds = 24;
 
 void tidy(Network& network) {
   for (std::size_t v = 0; v < network.variables.size(); ++v) {
@@ -20,18 +18,18 @@ void tidy(Network& network) {
 
 }  // namespace
 
-void reduce(Network& network, const PassSet& passes, PassClock& clock,
+void reduce(Network& network, const PassSet& passes, PassTable& table,
             const Budget& budget) {
   if (network.infeasible) return;
   const auto run = [&](Pass pass, bool (*reduction)(Network&)) {
     if (network.infeasible || !passes.enabled(pass) || budget.is_cut_off()) {
       return false;
     }
-    return clock.time(pass, [&] { return reduction(network); });
+    return table.time(pass, [&] { return reduction(network); });
   };
   merge_parallel_edges(network);
   tidy(network);
-  for (int round = 0; round < kMostReduceRounds && !network.infeasible;
+  for (int round = 0; round < tuning::kMostReduceRounds && !network.infeasible;
        ++round) {
     bool changed = run(Pass::kArcConsistency, arc_consistency);
     // This runs before contraction: a variable with one choice left has only

@@ -4,11 +4,11 @@
 
 #include "base/budget.h"
 #include "solver/model/network.h"
-#include "solver/presolve/pass_clock.h"
+#include "solver/presolve/pass_table.h"
 
 namespace shardprop::solver {
 
-void reduce(Network& network, const PassSet& passes, PassClock& clock,
+void reduce(Network& network, const PassSet& passes, PassTable& table,
             const Budget& budget);
 
 }  // namespace shardprop::solver

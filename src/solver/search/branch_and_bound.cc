@@ -1,22 +1,18 @@
 #include "solver/search/branch_and_bound.h"
 
 #include "base/index.h"
+#include "solver/bound/dual_bound.h"
 #include "solver/eliminate/bucket_elimination.h"
 #include "solver/presolve/core.h"
-#include "solver/bound/dual_bound.h"
-#include "solver/search/forest_search.h"
 #include "solver/presolve/reduce.h"
+#include "solver/search/forest_search.h"
+#include "solver/tuning.h"
 
 #include <algorithm>
 #include <cmath>
 
 namespace shardprop::solver {
 namespace {
-
-constexpr std::size_t kTableCap = 1U << 20;
-constexpr int kMostRoundsAtNode = 4;  // of bounding and pruning
-constexpr int kMaxSweeps = 60;        // sweeps in one round
-constexpr int kSweepsBetween = 10;    // sweeps between two checks of progress
 
 // Below this limit, every sum of costs is exact in a double.
 constexpr double kMostExactSum = 0x1p52;
@@ -37,10 +33,6 @@ double most_of_all(Network& network) {
   }
   return std::min(most, kMostExactSum);
 }
-
-// The work of copying and reducing a node's network, in table entries per
-// variable.
-constexpr std::uint64_t kWorkOfVariable = 32;
 
 }  // namespace
 
@@ -70,12 +62,12 @@ void BranchAndBound::offer(const Network& network, std::vector<int> choices,
 }
 
 void BranchAndBound::run(std::uint64_t work, const Budget& budget,
-                         PassClock& clock) {
+                         PassTable& table) {
   const std::uint64_t until = work_ + work;
   while (!open_.empty() && work_ < until && !budget.is_cut_off()) {
     Node node = std::move(open_.back());
     open_.pop_back();
-    if (node.bound < below_) process(std::move(node), budget, clock);
+    if (node.bound < below_) process(std::move(node), budget, table);
   }
 }
 
@@ -100,24 +92,24 @@ struct BranchAndBound::Bounded {
 };
 
 void BranchAndBound::process(Node node, const Budget& budget,
-                             PassClock& clock) {
+                             PassTable& table) {
   Network& network = node.network;
-  work_ += kWorkOfVariable * network.variables.size();
+  work_ += tuning::kWorkOfVariable * network.variables.size();
   for (int round = 0;; ++round) {
-    if (settle(network, clock)) return;
+    if (settle(network, table)) return;
     const auto room = static_cast<double>(below_ - network.offset);
     const double top = most_of_all(network);
     Bounded here(network, std::min(room, top));
     work_ += 64 + 4 * here.core.unary.size();
-    raise_bound(node, here, room, room < top ? room : kInfinity, budget, clock);
+    raise_bound(node, here, room, room < top ? room : kInfinity, budget, table);
     if (std::ceil(here.base) >= room) return;
     if (passes_.enabled(Pass::kLocalSearch)) {
-      clock.time(Pass::kLocalSearch,
+      table.time(Pass::kLocalSearch,
                  [&] { look_around(network, here, room, budget); });
     }
     const bool pruned = prune(network, here);
     if (network.infeasible) return;
-    if (pruned && round < kMostRoundsAtNode) continue;
+    if (pruned && round < tuning::kMostRoundsAtNode) continue;
     // Pruning renumbers the choices of a variable, so the node is split at its
     // next visit.
     if (pruned || budget.is_cut_off()) {
@@ -130,9 +122,9 @@ void BranchAndBound::process(Node node, const Budget& budget,
 }
 
 // Returns whether the node needs no further decision.
-bool BranchAndBound::settle(Network& network, PassClock& clock) {
+bool BranchAndBound::settle(Network& network, PassTable& table) {
   // The network is small enough that no limit matters here.
-  reduce(network, passes_, clock, Budget());
+  reduce(network, passes_, table, Budget());
   if (network.infeasible || network.offset >= below_) return true;
   if (network.num_alive() == 0) {
     offer(network, std::vector<int>(network.variables.size(), 0),
@@ -143,8 +135,8 @@ bool BranchAndBound::settle(Network& network, PassClock& clock) {
       network.variables.begin(), network.variables.end(),
       [](const NetVariable& v) { return v.alive && !v.segments.empty(); });
   if (memory || !passes_.enabled(Pass::kElimination)) return false;
-  const auto solved = clock.time(Pass::kElimination, [&] {
-    return eliminate_all(network, kTableCap, work_);
+  const auto solved = table.time(Pass::kElimination, [&] {
+    return eliminate_all(network, tuning::kMostNodeTableEntries, work_);
   });
   if (!solved.has_value()) return false;
   if (std::isfinite(solved->cost)) {
@@ -158,7 +150,7 @@ bool BranchAndBound::settle(Network& network, PassClock& clock) {
 // disappear, so a price belongs to the time of its row.
 void BranchAndBound::raise_bound(Node& node, Bounded& here, double room,
                                  double target, const Budget& budget,
-                                 PassClock& clock) {
+                                 PassTable& table) {
   const std::vector<std::int64_t>& row_time = node.network.row_time;
   DualBound& dual = here.dual;
   std::vector<double> price(row_time.size(), 0.0);
@@ -175,13 +167,17 @@ void BranchAndBound::raise_bound(Node& node, Bounded& here, double room,
     here.extra = here.core.unary;
     return;
   }
-  clock.time(Pass::kDualBound, [&] {
+  table.time(Pass::kDualBound, [&] {
     double judged = -kInfinity;
-    for (int i = 0; i < kMaxSweeps && (i == 0 || !budget.is_cut_off()); ++i) {
+    for (int i = 0;
+         i < tuning::kMostSweepsAtNode && (i == 0 || !budget.is_cut_off());
+         ++i) {
       dual.advance(target);
       if (std::ceil(dual.best_bound()) >= room) break;
-      if ((i + 1) % kSweepsBetween != 0) continue;
-      if (dual.best_bound() < judged + 0.02 * (room - judged)) break;
+      if ((i + 1) % tuning::kSweepsBetweenChecks != 0) continue;
+      if (dual.best_bound() <
+          judged + tuning::kLeastNodeGainShare * (room - judged))
+        break;
       judged = dual.best_bound();
     }
     dual.restore_best();

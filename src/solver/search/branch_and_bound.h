@@ -4,7 +4,7 @@
 
 #include "base/budget.h"
 #include "solver/model/network.h"
-#include "solver/presolve/pass_clock.h"
+#include "solver/presolve/pass_table.h"
 
 #include <cstdint>
 #include <vector>
@@ -22,7 +22,7 @@ class BranchAndBound {
   void lower(Int128 below) { below_ = below < below_ ? below : below_; }
   // Works on open nodes until it has done `work` more, all nodes are closed, or
   // it must stop.
-  void run(std::uint64_t work, const Budget& budget, PassClock& clock);
+  void run(std::uint64_t work, const Budget& budget, PassTable& table);
 
   bool done() const { return open_.empty(); }
   // No assignment of the root costs less than the smaller of bound() and
@@ -44,10 +44,10 @@ class BranchAndBound {
 
   struct Bounded;
 
-  void process(Node node, const Budget& budget, PassClock& clock);
-  bool settle(Network& network, PassClock& clock);
+  void process(Node node, const Budget& budget, PassTable& table);
+  bool settle(Network& network, PassTable& table);
   void raise_bound(Node& node, Bounded& here, double room, double target,
-                   const Budget& budget, PassClock& clock);
+                   const Budget& budget, PassTable& table);
   void look_around(const Network& network, const Bounded& here, double room,
                    const Budget& budget);
   bool prune(Network& network, const Bounded& here) const;

@@ -11,9 +11,6 @@
 
 namespace shardprop::solver {
 
-// A core with at most this many choices is solved quickly.
-inline constexpr std::size_t kSmallChoices = 4096;
-
 class Branching {
  public:
   explicit Branching(SearchState& state) : state_(state) {}
@@ -32,6 +29,8 @@ class Branching {
   // Returns the choices on the core if they are the best so far; otherwise an
   // empty list.
   std::vector<int> gather();
+  // Records the work of the tree. Call this once, at the end of the search.
+  void finish();
   std::uint64_t work() const { return tree_ ? tree_->work() : 0; }
 
  private:

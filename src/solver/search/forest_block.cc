@@ -5,14 +5,9 @@
 #include <cmath>
 
 #include "base/index.h"
+#include "solver/tuning.h"
 
 namespace shardprop::solver {
-namespace {
-
-constexpr int kSmallBlock = 6;
-constexpr double kLogLargeBlock = 5.5;  // e^5.5 times the small one
-
-}  // namespace
 
 int ForestSearch::variable_at(int row) {
   // With probability one half, returns a variable that lives for long;
@@ -61,7 +56,8 @@ void ForestSearch::pick_block() {
   base_.clear();
   const int size = std::min(
       core_.size(),
-      static_cast<int>(kSmallBlock * std::exp(kLogLargeBlock * rng_.unit())));
+      static_cast<int>(tuning::kSmallBlock *
+                       std::exp(tuning::kLogLargeBlock * rng_.unit())));
   const int seeds = 1 + rng_.below(std::min(8, 1 + size / 4));
   int row = -1;
   if (!overflowing_.empty() && (rng_.next() & 3) != 0) {

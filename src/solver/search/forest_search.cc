@@ -2,22 +2,12 @@
 
 #include "base/index.h"
 #include "solver/presolve/min_plus.h"
+#include "solver/tuning.h"
 
 #include <algorithm>
 #include <cmath>
 
 namespace shardprop::solver {
-namespace {
-
-constexpr int kLastingRows = 64;
-constexpr int kMaxPriceRounds = 12;
-constexpr int kMaxRowsPriced = 4;  // in one round
-// The penalty rises after this many consecutive rejected moves. It also rises
-// if this many moves, plus one per variable, do not reduce the overflow.
-constexpr int kPatience = 200;
-constexpr int kLookEvery = 32;
-
-}  // namespace
 
 ForestSearch::ForestSearch(const Core& core, std::uint64_t seed)
     : core_(core), rng_(seed), load_(core.capacity) {
@@ -29,7 +19,8 @@ ForestSearch::ForestSearch(const Core& core, std::uint64_t seed)
   for (int v = 0; v < core.size(); ++v) {
     for (const CoreSegment& s : core.segments(v)) {
       starts_.push_back({s.lo, v});
-      if (s.hi - s.lo >= kLastingRows) lasting_.push_back({s.lo, s.hi, v});
+      if (s.hi - s.lo >= tuning::kLastingRows)
+        lasting_.push_back({s.lo, s.hi, v});
     }
   }
   std::stable_sort(
@@ -229,10 +220,10 @@ std::int64_t ForestSearch::bytes_added(int row) const {
   return added;
 }
 
-// Raises the prices of up to kMaxRowsPriced overflowing rows, in equal parts.
+// Raises the prices of up to tuning::kMostRowsPriced overflowing rows, in equal parts.
 // The added prices pay back the gain of the new choice over the old one.
 void ForestSearch::raise_prices(double gain) {
-  int rows[kMaxRowsPriced];
+  int rows[tuning::kMostRowsPriced];
   int count = 0;
   rows[count++] = load_.row_of_max();
   int seen = 0;
@@ -241,7 +232,7 @@ void ForestSearch::raise_prices(double gain) {
     for (int i = 0; i < count; ++i)
       apart = apart && std::abs(row - rows[i]) > 16;
     if (apart) rows[count++] = row;
-    return count < kMaxRowsPriced && ++seen < 256;
+    return count < tuning::kMostRowsPriced && ++seen < 256;
   });
   extra_.clear();
   for (int i = 0; i < count; ++i) {
@@ -268,7 +259,7 @@ bool ForestSearch::improve_block() {
   const double before = block_cost(&Member::before).objective;
   bool fits = false;
   BlockCost now;
-  for (int round = 0; round < kMaxPriceRounds; ++round) {
+  for (int round = 0; round < tuning::kMostPriceRounds; ++round) {
     solve_block();
     now = block_cost(&Member::choice);
     fits = load_.max() <= 0;
@@ -330,12 +321,13 @@ double ForestSearch::overflow() const {
 // are accepted but do not reduce the overflow.
 void ForestSearch::judge_penalty(bool moved) {
   rejected_in_a_row_ = moved ? 0 : rejected_in_a_row_ + 1;
-  if (++stuck_ % kLookEvery == 0) {
+  if (++stuck_ % tuning::kMovesBetweenStopChecks == 0) {
     const double now = overflow();
     if (now < last_overflow_) stuck_ = 0;
     last_overflow_ = now;
   }
-  if (rejected_in_a_row_ <= kPatience && stuck_ <= kPatience + core_.size()) {
+  if (rejected_in_a_row_ <= tuning::kMovePatience &&
+      stuck_ <= tuning::kMovePatience + core_.size()) {
     return;
   }
   penalty_price_ = std::min(2 * penalty_price_, core_.ceiling);

@@ -1,7 +1,8 @@
 #include "solver/search/probing.h"
 
-#include "solver/eliminate/late_elimination.h"
 #include "solver/bound/pruned_root.h"
+#include "solver/eliminate/late_elimination.h"
+#include "solver/tuning.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,28 +10,12 @@
 #include <vector>
 
 namespace shardprop::solver {
-namespace {
-
-// The share of the choices that the first probe keeps. The factors change that
-// number after a probe that was eliminated (kMore) or was not (kLess).
-constexpr double kFirstShare = 0.25;
-constexpr double kFewest = 2;  // choices of a variable
-constexpr double kMore = 1.5;
-constexpr double kLess = 0.75;
-// The next probe runs when the gap has shrunk to this share.
-constexpr double kProbeAtGapShare = 0.8;
-// The next probe below the best known cost runs when the gap has shrunk to one
-// of these shares: the first after a probe that found a better assignment, the
-// second after a probe that did not.
-constexpr double kProbeAfterGain = 0.25;
-constexpr double kProbeAfterNoGain = 0.0625;
-
-}  // namespace
 
 bool Probing::is_due() const {
   return state_.options.passes.enabled(Pass::kElimination) &&
+         state_.options.passes.enabled(Pass::kProbing) &&
          state_.dual_has_bound() && state_.best.known() &&
-         state_.dual_gap() <= kProbeAtGapShare * seen_gap_;
+         state_.dual_gap() <= tuning::kProbeAtGapShare * seen_gap_;
 }
 
 void Probing::run() {
@@ -40,8 +25,9 @@ void Probing::run() {
   dual.restore_best();
   std::vector<double> extra = dual.choice_bounds();
   if (wanted_ == 0) {
-    wanted_ = std::max(kFirstShare * static_cast<double>(extra.size()),
-                       kFewest * state_.dual_core->size());
+    wanted_ =
+        std::max(tuning::kFirstProbedShare * static_cast<double>(extra.size()),
+                 tuning::kFewestProbedChoices * state_.dual_core->size());
   }
   // The target is the least bound of the choices that the probe leaves out.
   double target = best;
@@ -52,8 +38,9 @@ void Probing::run() {
   }
   if (target == best || seen_gap_ <= next_gap_) {
     probe(target);
-    next_gap_ = seen_gap_ * (state_.core_target() < best ? kProbeAfterGain
-                                                         : kProbeAfterNoGain);
+    next_gap_ =
+        seen_gap_ * (state_.core_target() < best ? tuning::kProbeAfterGain
+                                                 : tuning::kProbeAfterNoGain);
   }
 }
 
@@ -73,7 +60,7 @@ void Probing::probe(double target) {
   } else {
     settled = eliminate_rest(state_, root, most_touched(), below);
   }
-  wanted_ *= settled ? kMore : kLess;
+  wanted_ *= settled ? tuning::kMoreProbed : tuning::kLessProbed;
 }
 
 }  // namespace shardprop::solver

@@ -1,6 +1,7 @@
 #include "solver/search/recombination.h"
 
 #include "solver/model/row_load.h"
+#include "solver/tuning.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -10,11 +11,6 @@
 
 namespace shardprop::solver {
 namespace {
-
-constexpr int kLongestChain = 8;
-constexpr int kMaxPasses = 8;
-// After this many visited pieces of groups, chains do not grow further.
-constexpr std::uint64_t kMostLookups = 4'000'000;
 
 // Group is a set of variables and the effect of swapping it from a to b.
 struct Group {
@@ -106,7 +102,7 @@ class Swaps {
   }
   // Swaps groups until no swap reduces the cost.
   void improve() {
-    for (int pass = 0; pass < kMaxPasses; ++pass) {
+    for (int pass = 0; pass < tuning::kMostSwapRounds; ++pass) {
       std::stable_sort(
           by_gain_.begin(), by_gain_.end(),
           [&](std::size_t x, std::size_t y) { return change(x) < change(y); });
@@ -156,8 +152,8 @@ class Swaps {
     const double before = cost_;
     std::vector<std::size_t> chain{g};
     swap(g);
-    while (load_.max() > 0 && chain.size() < kLongestChain &&
-           lookups_ < kMostLookups) {
+    while (load_.max() > 0 && chain.size() < tuning::kLongestChain &&
+           lookups_ < tuning::kMostSwapLookups) {
       const auto relief =
           cheapest_relief(load_.row_of_max(), before - cost_, chain);
       if (!relief) break;

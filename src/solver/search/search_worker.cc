@@ -1,31 +1,16 @@
 #include "solver/search/search_worker.h"
 
 #include "base/index.h"
+#include "base/saturating.h"
 #include "solver/search/recombination.h"
+#include "solver/tuning.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <utility>
 
 namespace shardprop::solver {
-namespace {
-
-constexpr double kBriefCycle = 1e6;  // as long as no assignment fits
-constexpr double kShortCycle = 1.5e8;
-constexpr double kFirstCycle = 4e8;  // in units of work
-constexpr double kCycleGrowth = 1.25;
-constexpr double kLongestCycle = 2e10;
-constexpr double kColdShare = 0.2;  // share of a cycle, at its end
-// Temperatures are sampled between these, times the cost per variable.
-constexpr double kColdest = 3e-3;
-constexpr double kHottest = 3.0;
-constexpr int kMostBrief = 8;  // each twice as long as the one before
-constexpr int kSteps = 64;     // temperature steps in a cycle
-// A cycle finds little if it gains less than this share of the gap between cost
-// and bound.
-constexpr double kLittle = 0.01;
-
-}  // namespace
 
 std::vector<int> leanest(const Core& core) {
   std::vector<int> out(static_cast<std::size_t>(core.size()), 0);
@@ -50,11 +35,13 @@ std::vector<int> leanest(const Core& core) {
   return out;
 }
 
-SearchWorker::SearchWorker(const Core& core, std::uint64_t seed)
+SearchWorker::SearchWorker(const Core& core, std::uint64_t seed,
+                           bool recombines)
     : core_(core),
       rng_(seed),
       search_(core, rng_.next()),
-      cycle_work_(kShortCycle) {}
+      recombines_(recombines),
+      cycle_work_(tuning::kShortCycleWork) {}
 
 // Makes `found` the best combination of itself and `other`, group by group.
 void SearchWorker::recombine_into(Found& found, const std::vector<int>& other,
@@ -64,9 +51,32 @@ void SearchWorker::recombine_into(Found& found, const std::vector<int>& other,
     found = {other, cost};
     return;
   }
+  if (!recombines_) {
+    if (cost < found.cost) found = {other, cost};
+    return;
+  }
+  const auto start = std::chrono::steady_clock::now();
   Recombined both = recombine(core_, found.choices, other);
-  recombination_work_ += both.work;
+  const double known = std::min({found.cost, cost, best_cost()});
   found = {std::move(both.choices), found.cost + both.cost_change};
+  ++recombination_.runs;
+  recombination_.work += both.work;
+  recombination_.seconds +=
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+          .count();
+  if (found.cost >= known) return;
+  ++recombination_.improvements;
+  recombination_.gap_closed =
+      sat_add(recombination_.gap_closed, saturated(known - found.cost));
+}
+
+void SearchWorker::record_recombination(PassTable& passes,
+                                        std::int64_t unit) const {
+  const Procedure& mine = recombination_;
+  passes.add(Pass::kRecombination, mine.runs, mine.seconds);
+  passes.add_work(Pass::kRecombination, mine.work);
+  passes.add_gain(Pass::kRecombination, mine.improvements,
+                  sat_mul(mine.gap_closed, unit));
 }
 
 void SearchWorker::guide(const Guide& guide) {
@@ -96,7 +106,8 @@ void SearchWorker::end_cycle(const Guide& guide) {
                                                  : std::abs(best_.cost);
   // As long as no assignment fits, the search reduces the overflow.
   found_little_ = !guide.settling && !best_.choices.empty() &&
-                  (own_.choices.empty() || before - own_.cost < kLittle * room);
+                  (own_.choices.empty() ||
+                   before - own_.cost < tuning::kLittleGainShare * room);
 }
 
 void SearchWorker::start_cycle(const Guide& guide) {
@@ -116,21 +127,26 @@ void SearchWorker::start_cycle(const Guide& guide) {
   // useless one.
   const bool nothing_fits = guide.best == nullptr && own_.choices.empty();
   if (nothing_fits && cycles_ % 2 == 1) search_.assign(leanest(core_));
-  const double brief = kBriefCycle * std::exp2(std::min(cycles_, kMostBrief));
+  const double brief =
+      tuning::kBriefCycleWork *
+      std::exp2(std::min(cycles_, tuning::kMostBriefDoublings));
   ++cycles_;
   if (guide.settling || nothing_fits) {
     hottest_ = 0;
-    cycle_work_ = nothing_fits ? std::min(brief, kShortCycle) : kShortCycle;
+    cycle_work_ = nothing_fits ? std::min(brief, tuning::kShortCycleWork)
+                               : tuning::kShortCycleWork;
     return;
   }
   const double scale =
       std::isfinite(guide.best_cost)
           ? std::abs(guide.best_cost) / std::max(1, core_.size())
           : 0.0;
-  hottest_ = scale * kColdest * std::pow(kHottest / kColdest, rng_.unit());
+  hottest_ = scale * tuning::kColdest *
+             std::pow(tuning::kHottest / tuning::kColdest, rng_.unit());
   const int longer = exploring_ ? explored_++ : dug_++;
   cycle_work_ =
-      std::min(kFirstCycle * std::pow(kCycleGrowth, longer), kLongestCycle);
+      std::min(tuning::kFirstCycleWork * std::pow(tuning::kCycleGrowth, longer),
+               tuning::kLongestCycleWork);
 }
 
 void SearchWorker::run(std::uint64_t work, const Budget& budget) {
@@ -142,9 +158,10 @@ void SearchWorker::run(std::uint64_t work, const Budget& budget) {
       in_cycle_ = false;
       break;
     }
-    search_.set_temperature(hottest_ *
-                            std::max(0.0, 1 - progress / (1 - kColdShare)));
-    const auto step = static_cast<std::uint64_t>(cycle_work_ / kSteps) + 1;
+    search_.set_temperature(
+        hottest_ * std::max(0.0, 1 - progress / (1 - tuning::kColdShare)));
+    const auto step =
+        static_cast<std::uint64_t>(cycle_work_ / tuning::kTemperatureSteps) + 1;
     search_.run(std::min(step, until - search_.work()), budget);
   }
 }

@@ -10,6 +10,7 @@
 
 #include "base/budget.h"
 #include "solver/presolve/core.h"
+#include "solver/presolve/pass_table.h"
 #include "solver/search/forest_search.h"
 
 #include <algorithm>
@@ -24,7 +25,8 @@ std::vector<int> leanest(const Core& core);
 
 class SearchWorker {
  public:
-  SearchWorker(const Core& core, std::uint64_t seed);
+  // Without `recombines`, the cheaper of two assignments is kept as it is.
+  SearchWorker(const Core& core, std::uint64_t seed, bool recombines = true);
 
   // Guide is the start of the next cycles and the prices that guide them.
   struct Guide {
@@ -47,7 +49,9 @@ class SearchWorker {
     return search_.best_cost() < best_.cost ? search_.best() : best_.choices;
   }
   double best_cost() const { return std::min(search_.best_cost(), best_.cost); }
-  std::uint64_t work() const { return search_.work() + recombination_work_; }
+  std::uint64_t work() const { return search_.work() + recombination_.work; }
+  // One unit of the core's costs is `unit` of the problem's.
+  void record_recombination(PassTable& passes, std::int64_t unit) const;
 
  private:
   struct Found {
@@ -65,7 +69,8 @@ class SearchWorker {
   Found own_;   // start of the next cycle
   bool exploring_ = false;
   bool found_little_ = false;  // in the last cycle
-  std::uint64_t recombination_work_ = 0;
+  bool recombines_ = true;
+  Procedure recombination_;
   bool in_cycle_ = false;
   int cycles_ = 0;
   int dug_ = 0;       // long cycles
