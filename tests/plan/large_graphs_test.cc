@@ -25,7 +25,7 @@ Graph graph_of(const std::string& program) {
 
 Plan plan_for_mesh(const Graph& graph, const char* mesh) {
   PlanOptions options;
-  options.time_limit_seconds = 1e12;  // the work limit decides
+  options.time_limit_seconds = 300;
   options.work_limit = 50'000'000;
   return value_of(make_plan(graph, value_of(DeviceMesh::parse(mesh)),
                             default_topology(), library(), options));

@@ -25,11 +25,9 @@ TEST_CASE("a bound call has its outputs, its space and what it reads") {
   CHECK(to_string(bound.op->outputs[0]) == "f32[16,8]");
   CHECK(bound.space->inputs.size() == 2);
   CHECK(bound.writes.empty());
-  // self, other, alpha: only a number is read, apart from the metas.
+  // self, other, alpha: the sign of alpha is read.
   REQUIRE(bound.looks.size() == 3);
-  CHECK(bound.looks[0] == Look::kNothing);
-  CHECK(bound.looks[1] == Look::kNothing);
-  CHECK(bound.looks[2] != Look::kNothing);
+  CHECK(bound.looks[2] == Look::kSign);
 }
 
 TEST_CASE("an in-place call writes its first operand, which is its result") {
