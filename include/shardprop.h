@@ -351,7 +351,8 @@ SHARDPROP_API const char* shardprop_plan_status(const shardprop_plan* plan);
 /* Returns the text that `shardprop explain` prints. */
 SHARDPROP_API shardprop_error* shardprop_plan_explain(
     const shardprop_plan* plan, char** text);
-/* These write and read a plan as JSON in the form shardprop.plan/2. */
+/* These write and read a plan as JSON in the form shardprop.plan/3.
+ * Files of schema 2 can still be read. */
 SHARDPROP_API shardprop_error* shardprop_plan_to_json(
     const shardprop_plan* plan, char** json);
 SHARDPROP_API shardprop_error* shardprop_plan_from_json(const char* json,

@@ -47,7 +47,7 @@ void tell_of_pins(const Plan& plan, Console& console) {
     console.messages << fmt::format(
         "note: --pin '{}' pins {} of the {} values that it matches; the "
         "placements do not fit the others\n",
-        printable(pin.pin), pin.pinned, pin.matched);
+        printable(to_string(pin.pin)), pin.pinned, pin.matched);
   }
 }
 

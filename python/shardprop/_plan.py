@@ -22,7 +22,7 @@ class Plan:
     """A Plan has the layout of every tensor of a graph, and all redistributions.
 
     plan() makes one; load() and from_json() read one. `data` is the plan's JSON (schema
-    shardprop.plan/2), and the properties are parts of it.
+    shardprop.plan/3), and the properties are parts of it.
     """
 
     def __init__(self, core: "_core.Plan", interrupted: bool = False):
@@ -69,7 +69,11 @@ class Plan:
 
     @property
     def copies(self) -> "list[dict[str, Any]]":
-        """Returns every redistribution, in the order of the program."""
+        """Returns every redistribution, in the order of the program.
+
+        Its `reason` has the user of the copy, the layout that the user wants, the
+        cause, and the best alternative.
+        """
         return self.data["copies"]
 
     @property
@@ -89,8 +93,13 @@ class Plan:
         return self.data["summary"]
 
     @property
-    def notes(self) -> "list[str]":
-        """Returns sentences on surprising features of the plan."""
+    def notes(self) -> "list[dict[str, Any]]":
+        """Returns notes on surprising features of the plan.
+
+        Each has a `code` and its figures: {"code": "pipeline_dim", "mesh_dim": "pp",
+        "size": 2}. A note of the graph has the code "graph" and a `text`. explain()
+        has all notes as sentences.
+        """
         return self.data.get("notes", [])
 
     def placements(self, name: str) -> "list[str]":

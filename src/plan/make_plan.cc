@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -98,21 +97,20 @@ class ConflictMinimizer {
   bool is_over_ = false;  // no time is left for more checks
 };
 
-// One note on each part of the space that the search could not look at, and one
-// if another part failed and there is a proof all the same.
-std::vector<std::string> search_notes(const StagedResult& found) {
-  std::vector<std::string> out;
+// Returns one note on each part of the space that the search could not look at,
+// and one if another part failed and there is a proof all the same.
+std::vector<PlanNote> search_notes(const StagedResult& found) {
+  std::vector<PlanNote> out;
   for (const PlanSolution::LeftOut& left : found.left_out) {
-    std::string note =
-        "the search went on without " + left.part + ": " + left.why.message;
+    PlanNote note = LeftOutNote{left.part, left.why.code, left.why.message};
     if (std::find(out.begin(), out.end(), note) == out.end()) {
       out.push_back(std::move(note));
     }
   }
   const bool is_proven = found.ran_out == RanOut::kNothing;
   if (is_proven && found.failure && found.solution.assignment) {
-    out.push_back("the plan is proven, although a part of the search failed: " +
-                  found.failure->message);
+    out.emplace_back(
+        FailedPartNote{found.failure->code, found.failure->message});
   }
   return out;
 }
@@ -130,14 +128,13 @@ Result<Plan> plan_for(const Graph& graph, const DeviceMesh& mesh,
   SP_ASSIGN(StagedResult found,
             search_in_stages(graph, mesh, topology, library, own, budget));
   PlanSolution& solution = found.solution;
-  std::vector<std::string> pins;
+  std::vector<Pin> pins;
   if (solution.status == PlanStatus::kInfeasible) {
     ConflictMinimizer minimize_conflict(graph, mesh, topology, library, own,
                                         budget);
     SP_CHECK(timed_run(found.procedures, PlanProcedure::kMinimalConflict,
                        [&] { return minimize_conflict.run(solution); }));
-    for (const Pin& pin : minimize_conflict.pins())
-      pins.push_back(to_string(pin));
+    pins = minimize_conflict.pins();
   }
   PlanProgress last{.phase = PlanProgress::Phase::kReport};
   if (solution.assignment) last.objective = solution.evaluation.objective;
@@ -147,7 +144,7 @@ Result<Plan> plan_for(const Graph& graph, const DeviceMesh& mesh,
                         [&] { return assemble_plan(found.problem, solution); });
   if (plan.has_plan()) plan.space = found.space;
   plan.ran_out = found.ran_out;
-  for (std::string& note : search_notes(found)) {
+  for (PlanNote& note : search_notes(found)) {
     plan.notes.push_back(std::move(note));
   }
   plan.conflict.pins = std::move(pins);

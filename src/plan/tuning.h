@@ -235,8 +235,6 @@ inline constexpr double kWeighedPlanTimeShare = 0.5;
 
 // Unit: seconds between two reports of progress.
 inline constexpr double kSecondsBetweenReports = 0.2;
-// Unit: nanoseconds. A smaller difference is not a reason.
-inline constexpr std::int64_t kLeastReasonNanoseconds = 50;
 // Share of the plan's compute. A smaller loss is not noted.
 inline constexpr double kLeastNotedComputeShare = 0.02;
 // Share of the memory limit. Plans that take less need no note about the

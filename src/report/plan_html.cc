@@ -5,6 +5,7 @@
 #include "base/quantities.h"
 #include "report/module_tree.h"
 
+#include <shardprop/report/plan_sentences.h>
 #include <shardprop/report/plan_text.h>
 
 #include <fmt/format.h>
@@ -163,11 +164,12 @@ class Page {
         "<th>by<th class=\"n\">bytes a rank<th class=\"n\">time"
         "<th class=\"n\">hidden<th>why\n",
         order.size());
-    for (const std::size_t i : order) transfer(plan_.copies[i]);
+    const std::vector<std::string> reasons = reasons_in_words(plan_);
+    for (const std::size_t i : order) transfer(plan_.copies[i], reasons[i]);
     write("</table></details>\n");
   }
 
-  void transfer(const PlannedCopy& copy) {
+  void transfer(const PlannedCopy& copy, const std::string& reason) {
     std::string by;
     std::int64_t bytes = 0;
     for (const RedistributeStep& step : copy.steps) {
@@ -179,7 +181,7 @@ class Page {
         "<td class=\"n\">{}<td class=\"n\">{}<td>{}\n",
         escaped(copy.from), to_string(copy.src), to_string(copy.dst), by,
         bytes_text(bytes), time_text(copy.nanoseconds()),
-        time_text(copy.overlapped_nanoseconds), escaped(copy.reason));
+        time_text(copy.overlapped_nanoseconds), escaped(reason));
   }
 
   void values() {

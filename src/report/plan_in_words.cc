@@ -34,13 +34,13 @@ class DimInWords {
   }
 
  private:
-  const PlanRole* role(std::string_view use) const {
+  const PlanRole* role(RoleUse use) const {
     for (const PlanRole& role : plan_.roles) {
       if (role.mesh_dim == dim_.name && role.use == use) return &role;
     }
     return nullptr;
   }
-  std::int64_t share(std::string_view use) const {
+  std::int64_t share(RoleUse use) const {
     const PlanRole* found = role(use);
     return found == nullptr ? 0 : found->permille;
   }
@@ -50,12 +50,13 @@ class DimInWords {
   }
 
   // Modules of the same layers form one entry: "model.layers.0..17 (mlp.up, mlp.down)".
-  static std::string in_modules(const std::vector<std::string>& modules) {
+  static std::string in_modules(const std::vector<RoleModule>& modules) {
     if (modules.empty()) return "";
     const std::size_t shown = std::min(modules.size(), kMostModules);
     std::vector<std::pair<std::string, std::string>> lists;
     for (std::size_t i = 0; i < shown; ++i) {
-      const auto [layers, name] = at_layers(modules[i]);
+      auto [layers, name] = at_layers(modules[i].name);
+      if (modules[i].is_part) name = "part of " + name;
       const auto known =
           std::find_if(lists.begin(), lists.end(), [&](const auto& list) {
             return !layers.empty() && list.first == layers;
@@ -77,14 +78,12 @@ class DimInWords {
     return text;
   }
 
-  // "part of model.layers.0..17.mlp.up" is at model.layers.0..17 and its name is
-  // "part of mlp.up"; a module without a number is at no layer.
+  // "model.layers.0..17.mlp.up" is at model.layers.0..17 and its name is mlp.up;
+  // a module without a number is at no layer.
   static std::pair<std::string, std::string> at_layers(
       const std::string& module) {
-    constexpr std::string_view kPart = "part of ";
-    const std::size_t begin = module.starts_with(kPart) ? kPart.size() : 0;
     std::size_t behind = 0;  // the last of its numbers
-    for (std::size_t at = begin; at < module.size();) {
+    for (std::size_t at = 0; at < module.size();) {
       const std::size_t end = std::min(module.find('.', at), module.size());
       const bool number =
           end > at && module.find_first_not_of("0123456789,", at) >= end;
@@ -92,20 +91,19 @@ class DimInWords {
       at = end + 1;
     }
     if (behind == 0 || behind == module.size()) return {"", module};
-    return {module.substr(begin, behind - begin),
-            module.substr(0, begin) + module.substr(behind + 1)};
+    return {module.substr(0, behind), module.substr(behind + 1)};
   }
 
   // The roles by their share of the arithmetic, the largest first.
   std::string products() const {
     std::vector<std::pair<const PlanRole*, std::string_view>> parts;
     for (const auto& [use, name] :
-         {std::pair<std::string_view, std::string_view>{"batch",
-                                                        "data parallel"},
-          {"tokens", "sharded by tokens"},
-          {"tensor", "tensor parallel"},
-          {"experts", "expert parallel"},
-          {"replicated", "replicated compute"}}) {
+         {std::pair<RoleUse, std::string_view>{RoleUse::kBatch,
+                                               "data parallel"},
+          {RoleUse::kTokens, "sharded by tokens"},
+          {RoleUse::kTensor, "tensor parallel"},
+          {RoleUse::kExperts, "expert parallel"},
+          {RoleUse::kReplicated, "replicated compute"}}) {
       const PlanRole* found = role(use);
       if (found != nullptr && found->permille >= kSome) {
         parts.emplace_back(found, name);
@@ -160,24 +158,24 @@ class DimInWords {
   // Returns the sharding between the matmuls if it differs from the matmuls'
   // own.
   std::string between() const {
-    const std::int64_t tokens = share("between tokens");
-    if (tokens >= 250 && share("tokens") < 500) {
+    const std::int64_t tokens = share(RoleUse::kBetweenTokens);
+    if (tokens >= 250 && share(RoleUse::kTokens) < 500) {
       return "tokens sharded between matmuls (sequence parallel)";
     }
-    const std::int64_t batch = share("between batch");
-    if (batch >= 250 && share("batch") < 500) {
+    const std::int64_t batch = share(RoleUse::kBetweenBatch);
+    if (batch >= 250 && share(RoleUse::kBatch) < 500) {
       return "batch sharded between matmuls";
     }
     return "";
   }
 
   std::string buffer() const {
-    const std::int64_t parameters = share("parameters");
-    const std::int64_t optimizer = share("optimizer");
-    const bool data = share("batch") + share("tokens") >= 500;
+    const std::int64_t parameters = share(RoleUse::kParameters);
+    const std::int64_t optimizer = share(RoleUse::kOptimizer);
+    const bool data = share(RoleUse::kBatch) + share(RoleUse::kTokens) >= 500;
     if (!data) {
       // Sharded matmuls have sharded parameters anyway.
-      if (share("tensor") + share("experts") < 500 && parameters >= kSome) {
+      if (share(RoleUse::kTensor) + share(RoleUse::kExperts) < 500 && parameters >= kSome) {
         return percent(parameters) + " of parameter bytes sharded";
       }
       return "";
@@ -200,13 +198,16 @@ class DimInWords {
   const MeshDim& dim_;
 };
 
+bool shards_a_matmul(RoleUse use) {
+  return use == RoleUse::kBatch || use == RoleUse::kTokens ||
+         use == RoleUse::kTensor || use == RoleUse::kExperts;
+}
+
 // Returns the sentence about operators that take no longer than their launch,
 // for a plan that shards no tensor because of them. Empty for other plans.
 std::string launch_bound(const Plan& plan) {
   for (const PlanRole& role : plan.roles) {
-    if (role.use != "replicated" && role.use.find("between") != 0 &&
-        role.use != "parameters" && role.use != "optimizer" &&
-        role.use != "inputs" && role.permille >= kSome) {
+    if (shards_a_matmul(role.use) && role.permille >= kSome) {
       return "";
     }
   }

@@ -3,6 +3,7 @@
 #include "base/guard.h"
 #include "base/index.h"
 #include "io/json_tree.h"
+#include "report/explanation_json.h"
 #include "report/json_cursor.h"
 #include "report/local_run_read.h"
 #include "report/repeatable_options.h"
@@ -10,6 +11,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 namespace shardprop {
@@ -17,9 +22,9 @@ namespace {
 
 class Reader {
  public:
-  // `runnable`: the file has schema 2.
-  Reader(const JsonCursor& root, bool runnable)
-      : root_(root), runnable_(runnable) {}
+  // `schema` is the number of the file's schema.
+  Reader(const JsonCursor& root, int schema)
+      : root_(root), runnable_(schema > 1), is_typed_(schema > 2) {}
 
   Plan read() {
     const JsonCursor graph = root_["graph"];
@@ -42,7 +47,10 @@ class Reader {
     read_status();
     if (!root_["gap"].is_null()) root_["gap"].number();  // said, not believed
     plan_.solve_seconds = root_["solve_seconds"].number();
-    if (root_.has("clash")) read_conflict(root_["clash"]);
+    if (root_.has("clash")) {
+      plan_.conflict = read_conflict(root_["clash"], end_);
+      if (!is_typed_) add_recipe_of_options();
+    }
     for (const JsonCursor& op : root_["unsupported"].elements()) {
       plan_.unsupported.push_back(
           {op["op"].text(), op["count"].integer(1), op["reason"].text()});
@@ -53,7 +61,7 @@ class Reader {
     }
     if (root_.has("roles")) read_roles(root_["roles"]);
     if (root_.has("work")) read_work(root_["work"]);
-    if (root_.has("notes")) plan_.notes = root_["notes"].texts();
+    if (root_.has("notes")) read_notes(root_["notes"]);
     if (root_.has("pins")) read_pins(root_["pins"]);
     if (root_.has("recipes")) read_recipes(root_["recipes"]);
     if (root_.has("procedures")) read_procedures(root_["procedures"]);
@@ -89,6 +97,7 @@ class Reader {
         entry["phase"].fail("a node behind those of the optimizer");
       }
     }
+    check_reasons(copies);
     for (const JsonCursor& entry : root_["outputs"].elements()) {
       plan_.outputs.push_back(
           {output_kind(entry["kind"]),
@@ -167,24 +176,25 @@ class Reader {
     return out;
   }
 
-  void read_conflict(const JsonCursor& conflict) {
-    plan_.conflict.pins = conflict["pins"].texts();
-    for (const JsonCursor& step : conflict["memory"].elements()) {
-      plan_.conflict.memory.push_back({step["at"].integer(0, end_),
-                                       step["node"].text(),
-                                       step["bytes_short"].integer()});
+  // Earlier schemas have the recipe of a conflict only in the options.
+  void add_recipe_of_options() {
+    for (const auto& [name, value] : plan_.options) {
+      if (name != "recipe") continue;
+      plan_.conflict.recipe = read_recipe(root_["options"]["recipe"]);
     }
-    plan_.conflict.irreducible = conflict["irreducible"].boolean();
   }
 
   void read_roles(const JsonCursor& roles) {
     for (const JsonCursor& role : roles.elements()) {
-      plan_.roles.push_back({role["use"].text(), role["mesh_dim"].text(),
-                             role["permille"].integer(0, 1000),
-                             role["modules"].texts()});
-      if (!plan_.mesh.find_dim(plan_.roles.back().mesh_dim)) {
-        role["mesh_dim"].fail("not a dim of the mesh");
-      }
+      plan_.roles.push_back(is_typed_ ? read_role(role, plan_.mesh)
+                                      : read_role_of_text(role, plan_.mesh));
+    }
+  }
+
+  void read_notes(const JsonCursor& notes) {
+    for (const JsonCursor& note : notes.elements()) {
+      plan_.notes.push_back(is_typed_ ? read_note(note, plan_.mesh)
+                                      : ReportedNote{note.text()});
     }
   }
 
@@ -230,7 +240,7 @@ class Reader {
 
   void read_pins(const JsonCursor& pins) {
     for (const JsonCursor& pin : pins.elements()) {
-      plan_.pins.push_back({pin["pin"].text(), pin["matched"].integer(),
+      plan_.pins.push_back({read_pin(pin["pin"]), pin["matched"].integer(),
                             pin["pinned"].integer()});
     }
   }
@@ -301,12 +311,7 @@ class Reader {
   }
 
   Layout layout(const JsonCursor& at) const {
-    auto layout = parse_layout(at.texts());
-    if (layout && layout->mesh_ndim() == plan_.mesh.ndim()) {
-      return *std::move(layout);
-    }
-    at.fail(layout ? "not one placement per mesh dim" : layout.error().message);
-    return Layout::replicated(plan_.mesh.ndim());
+    return read_layout(at, plan_.mesh);
   }
 
   static DType dtype(const JsonCursor& at) {
@@ -374,10 +379,7 @@ class Reader {
     if (runnable_) out.views = at["views"].texts();
     out.produced_at = at["made_at"].integer(0, end_);
     out.freed_at = at["freed_at"].integer(out.produced_at, end_);
-    out.reason = at["reason"].text();
-    if (const JsonCursor other = at["alternative_us"]; !other.is_null()) {
-      out.alternative_nanoseconds = other.nanoseconds_more();
-    }
+    out.reason = reason(at);
     out.overlapped_nanoseconds = at["hidden_us"].nanoseconds();
     if (at.has("cut_us")) out.cut_nanoseconds = at["cut_us"].nanoseconds();
     if (at.has("once_a_step")) out.once_a_step = at["once_a_step"].boolean();
@@ -386,6 +388,43 @@ class Reader {
     }
     if (runnable_) check_steps(at["steps"], out);
     return out;
+  }
+
+  CopyReason reason(const JsonCursor& copy) const {
+    const JsonCursor other = copy["alternative_us"];
+    std::optional<std::int64_t> more;
+    if (!other.is_null()) more = other.nanoseconds_more();
+    if (is_typed_) {
+      CopyReason reason = read_reason(copy["reason"], plan_.mesh);
+      const auto& known = reason.alternative;
+      if (known ? known->nanoseconds != more : more.has_value()) {
+        other.fail("not what `reason` says");
+      }
+      return reason;
+    }
+    CopyReason reason;
+    reason.cause = CopyCause::kReported;
+    reason.text = copy["reason"].text();
+    if (more) reason.alternative = {*more, {}};
+    return reason;
+  }
+
+  // Checks that the plan has the nodes and operands that the reasons name.
+  void check_reasons(const std::vector<JsonCursor>& entries) const {
+    std::unordered_map<std::string_view, std::size_t> operands;
+    for (const PlannedNode& node : plan_.nodes) {
+      operands.emplace(node.name, node.inputs.size());
+    }
+    for (std::size_t c = 0; c < plan_.copies.size(); ++c) {
+      const CopyReason& reason = plan_.copies[c].reason;
+      if (!reason.operand) continue;
+      const auto found = operands.find(reason.user->name);
+      if (found == operands.end()) {
+        entries[c]["reason"]["user"]["name"].fail("no node has this name");
+      } else if (*reason.operand >= found->second) {
+        entries[c]["reason"]["operand"].fail("the node has no such input");
+      }
+    }
   }
 
   // Checks that the steps lead from `src` to `dst`.
@@ -499,6 +538,7 @@ class Reader {
 
   const JsonCursor& root_;
   bool runnable_;
+  bool is_typed_;  // reasons, notes and roles are objects
   std::int64_t num_copies_ = 0;
   std::int64_t end_ = 0;  // of the program: as many slots come before it
   Plan plan_;
@@ -521,13 +561,16 @@ Result<Plan> parse(std::string_view text) {
   JsonCursor::Reading reading;
   const JsonCursor root(**json, reading);
   const std::string schema = root["schema"].text();
-  if (!reading.problem && schema != kPlanSchema && schema != kFirstPlanSchema) {
+  const auto number = std::find(std::begin(kPlanSchemas),
+                                std::end(kPlanSchemas), schema) -
+                      std::begin(kPlanSchemas) + 1;
+  if (!reading.problem && number > std::ssize(kPlanSchemas)) {
     return fail(ErrorCode::kPlanSchemaVersion,
                 "the plan is of schema `" + schema.substr(0, 80) + "`, not `" +
                     std::string(kPlanSchema) + "`",
                 "make it again with this version");
   }
-  Plan plan = Reader(root, schema == kPlanSchema).read();
+  Plan plan = Reader(root, static_cast<int>(number)).read();
   root.refuse_unread();
   if (const auto& problem = reading.problem) {
     return fail(malformed(problem->message, "$" + problem->path));

@@ -2,12 +2,14 @@
 
 #include "base/index.h"
 #include "io/json_text.h"
+#include "report/explanation_json.h"
 #include "report/local_run_json.h"
 #include "report/mesh_json.h"
 #include "report/repeatable_options.h"
 #include "report/topology_json.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace shardprop {
@@ -123,7 +125,10 @@ class Writer {
       json_.member("ran_out", to_string(plan_.ran_out));
     }
     json_.member("solve_seconds", plan_.solve_seconds);
-    if (plan_.status == PlanStatus::kInfeasible) conflict();
+    if (plan_.status == PlanStatus::kInfeasible) {
+      json_.key("clash");
+      write_conflict(json_, plan_.conflict);
+    }
   }
 
   void space(const char* key, const PlanSpace& space) {
@@ -131,17 +136,6 @@ class Writer {
     if (space.most_runs) json_.member("most_runs", *space.most_runs);
     if (space.joined_dims != 0) json_.member("joined_dims", space.joined_dims);
     json_.close('}');
-  }
-
-  void conflict() {
-    const PlanConflict& conflict = plan_.conflict;
-    json_.key("clash").open('{').member("pins", conflict.pins);
-    json_.key("memory").list(
-        conflict.memory, [&](const PlanConflict::Step& step) {
-          json_.open('{').member("at", step.at).member("node", step.node);
-          json_.member("bytes_short", step.bytes_short).close('}');
-        });
-    json_.member("irreducible", conflict.irreducible).close('}');
   }
 
   void remarks() {
@@ -155,14 +149,21 @@ class Writer {
       json_.member("origin", guard.origin).close('}');
     });
     json_.key("pins").list(plan_.pins, [&](const PlanPin& pin) {
-      json_.open('{').member("pin", pin.pin).member("matched", pin.matched);
+      json_.open('{').member("pin", to_string(pin.pin));
+      json_.member("matched", pin.matched);
       json_.member("pinned", pin.pinned).close('}');
     });
     if (!plan_.recipes.empty()) recipes();
     if (!plan_.procedures.empty()) procedures();
-    if (!plan_.roles.empty()) roles();
+    if (!plan_.roles.empty()) {
+      json_.key("roles").list(
+          plan_.roles, [&](const PlanRole& role) { write_role(json_, role); });
+    }
     if (!(plan_.work == PlanWork{})) work();
-    if (!plan_.notes.empty()) json_.member("notes", plan_.notes);
+    if (!plan_.notes.empty()) {
+      json_.key("notes").list(
+          plan_.notes, [&](const PlanNote& note) { write_note(json_, note); });
+    }
   }
 
   void recipes() {
@@ -182,15 +183,6 @@ class Writer {
       json_.member("runs", p.runs).member("work", p.work);
       json_.member("improvements", p.improvements);
       json_.member("gap_closed_us", us(p.gap_closed)).close('}');
-    });
-  }
-
-  void roles() {
-    json_.key("roles").list(plan_.roles, [&](const PlanRole& role) {
-      json_.open('{').member("use", role.use);
-      json_.member("mesh_dim", role.mesh_dim);
-      json_.member("permille", role.permille);
-      json_.member("modules", role.modules).close('}');
     });
   }
 
@@ -302,8 +294,11 @@ class Writer {
     }
     if (!copy.undone.empty()) json_.member("undo", copy.undone);
     json_.member("views", copy.views).member("made_at", copy.produced_at);
-    json_.member("freed_at", copy.freed_at).member("reason", copy.reason);
-    json_.member("alternative_us", us(copy.alternative_nanoseconds));
+    json_.member("freed_at", copy.freed_at).key("reason");
+    write_reason(json_, copy.reason);
+    const auto& other = copy.reason.alternative;
+    json_.member("alternative_us",
+                 other ? std::optional(us(other->nanoseconds)) : std::nullopt);
     json_.member("hidden_us", us(copy.overlapped_nanoseconds));
     json_.key("steps").list(copy.steps, [&](const RedistributeStep& s) {
       json_.open('{');

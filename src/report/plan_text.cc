@@ -11,6 +11,7 @@
 #include "report/wrapped_text.h"
 
 #include <shardprop/base/hash.h>
+#include <shardprop/report/plan_sentences.h>
 #include <shardprop/report/procedure_text.h>
 
 #include <fmt/format.h>
@@ -48,7 +49,7 @@ std::string_view why_no_more(RanOut what) {
 class Printer {
  public:
   Printer(const Plan& plan, const TextOptions& options)
-      : plan_(plan), options_(options) {}
+      : plan_(plan), options_(options), reasons_(reasons_in_words(plan)) {}
 
   std::string print() {
     print_heading();
@@ -96,8 +97,8 @@ class Printer {
     const std::vector<std::string> sentences = plan_in_words(plan_);
     if (!sentences.empty()) line("");
     for (const std::string& sentence : sentences) out_ += wrapped(sentence);
-    for (const std::string& note : plan_.notes)
-      out_ += wrapped("note: " + note);
+    for (const PlanNote& note : plan_.notes)
+      out_ += wrapped("note: " + note_in_words(note));
   }
 
   void print_no_plan() {
@@ -114,8 +115,8 @@ class Printer {
                : std::string());
       return;
     }
-    const std::string recipe = option_of(plan_, "recipe");
-    const bool by_memory_alone = plan_.conflict.irreducible && recipe.empty() &&
+    const bool by_memory_alone = plan_.conflict.irreducible &&
+                                 !plan_.conflict.recipe &&
                                  plan_.conflict.pins.empty() &&
                                  plan_.conflict.memory.size() == 1 &&
                                  memory.limit_bytes;
@@ -125,7 +126,7 @@ class Printer {
            bytes_text(*memory.limit_bytes + step.bytes_short), place_of(step),
            bytes_text(*memory.limit_bytes), as_said(plan_));
     } else {
-      print_conflict(recipe);
+      print_conflict();
     }
     if (memory.peak_bytes > 0) {
       line("a plan that takes {} a rank is known",
@@ -144,15 +145,17 @@ class Printer {
     return step.node.empty() ? std::string("the end") : "`" + step.node + "`";
   }
 
-  void print_conflict(const std::string& recipe) {
+  void print_conflict() {
     const PlanMemory& memory = plan_.memory;
     line("{}: these cannot hold together{}{}", to_string(plan_.status),
          plan_.conflict.irreducible ? "; without any one of them the others can"
                                     : "",
          as_said(plan_));
-    if (!recipe.empty()) line("  --recipe {}", recipe);
-    for (const std::string& pin : plan_.conflict.pins)
-      line("  --pin '{}'", pin);
+    if (const auto& recipe = plan_.conflict.recipe) {
+      line("  --recipe {}", to_string(*recipe));
+    }
+    for (const Pin& pin : plan_.conflict.pins)
+      line("  --pin '{}'", to_string(pin));
     for (const PlanConflict::Step& step : plan_.conflict.memory) {
       line("  {} a rank at {}: at least {} short",
            memory.limit_bytes ? bytes_text(*memory.limit_bytes)
@@ -327,7 +330,7 @@ class Printer {
     if (plan_.pins.empty()) return;
     line("\npinned");
     for (const PlanPin& pin : plan_.pins) {
-      line("  {}   {}{}", pin.pin, counted(pin.pinned, "value"),
+      line("  {}   {}{}", to_string(pin.pin), counted(pin.pinned, "value"),
            pin.matched > pin.pinned
                ? fmt::format(
                      " of {} that it matches; the others it does not fit",
@@ -483,7 +486,7 @@ class Printer {
          to_string(copy.dst), times);
     print_steps(copy.steps, indent,
                 copy.once_a_step ? "   " + once_in(plan_) : std::string());
-    out_ += wrapped("because " + copy.reason,
+    out_ += wrapped("because " + reasons_[move.copy],
                     {.indent = indent.size() + 4, .behind = indent.size() + 6});
   }
 
@@ -508,6 +511,7 @@ class Printer {
 
   const Plan& plan_;
   const TextOptions& options_;
+  std::vector<std::string> reasons_;  // by copy
   std::string out_;
   bool left_out_ = false;
 };

@@ -4,6 +4,8 @@
 #include "io/json_text.h"
 #include "report/mesh_json.h"
 
+#include <shardprop/report/plan_sentences.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +21,8 @@ constexpr int kCommunication = 2;
 
 class Timeline {
  public:
-  explicit Timeline(const Plan& plan) : plan_(plan) {}
+  explicit Timeline(const Plan& plan)
+      : plan_(plan), reasons_(reasons_in_words(plan)) {}
 
   std::string run() {
     json_.open('{').member("displayTimeUnit", "ms").key("traceEvents");
@@ -92,7 +95,7 @@ class Timeline {
          ++next_) {
       const PlannedCopy& copy = plan_.copies[next_];
       for (const RedistributeStep& step : copy.steps) {
-        send(copy.from, step, copy.reason);
+        send(copy.from, step, reasons_[next_]);
       }
       now_ += copy.nanoseconds() - copy.overlapped_nanoseconds;
       if (copy.cut_nanoseconds > 0) {
@@ -124,6 +127,7 @@ class Timeline {
   }
 
   const Plan& plan_;
+  std::vector<std::string> reasons_;  // by copy
   JsonText json_;
   std::vector<Transfer> transfers_;
   std::int64_t now_ = 0;        // on the line of compute

@@ -2,6 +2,8 @@
 
 #include "base/printable.h"
 
+#include <variant>
+
 namespace shardprop {
 namespace {
 
@@ -28,6 +30,44 @@ void escape(LocalRun& run) {
   }
 }
 
+void escape(Pin& pin) {
+  for (PinTerm& term : pin.terms) escape(term.glob);
+}
+
+void escape(Recipe& recipe) {
+  for (RecipePart& part : recipe.parts) {
+    for (std::string& dim : part.dims) escape(dim);
+  }
+}
+
+void escape(CopyReason& reason) {
+  if (reason.user) escape(reason.user->name);
+  if (reason.pin) escape(*reason.pin);
+  if (reason.recipe) escape(*reason.recipe);
+  escape(reason.text);
+}
+
+struct EscapeNote {
+  void operator()(GraphNote& note) const { escape(note.text); }
+  void operator()(ReportedNote& note) const { escape(note.text); }
+  void operator()(SmallBatchNote& note) const { escape(note.mesh_dim); }
+  void operator()(UnevenHeadsNote& note) const { escape(note.mesh_dim); }
+  void operator()(BatchNormNote& note) const {
+    for (std::string& dim : note.mesh_dims) escape(dim);
+  }
+  void operator()(ReplicatedOpsNote& note) const {
+    for (std::string& op : note.ops) escape(op);
+  }
+  void operator()(UnlikeLayersNote& /*note*/) const {}
+  void operator()(EagerActivationsNote& /*note*/) const {}
+  void operator()(PipelineDimNote& note) const { escape(note.mesh_dim); }
+  void operator()(LeftOutNote& note) const {
+    escape(note.part);
+    escape(note.message);
+  }
+  void operator()(FailedPartNote& note) const { escape(note.message); }
+};
+
 }  // namespace
 
 Plan printable(Plan plan) {
@@ -43,18 +83,18 @@ Plan printable(Plan plan) {
     escape(name);
     escape(value);
   }
-  for (std::string& pin : plan.conflict.pins) escape(pin);
+  if (plan.conflict.recipe) escape(*plan.conflict.recipe);
+  for (Pin& pin : plan.conflict.pins) escape(pin);
   for (PlanConflict::Step& step : plan.conflict.memory) escape(step.node);
   for (UnsupportedOp& op : plan.unsupported) {
     escape(op.op);
     escape(op.reason);
   }
   for (PlanRole& role : plan.roles) {
-    escape(role.use);
     escape(role.mesh_dim);
-    for (std::string& module : role.modules) escape(module);
+    for (RoleModule& module : role.modules) escape(module.name);
   }
-  for (std::string& note : plan.notes) escape(note);
+  for (PlanNote& note : plan.notes) std::visit(EscapeNote(), note);
   for (PlanRecipe& recipe : plan.recipes) escape(recipe.name);
   for (Procedure& procedure : plan.procedures) escape(procedure.name);
   for (PlanPin& pin : plan.pins) escape(pin.pin);

@@ -15,6 +15,7 @@
 #include <new>
 #include <string>
 #include <utility>
+#include <variant>
 
 namespace shardprop {
 namespace {
@@ -59,9 +60,10 @@ int refusals(const Make& make, const Check& check) {
 bool names_lack_of_memory(const Plan& plan) {
   return plan.ran_out == RanOut::kMemory ||
          std::any_of(plan.notes.begin(), plan.notes.end(),
-                     [](const std::string& note) {
-                       return note.find("no memory is left") !=
-                              std::string::npos;
+                     [](const PlanNote& note) {
+                       const auto* left = std::get_if<LeftOutNote>(&note);
+                       return left != nullptr &&
+                              left->code == ErrorCode::kOutOfMemory;
                      });
 }
 

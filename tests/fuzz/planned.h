@@ -25,7 +25,8 @@ inline bool has_exact_times(const Plan& plan) {
              is_exact(plan.summary.communication_nanoseconds) &&
              is_exact(plan.lower_bound_nanoseconds);
   for (const PlannedCopy& copy : plan.copies) {
-    all = all && is_exact(copy.alternative_nanoseconds.value_or(0));
+    const auto& other = copy.reason.alternative;
+    all = all && is_exact(other ? other->nanoseconds : 0);
   }
   return all;
 }

@@ -90,7 +90,7 @@ Plan planned(const Graph& graph, const char* mesh, const char* recipe = "",
                             default_topology(), standard_library(), options));
 }
 
-std::int64_t share(const Plan& plan, std::string_view use) {
+std::int64_t share(const Plan& plan, RoleUse use) {
   for (const PlanRole& role : plan.roles) {
     if (role.use == use) return role.permille;
   }
@@ -109,20 +109,20 @@ TEST_CASE("the rows of a batch of 1 are its tokens") {
   const Plan data = planned(graph, "cp=8", "fsdp=cp");
   CHECK(data.work.samples == 1);
   CHECK(data.work.tokens == 8192);
-  CHECK(share(data, "tokens") == 1000);
-  CHECK(share(data, "tensor") == 0);
-  CHECK(share(data, "between tokens") > 900);
+  CHECK(share(data, RoleUse::kTokens) == 1000);
+  CHECK(share(data, RoleUse::kTensor) == 0);
+  CHECK(share(data, RoleUse::kBetweenTokens) > 900);
   for (const PlannedValue& value : data.values) {
     if (value.name == "ids") CHECK(to_string(value.tensor.layout) == "S(1)");
   }
   const Plan tensor = planned(graph, "tp=8", "megatron=tp");
-  CHECK(share(tensor, "tensor") == 1000);
-  CHECK(share(tensor, "between tokens") == 0);
+  CHECK(share(tensor, RoleUse::kTensor) == 1000);
+  CHECK(share(tensor, RoleUse::kBetweenTokens) == 0);
   const Plan sequence = planned(graph, "tp=8", "megatron-sp=tp");
-  CHECK(share(sequence, "tensor") == 1000);
+  CHECK(share(sequence, RoleUse::kTensor) == 1000);
   // All but the activation between the two matmuls of the pair.
-  CHECK(share(sequence, "between tokens") > 250);
-  CHECK(share(sequence, "between tensor") < 750);
+  CHECK(share(sequence, RoleUse::kBetweenTokens) > 250);
+  CHECK(share(sequence, RoleUse::kBetweenTensor) < 750);
 }
 
 TEST_CASE("a batch of 1 is not the size of another input") {
@@ -165,8 +165,8 @@ TEST_CASE("rows that are sorted by expert are data, whatever sorted them") {
   b.add_output({.value = out});
   const Plan plan = planned(value_of(std::move(b).build()), "dp=2", "",
                             {"w=R", "sorted=S(0)", "out=S(0)"});
-  CHECK(share(plan, "batch") == 1000);
-  CHECK(share(plan, "tensor") == 0);
+  CHECK(share(plan, RoleUse::kBatch) == 1000);
+  CHECK(share(plan, RoleUse::kTensor) == 0);
 }
 
 double flops(const Graph& graph) {

@@ -57,7 +57,7 @@ class PlanChecker {
       CHECK(0 <= copy.produced_at);
       CHECK(copy.produced_at <= copy.freed_at);
       CHECK(copy.freed_at <= end_);
-      CHECK(!copy.reason.empty());
+      CHECK(copy.reason.cause != CopyCause::kUnused);
       CHECK((copy.src == copy.dst) == copy.steps.empty());
       if (c > 0) CHECK(plan_.copies[c - 1].produced_at <= copy.produced_at);
       check_source(c);

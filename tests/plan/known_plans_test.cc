@@ -188,7 +188,8 @@ TEST_CASE("a conflict names exactly the pins and the limit that contradict") {
   CHECK(plan.status == PlanStatus::kInfeasible);
   CHECK(plan.conflict.irreducible);
   CHECK(plan.conflict.pins ==
-        std::vector<std::string>{"net.w1_*=R", "net.w2_*=R"});
+        std::vector<Pin>{value_of(Pin::parse("net.w1_*=R")),
+                         value_of(Pin::parse("net.w2_*=R"))});
   REQUIRE(plan.conflict.memory.size() == 1);
   CHECK(plan.conflict.memory[0].bytes_short > 0);
   CHECK(plan.conflict.memory[0].bytes_short < std::int64_t{32} << 20);

@@ -6,16 +6,25 @@
 #include <shardprop/io/load_graph.h>
 #include <shardprop/plan/make_plan.h>
 
-#include <algorithm>
+#include <cstdint>
 #include <string>
-#include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace shardprop {
 namespace {
 
 using testing::value_of;
+
+template <class Note>
+std::vector<Note> notes_of_type(const std::vector<PlanNote>& notes) {
+  std::vector<Note> out;
+  for (const PlanNote& note : notes) {
+    if (const auto* found = std::get_if<Note>(&note)) out.push_back(*found);
+  }
+  return out;
+}
 
 TEST_CASE("time lost to uneven heads is not attributed to a small batch too") {
   const OpLibrary& library = testing::standard_library();
@@ -28,19 +37,17 @@ TEST_CASE("time lost to uneven heads is not attributed to a small batch too") {
   const Plan plan =
       value_of(make_plan(graph, value_of(DeviceMesh::parse("dp=8,tp=8")),
                          default_topology(), library, options));
-  int heads = 0;
-  int batch = 0;
-  for (const std::string& note : plan.notes) {
-    CAPTURE(note);
-    if (note.find("12 heads are not a multiple of tp=8") == 0) ++heads;
-    if (note.find("a batch of 8 does not fill") == 0) ++batch;
-  }
-  CHECK(heads == 1);
-  CHECK(batch == 0);
+  const auto heads = notes_of_type<UnevenHeadsNote>(plan.notes);
+  REQUIRE(heads.size() == 1);
+  CHECK(heads[0].heads == std::vector<std::int64_t>{12});
+  CHECK(heads[0].mesh_dim == "tp");
+  CHECK(heads[0].size == 8);
+  CHECK(heads[0].lost_nanoseconds > 0);
+  CHECK(notes_of_type<SmallBatchNote>(plan.notes).empty());
 }
 
-std::vector<std::string> notes_of(const char* path, const char* mesh,
-                                  const char* recipe) {
+std::vector<PlanNote> notes_of(const char* path, const char* mesh,
+                               const char* recipe) {
   const OpLibrary& library = testing::standard_library();
   const Graph graph = value_of(load_graph(path, library));
   PlanOptions options;
@@ -72,41 +79,28 @@ TEST_CASE("a mask for all heads is no single head") {
   const Plan plan = value_of(make_plan(value_of(std::move(b).build()),
                                        value_of(DeviceMesh::parse("dp=2")),
                                        default_topology(), library, {}));
-  for (const std::string& note : plan.notes) {
-    CAPTURE(note);
-    CHECK(note.find("not a multiple") == std::string::npos);
-  }
+  CHECK(notes_of_type<UnevenHeadsNote>(plan.notes).empty());
 }
 
 TEST_CASE("batch norm whose batch is cut sums over all ranks, and says so") {
   const char* const graph = "examples/graphs/tiny/resnet_train.json.gz";
-  int said = 0;
-  for (const std::string& note : notes_of(graph, "dp=2", "ddp=dp")) {
-    if (note.find("batch norm") == std::string::npos) continue;
-    ++said;
-    CHECK(note.find("9 layers of batch norm take their statistics over dp, as "
-                    "synchronised batch norm does") == 0);
-    // Both passes send something.
-    CHECK(note.find(" 0 us") == std::string::npos);
-  }
-  CHECK(said == 1);
-  for (const std::string& note : notes_of(graph, "dp=1", "")) {
-    CHECK(note.find("batch norm") == std::string::npos);
-  }
-}
-
-bool has_note(const std::vector<std::string>& notes, std::string_view text) {
-  return std::any_of(notes.begin(), notes.end(), [&](const std::string& note) {
-    return note.find(text) != std::string::npos;
-  });
+  const auto notes =
+      notes_of_type<BatchNormNote>(notes_of(graph, "dp=2", "ddp=dp"));
+  REQUIRE(notes.size() == 1);
+  CHECK(notes[0].layers == 9);
+  CHECK(notes[0].mesh_dims == std::vector<std::string>{"dp"});
+  CHECK(notes[0].forward_nanoseconds > 0);
+  CHECK(notes[0].backward_nanoseconds > 0);
+  CHECK(notes_of_type<BatchNormNote>(notes_of(graph, "dp=1", "")).empty());
 }
 
 TEST_CASE("a mesh dim that is named for a pipeline gets a note") {
   const char* const graph = "examples/graphs/tiny/vit_infer.json.gz";
-  CHECK(has_note(notes_of(graph, "pp=2,dp=1", ""),
-                 "pipelines are not planned: pp=2 shards tensors"));
-  CHECK_FALSE(has_note(notes_of(graph, "dp=2", ""), "pipelines"));
-  CHECK_FALSE(has_note(notes_of(graph, "pp=1,dp=2", ""), "pipelines"));
+  CHECK(notes_of_type<PipelineDimNote>(notes_of(graph, "pp=2,dp=1", "")) ==
+        std::vector<PipelineDimNote>{{"pp", 2}});
+  for (const char* mesh : {"dp=2", "pp=1,dp=2"}) {
+    CHECK(notes_of_type<PipelineDimNote>(notes_of(graph, mesh, "")).empty());
+  }
 }
 
 TEST_CASE("where memory is short, the text says which activations it counts") {
@@ -120,10 +114,12 @@ TEST_CASE("where memory is short, the text says which activations it counts") {
                               default_topology(), library, options))
         .notes;
   };
-  const char* const text = "activations are those that eager execution keeps";
-  CHECK(has_note(notes(96 << 10, Fusion::kCompiler), text));
-  CHECK_FALSE(has_note(notes(96 << 10, Fusion::kNone), text));
-  CHECK_FALSE(has_note(notes(1 << 30, Fusion::kCompiler), text));
+  const auto is_noted = [&](std::int64_t limit, Fusion fusion) {
+    return !notes_of_type<EagerActivationsNote>(notes(limit, fusion)).empty();
+  };
+  CHECK(is_noted(96 << 10, Fusion::kCompiler));
+  CHECK_FALSE(is_noted(96 << 10, Fusion::kNone));
+  CHECK_FALSE(is_noted(1 << 30, Fusion::kCompiler));
 }
 
 }  // namespace

@@ -64,7 +64,10 @@ void add_layer(Plan& plan, int index, const char* layout) {
   copy.dst = Layout::parse("R").value();
   copy.produced_at = copy.freed_at =
       static_cast<std::int64_t>(plan.nodes.size());
-  copy.reason = "mm" + name + " takes it as R";
+  copy.reason.cause = CopyCause::kOnlyLayout;
+  copy.reason.user = {CopyUser::Kind::kNode, "mm" + name};
+  copy.reason.operand = 0;
+  copy.reason.wanted = copy.dst;
   RedistributeStep gather;
   gather.kind = CollectiveKind::kAllGather;
   gather.mesh_dims = {0};

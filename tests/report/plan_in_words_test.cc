@@ -29,12 +29,12 @@ Plan plan_with(std::vector<PlanRole> roles) {
 
 TEST_CASE("each mesh dim is said in the words of the field") {
   const auto words = plan_in_words(plan_with({
-      {"batch", "dp", 1000, {"mlp"}},
-      {"parameters", "dp", 980, {}},
-      {"optimizer", "dp", 980, {}},
-      {"tensor", "tp", 800, {"mlp.up", "mlp.down"}},
-      {"replicated", "tp", 200, {"attn.o"}},
-      {"between tokens", "tp", 900, {}},
+      {RoleUse::kBatch, "dp", 1000, {{"mlp"}}},
+      {RoleUse::kParameters, "dp", 980, {}},
+      {RoleUse::kOptimizer, "dp", 980, {}},
+      {RoleUse::kTensor, "tp", 800, {{"mlp.up"}, {"mlp.down"}}},
+      {RoleUse::kReplicated, "tp", 200, {{"attn.o"}}},
+      {RoleUse::kBetweenTokens, "tp", 900, {}},
   }));
   REQUIRE(words.size() == 2);
   CHECK(words[0] == "dp=8: data parallel; parameters sharded (as FSDP does)");
@@ -44,7 +44,7 @@ TEST_CASE("each mesh dim is said in the words of the field") {
 }
 
 TEST_CASE("the words state which update of the parameters is counted") {
-  Plan plan = plan_with({{"batch", "dp", 1000, {}}});
+  Plan plan = plan_with({{RoleUse::kBatch, "dp", 1000, {}}});
   plan.options = {{"optimizer", "adamw"}, {"precision", "mixed"}};
   CHECK(plan_in_words(plan).size() == 2);  // nothing is trained
   plan.outputs.push_back({OutputKind::kGradient, "w", {}});
@@ -66,16 +66,22 @@ TEST_CASE("the words state which update of the parameters is counted") {
 
 TEST_CASE("modules that only some layers have so are said with the layers") {
   const auto words = plan_in_words(plan_with({
-      {"batch",
+      {RoleUse::kBatch,
        "dp",
        550,
-       {"model.layers.0..17.mlp.down", "model.layers.0..17.mlp.up",
-        "part of experts", "proj1.up"}},
-      {"tensor",
+       {{"model.layers.0..17.mlp.down"},
+        {"model.layers.0..17.mlp.up"},
+        {"experts", true},
+        {"proj1.up"}}},
+      {RoleUse::kTensor,
        "dp",
        450,
-       {"model.layers.18..31.mlp.down", "lm_head",
-        "part of model.layers.18..31.mlp.up", "model.layers.3", "a", "b"}},
+       {{"model.layers.18..31.mlp.down"},
+        {"lm_head"},
+        {"model.layers.18..31.mlp.up", true},
+        {"model.layers.3"},
+        {"a"},
+        {"b"}}},
   }));
   REQUIRE(!words.empty());
   CHECK(words[0] ==
@@ -88,9 +94,9 @@ TEST_CASE("modules that only some layers have so are said with the layers") {
 TEST_CASE("shares of the matmuls add up to the whole") {
   const auto shares = [](std::int64_t batch, std::int64_t tensor,
                          std::int64_t replicated) {
-    return plan_in_words(plan_with({{"batch", "dp", batch, {}},
-                                    {"tensor", "dp", tensor, {}},
-                                    {"replicated", "dp", replicated, {}}}))
+    return plan_in_words(plan_with({{RoleUse::kBatch, "dp", batch, {}},
+                                    {RoleUse::kTensor, "dp", tensor, {}},
+                                    {RoleUse::kReplicated, "dp", replicated, {}}}))
         .at(0);
   };
   CHECK(shares(505, 495, 0) ==
@@ -107,9 +113,9 @@ TEST_CASE("shares of the matmuls add up to the whole") {
 
 TEST_CASE("a sharded optimizer beside whole parameters is said") {
   const auto words = plan_in_words(plan_with({
-      {"batch", "dp", 1000, {}},
-      {"optimizer", "dp", 1000, {}},
-      {"experts", "tp", 990, {}},
+      {RoleUse::kBatch, "dp", 1000, {}},
+      {RoleUse::kOptimizer, "dp", 1000, {}},
+      {RoleUse::kExperts, "tp", 990, {}},
   }));
   REQUIRE(words.size() == 2);
   CHECK(words[0] ==
@@ -120,7 +126,7 @@ TEST_CASE("a sharded optimizer beside whole parameters is said") {
 
 TEST_CASE("what runs no longer than its launch is why nothing is split") {
   Plan plan = plan_with(
-      {{"replicated", "dp", 1000, {}}, {"replicated", "tp", 1000, {}}});
+      {{RoleUse::kReplicated, "dp", 1000, {}}, {RoleUse::kReplicated, "tp", 1000, {}}});
   PlannedNode node;
   node.compute_nanoseconds =
       static_cast<std::int64_t>(plan.topology.launch_us.value * 1000);

@@ -100,7 +100,7 @@ TEST_CASE("what found no plan reads back too") {
 
 TEST_CASE("the keys of the contract are there") {
   const auto json = ordered_json::parse(plan_to_json(training_plan()));
-  CHECK(json["schema"] == "shardprop.plan/2");
+  CHECK(json["schema"] == "shardprop.plan/3");
   for (const char* key :
        {"graph", "mesh", "topology", "options", "status", "objective_us",
         "lower_bound_us", "gap", "solve_seconds", "unsupported", "guards",
@@ -309,7 +309,7 @@ TEST_CASE("names are escaped in text, and stay as they are in JSON") {
 
 TEST_CASE("a plan of another schema is not read") {
   CHECK_CODE(parse_plan_json(
-                 spoilt([](auto& j) { j["schema"] = "shardprop.plan/3"; })),
+                 spoilt([](auto& j) { j["schema"] = "shardprop.plan/4"; })),
              ErrorCode::kPlanSchemaVersion);
 }
 

@@ -98,7 +98,7 @@ class Emit(Case):
                 "fully_shard.json": ["--as", "fully-shard"],
                 "jax.json": ["--as", "jax"]}
         for name, how in ways.items():
-            for text in ("", "mine", "{}", json.dumps({"schema": "shardprop.plan/2"})):
+            for text in ("", "mine", "{}", json.dumps({"schema": "shardprop.plan/3"})):
                 with self.subTest(name, text=text):
                     out = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
                     (out / name).write_text(text)

@@ -412,7 +412,7 @@ class Usage(Case):
         done = shardprop(*explain, "--format", "json")
         self.answered(done)
         plan = json.loads(done.stdout)
-        self.assertIn("taken as it is written, to run replicated", " ".join(plan["notes"]))
+        self.assertIn("taken as it is written, to run replicated", " ".join(note["text"] for note in plan["notes"] if note["code"] == "graph"))
         self.assertEqual([one["op"] for one in plan["unsupported"]], ["aten.bmm.default"])
         self.assertNotEqual(plan["status"], "optimal")
         self.refused(shardprop(*explain, "--strict"), 4, "SP0201", "aten.bmm.default")

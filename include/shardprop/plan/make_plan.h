@@ -3,7 +3,7 @@
 //   Plan plan = *make_plan(graph, *DeviceMesh::parse("dp=2,tp=2"),
 //                          default_topology(), *OpLibrary::standard(), {});
 //   plan.status;             // PlanStatus::kOptimal
-//   plan.copies[0].reason;   // "mm_1 takes it as R,S(1); ..."
+//   plan.copies[0].reason;   // user mm_1, wanted R,S(1), ...
 #pragma once
 
 #include <shardprop/base/result.h>

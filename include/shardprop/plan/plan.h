@@ -37,7 +37,12 @@
 #include <shardprop/mesh/device_mesh.h>
 #include <shardprop/mesh/topology.h>
 #include <shardprop/placement/layout.h>
+#include <shardprop/plan/copy_reason.h>
 #include <shardprop/plan/local_run.h>
+#include <shardprop/plan/pin.h>
+#include <shardprop/plan/plan_conflict.h>
+#include <shardprop/plan/plan_note.h>
+#include <shardprop/plan/plan_role.h>
 #include <shardprop/plan/plan_space.h>
 #include <shardprop/redistribute/redistribute_plan.h>
 #include <shardprop/solver/solve.h>
@@ -108,10 +113,7 @@ struct PlannedCopy {
   // program.
   std::int64_t produced_at = 0;
   std::int64_t freed_at = 0;
-  std::string reason;
-  // Extra cost of the best plan without this copy that changes only one
-  // consumer; empty if no consumer has another choice.
-  std::optional<std::int64_t> alternative_nanoseconds;
+  CopyReason reason;
   std::int64_t overlapped_nanoseconds = 0;  // overlapped with compute
   // If the copy splits a kernel: the added launch, write and read. They are
   // part of the compute.
@@ -208,50 +210,13 @@ struct UnsupportedOp {
   friend bool operator==(const UnsupportedOp&, const UnsupportedOp&) = default;
 };
 
-// `PlanConflict` is the conflict of an infeasible plan: constraints that cannot
-// all hold. If `irreducible`, it is minimal: without any one of them the others
-// can hold. The recipe of the options, if any, is one of them.
-struct PlanConflict {
-  struct Step {
-    std::int64_t at = 0;           // index of the node that runs then
-    std::string node;              // its name; empty at the end of the program
-    std::int64_t bytes_short = 0;  // over the limit for every choice
-    friend bool operator==(const Step&, const Step&) = default;
-  };
-  std::vector<std::string> pins;
-  std::vector<Step> memory;
-  bool irreducible = false;
-
-  bool empty() const { return pins.empty() && memory.empty(); }
-  friend bool operator==(const PlanConflict&, const PlanConflict&) = default;
-};
-
 // `PlanPin` is a pin, the number of values that it matches, and the number that
 // it pins. Its placements do not fit the other values.
 struct PlanPin {
-  std::string pin;
+  Pin pin;
   std::int64_t matched = 0;
   std::int64_t pinned = 0;
   friend bool operator==(const PlanPin&, const PlanPin&) = default;
-};
-
-// `PlanRole` is one use of a mesh dim, with its share.
-struct PlanRole {
-  // The use of the mesh dim, and the quantity that `permille` measures:
-  //
-  // 1. `batch`, `tokens`, `tensor` (features or heads), `experts` or
-  //    `replicated`: the arithmetic of matmuls that the mesh dim shards in this
-  //    way, or not at all.
-  // 2. `between batch`, `between tokens`, `between tensor`: the time of
-  //    operators between matmuls.
-  // 3. `parameters`, `optimizer` (state), `inputs`: the bytes that are stored
-  //    in shards. Parameters that all consumers read in the same shards are not
-  //    counted, since they belong to the sharding of matmuls.
-  std::string use;
-  std::string mesh_dim;
-  std::int64_t permille = 0;
-  std::vector<std::string> modules;  // modules, layers folded: self_attn.q_proj
-  friend bool operator==(const PlanRole&, const PlanRole&) = default;
 };
 
 // `PlanWork` is the work of a step, independent of layouts.
@@ -372,7 +337,7 @@ struct Plan {
   std::vector<Procedure> procedures;
   std::vector<PlanRole> roles;
   PlanWork work;
-  std::vector<std::string> notes;  // the graph's, then the plan's, in sentences
+  std::vector<PlanNote> notes;  // the graph's, then the plan's
   PlanMemory memory;
   PlanSummary summary;
   PlannedKernels kernels;                  // all 0 without fusion

@@ -1,5 +1,5 @@
-// This header writes a Plan as JSON in the stable form `shardprop.plan/2`, and
-// reads it.
+// This header writes a Plan as JSON in the stable form `shardprop.plan/3`, and
+// reads it. docs/schema/plan-3.schema.json is the JSON Schema of the form.
 //
 //   parse_plan_json(plan_to_json(plan)) == plan
 //
@@ -17,8 +17,10 @@
 
 namespace shardprop {
 
-inline constexpr std::string_view kPlanSchema = "shardprop.plan/2";
-inline constexpr std::string_view kFirstPlanSchema = "shardprop.plan/1";
+// The schemas that can be read, by number. Plans are written in the last one.
+inline constexpr std::string_view kPlanSchemas[] = {
+    "shardprop.plan/1", "shardprop.plan/2", "shardprop.plan/3"};
+inline constexpr std::string_view kPlanSchema = kPlanSchemas[2];
 // Phase of the optimizer's nodes, which follow the graph's.
 inline constexpr std::string_view kUpdatePhase = "optimizer";
 
@@ -38,7 +40,8 @@ std::string plan_to_json(const Plan& plan, RankForm form = RankForm::kEachRank);
 // Reads a plan and checks that it is consistent: indices, layouts against the
 // mesh, totals against their terms.
 //
-// Schema 1 lacks local runs, the layouts between the steps of a copy, the views
+// Schemas 1 and 2 have reasons and notes as texts, which are read as kReported
+// and ReportedNote. Schema 1 also lacks local runs, the layouts between the steps of a copy, the views
 // of copies, the optimizer's nodes and the topology's figures. A plan of schema
 // 1 is read as written and is never reported as optimal.
 //

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 namespace shardprop {
@@ -111,6 +112,20 @@ class Assembler {
     return it->second;
   }
 
+  static CopyList::Reader operand_of(const Node& node, std::size_t operand) {
+    return {{CopyUser::Kind::kNode, node.name}, operand};
+  }
+
+  CopyList::Reader reader_of(const GraphOutput& output) const {
+    if (!output.target.valid()) {
+      return {{CopyUser::Kind::kResult, name(output.value)}, {}};
+    }
+    const bool is_gradient = output.kind == OutputKind::kGradient;
+    return {{is_gradient ? CopyUser::Kind::kGradient : CopyUser::Kind::kUpdate,
+             name(output.target)},
+            {}};
+  }
+
   PlannedNode planned(const Node& node) {
     PlannedNode out;
     out.name = node.name;
@@ -121,8 +136,10 @@ class Assembler {
     out.is_random = node.op.function->is_random();
     const ChoiceSet* set = problem_.choices_of(node.id);
     if (set == nullptr) {
-      for (const ValueId input : node.inputs) {
-        out.inputs.push_back(copies_.read(input, views_.copy_behind(input)));
+      for (std::size_t u = 0; u < node.inputs.size(); ++u) {
+        out.inputs.push_back(copies_.read(node.inputs[u],
+                                          views_.copy_behind(node.inputs[u]),
+                                          operand_of(node, u)));
       }
       return out;
     }
@@ -138,9 +155,10 @@ class Assembler {
     const PlanVariableId variable = problem_.variable_of(node.id);
     for (std::size_t u = 0; u < node.inputs.size(); ++u) {
       out.inputs.push_back(copies_.read(
-          node.inputs[u], variable.valid()
-                              ? read_by(variable, u)
-                              : views_.copy_behind(node.outputs[0])));
+          node.inputs[u],
+          variable.valid() ? read_by(variable, u)
+                           : views_.copy_behind(node.outputs[0]),
+          operand_of(node, u)));
     }
     for (std::size_t o = 0; o < node.outputs.size(); ++o) {
       out.outputs.push_back({name(node.outputs[o]),
@@ -177,7 +195,7 @@ class Assembler {
       plan.outputs.push_back(
           {output.kind,
            output.target.valid() ? name(output.target) : std::string(),
-           copies_.read(output.value, copy)});
+           copies_.read(output.value, copy, reader_of(output))});
     }
   }
 
@@ -257,7 +275,9 @@ class Assembler {
     }
     slice.of = slice.from;
     slice.produced_at = slice.freed_at = at;
-    slice.reason = "its optimizer's state lies as " + to_string(text(state));
+    slice.reason.cause = CopyCause::kOptimizer;
+    slice.reason.user = {CopyUser::Kind::kOptimizer, name(value)};
+    slice.reason.wanted = text(state);
     return copies_.add(std::move(slice));
   }
 
@@ -268,8 +288,9 @@ class Assembler {
     gather.from = gather.of = of;
     gather.produced_at = at;
     gather.freed_at = end_;
-    gather.reason = "the optimizer updates it as " + to_string(text(state)) +
-                    ", the program takes it as " + to_string(text(own));
+    gather.reason.cause = CopyCause::kOptimizer;
+    gather.reason.user = {CopyUser::Kind::kNextStep, name(value)};
+    gather.reason.wanted = text(own);
     return copies_.add(std::move(gather));
   }
 
@@ -292,6 +313,14 @@ class Assembler {
   std::map<std::pair<const ChoiceSet*, std::size_t>, LocalRun> local_;
 };
 
+// Returns the recipe as it was applied, with its mesh dims.
+std::optional<Recipe> applied_recipe(const PlanOptions& options,
+                                     const DeviceMesh& mesh) {
+  if (!options.recipe) return std::nullopt;
+  const auto read = on_mesh(*options.recipe, mesh);
+  return read ? *read : *options.recipe;
+}
+
 void add_options(const PlanOptions& options, Plan& plan) {
   plan.options = {
       {"memory",
@@ -306,11 +335,8 @@ void add_options(const PlanOptions& options, Plan& plan) {
       {"work_limit",
        options.work_limit ? std::to_string(*options.work_limit) : "none"},
   };
-  if (options.recipe) {
-    // The recipe as it was applied, with its mesh dims.
-    const auto read = on_mesh(*options.recipe, plan.mesh);
-    plan.options.emplace_back("recipe",
-                              to_string(read ? *read : *options.recipe));
+  if (const auto recipe = applied_recipe(options, plan.mesh)) {
+    plan.options.emplace_back("recipe", to_string(*recipe));
   }
   // Under a work limit the plan is the same on any number of threads.
   if (!options.work_limit) {
@@ -366,8 +392,9 @@ Plan assemble_plan(const PlanProblem& problem, const PlanSolution& solution) {
   plan.unsupported = unsupported_ops(problem);
   plan.guards = guards_of(problem.graph());
   plan.pins = problem.pins();
-  const auto notes = problem.graph().notes();
-  plan.notes.assign(notes.begin(), notes.end());
+  for (const std::string& note : problem.graph().notes()) {
+    plan.notes.emplace_back(GraphNote{note});
+  }
   plan.status = solution.status;
   plan.lower_bound_nanoseconds = solution.lower_bound;
   const PlanEvaluation& judged = solution.evaluation;
@@ -388,6 +415,9 @@ Plan assemble_plan(const PlanProblem& problem, const PlanSolution& solution) {
          step.bytes_short});
   }
   plan.conflict.irreducible = solution.conflict_irreducible;
+  if (solution.status == PlanStatus::kInfeasible) {
+    plan.conflict.recipe = applied_recipe(problem.options(), plan.mesh);
+  }
   if (!solution.assignment) return plan;
   Assembler(problem, solution).fill(plan);
   if (plan.memory.peak_at == static_cast<std::int64_t>(plan.nodes.size())) {

@@ -90,9 +90,7 @@ PlannedCopy CopyList::assigned(std::size_t c,
   lead(of, value, copy);
   copy.produced_at = assigned.produced_at;
   copy.freed_at = freed_at(c);
-  CopyReason reason = reason_of(problem_, plan_, c, users, alternatives);
-  copy.reason = std::move(reason.text);
-  copy.alternative_nanoseconds = reason.alternative_nanoseconds;
+  copy.reason = reason_of(problem_, plan_, c, users, alternatives);
   return copy;
 }
 
@@ -135,7 +133,7 @@ std::size_t CopyList::add(PlannedCopy copy) {
 
 // Returns the entry of the copy for the value as which it is read. This is the
 // copy itself, or an entry that views its data as another value.
-std::size_t CopyList::entry(ValueId value, std::size_t copy) {
+std::size_t CopyList::entry(ValueId value, std::size_t copy, Reader reader) {
   const auto [known, fresh] =
       entries_.try_emplace({value, copy}, copies_.size());
   if (!fresh) return known->second;
@@ -147,18 +145,22 @@ std::size_t CopyList::entry(ValueId value, std::size_t copy) {
   lead(value_of(copy), value, seen);
   seen.produced_at = plan_.copies[copy].produced_at;
   seen.freed_at = freed_at(copy);
-  seen.reason = "a view of the copy of `" + seen.of + "`";
+  seen.reason.cause = CopyCause::kView;
+  seen.reason.user = std::move(reader.user);
+  seen.reason.operand = reader.operand;
+  seen.reason.wanted = seen.dst;
   copies_.push_back(std::move(seen));
   copied_.push_back(copy);
   return known->second;
 }
 
 PlannedInput CopyList::read(ValueId value,
-                            const std::optional<std::size_t>& copy) {
+                            const std::optional<std::size_t>& copy,
+                            Reader reader) {
   PlannedInput input{
       name(value), problem_.layouts()[views_.layout(value, copy)], {}};
   if (copy && copy != views_.copy_behind(value)) {
-    input.copy = entry(value, *copy);
+    input.copy = entry(value, *copy, std::move(reader));
   }
   return input;
 }

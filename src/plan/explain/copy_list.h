@@ -27,10 +27,17 @@ class CopyList {
            const BufferViews& views, std::int64_t end,
            std::int64_t lower_bound);
 
+  // `Reader` is the operand of a node, or an output of the program, that reads
+  // a value.
+  struct Reader {
+    CopyUser user;
+    std::optional<std::size_t> operand;
+  };
   // Returns `value` as an input that is read from the copy, or from the buffer
   // as it was produced if `copy` is empty. Indices of copies refer to this list
   // until number() has ordered them.
-  PlannedInput read(ValueId value, const std::optional<std::size_t>& copy);
+  PlannedInput read(ValueId value, const std::optional<std::size_t>& copy,
+                    Reader reader);
   // Returns a redistribution of `value` whose slots and reason are not set yet.
   PlannedCopy moved(ValueId value, LayoutId src, LayoutId dst) const;
   // Reduces a copy that is made once a step to the share of one micro-batch.
@@ -47,7 +54,7 @@ class CopyList {
   ValueId viewed_by(ValueId value) const;
   PlannedCopy assigned(std::size_t copy, const std::vector<CopyUsers>& users,
                        const AlternativeCosts& alternatives) const;
-  std::size_t entry(ValueId value, std::size_t copy);
+  std::size_t entry(ValueId value, std::size_t copy, Reader reader);
   void lead(ValueId from, ValueId to, PlannedCopy& copy) const;
   std::int64_t freed_at(std::size_t copy) const;
 

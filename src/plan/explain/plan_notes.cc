@@ -1,14 +1,11 @@
 #include "plan/explain/plan_notes.h"
 
 #include "base/index.h"
-#include "base/quantities.h"
 #include "base/saturating.h"
 #include "graph/analysis/dim_roles.h"
 #include "plan/tuning.h"
 
 #include <shardprop/plan/plan_options.h>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <iterator>
@@ -29,7 +26,7 @@ class Notes {
         solution_(solution),
         plan_(plan) {}
 
-  std::vector<std::string> run() {
+  std::vector<PlanNote> run() {
     add_small_batch();
     add_heads();
     add_batch_statistics();
@@ -87,11 +84,8 @@ class Notes {
         lost = sat_add(lost, wasted(node, size));
       }
       if (!worth_saying(lost)) continue;
-      out_.push_back(fmt::format(
-          "a batch of {} does not fill {} ranks: products that could split it "
-          "run alike on the {} ranks of {}, {} more than shared out",
-          count_text(batch), count_text(ranks), size, problem_.mesh().name(m),
-          time_text(lost)));
+      out_.emplace_back(
+          SmallBatchNote{batch, ranks, problem_.mesh().name(m), size, lost});
     }
   }
 
@@ -137,13 +131,8 @@ class Notes {
         lost = sat_add(lost, wasted(node, size));
       }
       if (heads.empty() || !worth_saying(lost)) continue;
-      out_.push_back(fmt::format(
-          "{} not a multiple of {}={}: attention runs alike on its ranks, {} "
-          "more than shared out",
-          heads == std::set<std::int64_t>{1}
-              ? "1 head is"
-              : fmt::format("{} heads are", fmt::join(heads, " and ")),
-          problem_.mesh().name(m), size, time_text(lost)));
+      out_.emplace_back(UnevenHeadsNote{
+          {heads.begin(), heads.end()}, problem_.mesh().name(m), size, lost});
     }
   }
 
@@ -184,15 +173,9 @@ class Notes {
       if (!reduces || !summed.contains(copy.from)) continue;
       backward = sat_add(backward, copy.nanoseconds());
     }
-    std::vector<std::string> names;
-    for (const int m : dims) names.emplace_back(problem_.mesh().name(m));
-    out_.push_back(fmt::format(
-        "{} of batch norm {} statistics over {}, as synchronised batch norm "
-        "does and data parallel training in PyTorch does not by default: {} "
-        "forward, {} backward",
-        count_text(layers) + (layers == 1 ? " layer" : " layers"),
-        layers == 1 ? "takes its" : "take their", fmt::join(names, " and "),
-        time_text(forward), time_text(backward)));
+    BatchNormNote note{layers, {}, forward, backward};
+    for (const int m : dims) note.mesh_dims.push_back(problem_.mesh().name(m));
+    out_.emplace_back(std::move(note));
   }
 
   // Notes the time of operators without a rule, and of the gathers before them.
@@ -209,28 +192,22 @@ class Notes {
       }
     }
     if (compute.empty()) return;
-    std::int64_t own = 0;
-    std::string names;
+    ReplicatedOpsNote note;
     for (const auto& [name, nanoseconds] : compute) {
-      own = sat_add(own, nanoseconds);
-      names += (names.empty() ? "" : ", ") + name;
+      note.ops.push_back(name);
+      note.compute_nanoseconds =
+          sat_add(note.compute_nanoseconds, nanoseconds);
     }
-    std::int64_t gathers = 0;
     for (const std::size_t copy : copies) {
-      gathers = sat_add(gathers, plan_.copies[copy].nanoseconds());
+      note.communication_nanoseconds = sat_add(
+          note.communication_nanoseconds, plan_.copies[copy].nanoseconds());
     }
-    out_.push_back(
-        fmt::format("replicated for want of a rule: {}; that takes {}, and "
-                    "{} of communication before",
-                    names, time_text(own), time_text(gathers)));
+    out_.emplace_back(std::move(note));
   }
 
   void add_unlike() {
     if (!solution_.uniform_costs_more) return;
-    out_.push_back(fmt::format(
-        "parameters of equal layers do not all have the same layout: the best "
-        "plan found in which they do costs {} more",
-        time_text(*solution_.uniform_costs_more)));
+    out_.emplace_back(UnlikeLayersNote{*solution_.uniform_costs_more});
   }
 
   // The times are those of fused kernels. The memory is that of eager
@@ -245,9 +222,7 @@ class Notes {
                 static_cast<double>(*memory.limit_bytes)) {
       return;
     }
-    out_.emplace_back(
-        "the activations are those that eager execution keeps; a compiled "
-        "program, whose times these are, keeps fewer");
+    out_.emplace_back(EagerActivationsNote{});
   }
 
   void add_pipeline() {
@@ -258,10 +233,7 @@ class Notes {
                                      dim.name) == std::end(kNames)) {
         continue;
       }
-      out_.push_back(
-          fmt::format("pipelines are not planned: {}={} shards tensors as any "
-                      "mesh dim does",
-                      dim.name, dim.size));
+      out_.emplace_back(PipelineDimNote{dim.name, dim.size});
     }
   }
 
@@ -269,14 +241,14 @@ class Notes {
   const Graph& graph_;
   const PlanSolution& solution_;
   const Plan& plan_;
-  std::vector<std::string> out_;
+  std::vector<PlanNote> out_;
 };
 
 }  // namespace
 
-std::vector<std::string> plan_notes(const PlanProblem& problem,
-                                    const PlanSolution& solution,
-                                    const Plan& plan) {
+std::vector<PlanNote> plan_notes(const PlanProblem& problem,
+                                 const PlanSolution& solution,
+                                 const Plan& plan) {
   return Notes(problem, solution, plan).run();
 }
 

@@ -7,7 +7,6 @@
 
 #include <shardprop/plan/plan.h>
 
-#include <string>
 #include <vector>
 
 namespace shardprop {
@@ -21,8 +20,8 @@ namespace shardprop {
 //   * activations of eager execution next to times of a compiled program;
 //   * mesh dims that are named for a pipeline.
 // Precondition: the nodes and the memory of the plan are complete.
-std::vector<std::string> plan_notes(const PlanProblem& problem,
-                                    const PlanSolution& solution,
-                                    const Plan& plan);
+std::vector<PlanNote> plan_notes(const PlanProblem& problem,
+                                 const PlanSolution& solution,
+                                 const Plan& plan);
 
 }  // namespace shardprop

@@ -1,58 +1,32 @@
 #include "plan/explain/reasons.h"
 
 #include "plan/problem/pin_match.h"
-#include "plan/tuning.h"
 
-#include <fmt/format.h>
-
-#include <cmath>
-#include <cstdlib>
-#include <string>
+#include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace shardprop {
 namespace {
 
-// Returns a text such as "`mm_1` (model.py:53)".
-std::string named(const Node& node) {
-  if (node.source.empty()) return "`" + node.name + "`";
-  const std::string source = to_string(node.source);
-  return fmt::format("`{}` ({})", node.name,
-                     source.substr(source.rfind('/') + 1));
-}
-
-// Returns "`mm_1`", "the gradient of `w`" or "the result of the program".
-std::string user_name(const PlanProblem& problem, const BufferUse& use) {
+// Returns the user of a copy: a node, a gradient or update of an input, or a
+// result of the program.
+CopyUser user_of(const PlanProblem& problem, const BufferUse& use) {
   const Graph& graph = problem.graph();
   const PlanVariable& user = problem.variable(use.variable);
+  const ValueId read = user.uses[use.operand];
   switch (user.kind) {
     case PlanVariable::Kind::kOperator:
-      return named(graph.nodes()[user.index]);
+      return {CopyUser::Kind::kNode, graph.nodes()[user.index].name};
     case PlanVariable::Kind::kOutput:
-      return "the result of the program";
+      return {CopyUser::Kind::kResult, graph.value(read).display_name()};
     case PlanVariable::Kind::kInput:
       break;
   }
   const ValueId input = user.makes[0];
-  const bool gradient = graph.gradient_of(input) == user.uses[use.operand];
-  return fmt::format("{} `{}`", gradient ? "the gradient of" : "the update of",
-                     graph.value(input).display_name());
-}
-
-// Returns the layout that a gradient or an update takes from its parameter:
-// "that is stored, S(0),R".
-std::string stored_as(const PlanProblem& problem, const PlanAssignment& plan,
-                      const BufferUse& use) {
-  const PlanVariable& input = problem.variable(use.variable);
-  const std::uint32_t choice = plan.choices[use.variable.index()];
-  const std::string dst =
-      to_string(problem.layouts()[input.choices->layout(choice, use.operand)]);
-  const auto& states = input.choices->state_layouts;
-  const bool like_state =
-      !states.empty() &&
-      states[choice] != input.choices->layout(choice, input.uses.size());
-  return (like_state ? "the optimizer's state lies, " : "that is stored, ") +
-         dst;
+  return {graph.gradient_of(input) == read ? CopyUser::Kind::kGradient
+                                           : CopyUser::Kind::kUpdate,
+          graph.value(input).display_name()};
 }
 
 // Returns whether a pin decides how the user reads a value.
@@ -74,22 +48,26 @@ bool decides(const PlanProblem& problem, const Pin& pin, const BufferUse& use) {
          matches_use(pin, value, node);
 }
 
-// Returns why the user cannot read another layout.
-std::string why_no_other(const PlanProblem& problem, const BufferUse& use) {
+// Adds to the reason why the user cannot read another layout.
+void add_why_no_other(const PlanProblem& problem, const BufferUse& use,
+                      CopyReason& reason) {
   for (const Pin& pin : problem.options().pins) {
-    if (decides(problem, pin, use)) {
-      return "; pinned by --pin '" + to_string(pin) + "'";
-    }
+    if (!decides(problem, pin, use)) continue;
+    reason.cause = CopyCause::kPin;
+    reason.pin = pin;
+    return;
   }
   const PlanVariable& user = problem.variable(use.variable);
   const bool restricted = user.kind != PlanVariable::Kind::kOutput &&
                           user.choices->unsupported.empty();
-  // The text names the recipe, since --compare may have chosen it.
+  // The reason has the recipe, since --compare may have chosen it.
   if (const auto& recipe = problem.options().recipe; recipe && restricted) {
     const auto used = on_mesh(*recipe, problem.mesh());
-    return "; the recipe " + to_string(used ? *used : *recipe) + " asks for it";
+    reason.cause = CopyCause::kRecipe;
+    reason.recipe = used ? *used : *recipe;
+    return;
   }
-  return "; it can be had in no other layout";
+  reason.cause = CopyCause::kOnlyLayout;
 }
 
 // Returns the uses that read copies made from this copy, directly or through
@@ -119,46 +97,24 @@ CopyReason reason_of(const PlanProblem& problem, const PlanAssignment& plan,
   if (uses.empty()) return reason;
   const BufferUse& use = uses.front();
   const PlanVariable& first = problem.variable(use.variable);
-  const std::string dst = to_string(problem.layouts()[first.choices->layout(
-      plan.choices[use.variable.index()], use.operand)]);
-  const std::string name = user_name(problem, use);
-  switch (first.kind) {
-    case PlanVariable::Kind::kOperator:
-      reason.text = name +
-                    (is_between ? " takes a copy of it as " : " takes it as ") +
-                    dst;
-      break;
-    case PlanVariable::Kind::kInput:
-      reason.text = name + (is_between ? " is made of it and" : "") +
-                    " ends as " + stored_as(problem, plan, use);
-      break;
-    case PlanVariable::Kind::kOutput:
-      reason.text = name + " is " + (is_between ? "made of it and " : "") +
-                    "handed back as " + dst;
-      break;
-  }
-  const std::size_t more =
-      uses.size() + (is_between ? 0 : users[copy].copies.size()) - 1;
-  if (more > 0) {
-    reason.text += fmt::format(", and so do {} more", more);
+  reason.user = user_of(problem, use);
+  if (first.kind == PlanVariable::Kind::kOperator) reason.operand = use.operand;
+  reason.wanted = problem.layouts()[first.choices->layout(
+      plan.choices[use.variable.index()], use.operand)];
+  reason.other_users = static_cast<std::int64_t>(uses.size()) - 1;
+  if (is_between) {
+    reason.cause = CopyCause::kSource;
     return reason;
   }
-  if (is_between) return reason;
-  if (const auto other = alternatives.without(copy)) {
-    reason.alternative_nanoseconds = other->nanoseconds;
-    if (std::abs(other->nanoseconds) < tuning::kLeastReasonNanoseconds)
-      return reason;
-    // A plan can be cheaper than a proven one only if it exceeds the memory
-    // limit.
-    reason.text += fmt::format(
-        "; as {} the plan would cost {:.1f} us {}",
-        to_string(problem.layouts()[other->layout]),
-        std::abs(static_cast<double>(other->nanoseconds) / 1000),
-        other->nanoseconds >= 0          ? "more"
-        : problem.options().memory_limit ? "less, and hold more memory"
-                                         : "less");
+  reason.other_users += static_cast<std::int64_t>(users[copy].copies.size());
+  if (reason.other_users > 0) {
+    reason.cause = CopyCause::kShared;
+  } else if (const auto other = alternatives.without(copy)) {
+    reason.cause = CopyCause::kCost;
+    reason.alternative = {other->nanoseconds,
+                          problem.layouts()[other->layout]};
   } else {
-    reason.text += why_no_other(problem, use);
+    add_why_no_other(problem, use, reason);
   }
   return reason;
 }

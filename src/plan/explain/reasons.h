@@ -4,18 +4,12 @@
 
 #include "plan/explain/alternatives.h"
 
+#include <shardprop/plan/copy_reason.h>
+
 #include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
 #include <vector>
 
 namespace shardprop {
-
-struct CopyReason {
-  std::string text;
-  std::optional<std::int64_t> alternative_nanoseconds;
-};
 
 // `users` lists the users of all copies.
 CopyReason reason_of(const PlanProblem& problem, const PlanAssignment& plan,

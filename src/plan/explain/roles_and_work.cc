@@ -12,7 +12,9 @@
 #include <array>
 #include <map>
 #include <set>
+#include <iterator>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -27,8 +29,9 @@ enum class Cut : std::uint8_t {
   kTensor,
   kExperts,
 };
-constexpr std::array<std::string_view, 5> kCutNames = {
-    "replicated", "batch", "tokens", "tensor", "experts"};
+constexpr std::array<RoleUse, 5> kUseOfCut = {
+    RoleUse::kReplicated, RoleUse::kBatch, RoleUse::kTokens, RoleUse::kTensor,
+    RoleUse::kExperts};
 
 using Cuts = std::set<Cut>;
 
@@ -47,25 +50,24 @@ class Shares {
   }
 
   // Returns the modules with this cut, the largest amount first. Layers that
-  // are sharded alike have one name. A module that is sharded in several ways
-  // has the prefix "part of".
-  std::vector<std::string> modules(Cut cut) const {
+  // are sharded alike have one name.
+  std::vector<RoleModule> modules(Cut cut) const {
     std::map<std::string, std::set<Cuts>> ways;
     for (const auto& [module, amounts] : modules_) {
       ways[path_in_layer(module)].insert(cuts_of(amounts));
     }
     std::vector<std::string> names;
-    std::vector<std::string> groups;
+    std::vector<bool> parts;
     std::vector<double> sizes;
     for (const auto& [module, amounts] : modules_) {
       const auto found = amounts.find(cut);
       if (found == amounts.end()) continue;
       const std::string place = path_in_layer(module);
       names.push_back(ways.at(place).size() == 1 ? place : module);
-      groups.emplace_back(amounts.size() == 1 ? "" : "part of ");
+      parts.push_back(amounts.size() > 1);
       sizes.push_back(found->second);
     }
-    return folded(names, groups, sizes);
+    return folded(names, parts, sizes);
   }
 
  private:
@@ -77,26 +79,31 @@ class Shares {
     return out;
   }
 
-  static std::vector<std::string> folded(const std::vector<std::string>& names,
-                                         const std::vector<std::string>& groups,
-                                         const std::vector<double>& sizes) {
-    std::map<std::string, double> amounts;
+  static std::vector<RoleModule> folded(const std::vector<std::string>& names,
+                                        const std::vector<bool>& parts,
+                                        const std::vector<double>& sizes) {
+    // Only modules that are alike in `parts` are folded into one name.
+    std::vector<std::string> groups;
+    for (const bool is_part : parts) groups.emplace_back(is_part ? "part" : "");
+    std::map<std::pair<bool, std::string>, double> amounts;
     for (const FoldedName& name : fold_names(names, groups)) {
       for (const std::size_t member : name.members) {
-        amounts[groups[member] + name.text] += sizes[member];
+        amounts[{parts[member], name.text}] += sizes[member];
       }
     }
-    std::vector<std::pair<double, std::string>> sorted;
-    for (const auto& [name, amount] : amounts) {
-      sorted.emplace_back(-amount, name);
+    std::vector<std::tuple<double, bool, std::string>> sorted;
+    for (const auto& [module, amount] : amounts) {
+      sorted.emplace_back(-amount, module.first, module.second);
     }
     std::sort(sorted.begin(), sorted.end());
-    std::vector<std::string> out;
-    for (auto& [amount, name] : sorted) out.push_back(std::move(name));
+    std::vector<RoleModule> out;
+    for (auto& [amount, is_part, name] : sorted) {
+      out.push_back({std::move(name), is_part});
+    }
     return out;
   }
 
-  std::array<double, kCutNames.size()> amounts_{};
+  std::array<double, kUseOfCut.size()> amounts_{};
   std::map<std::string, Amounts> modules_;  // by path
   double whole_ = 0;
 };
@@ -179,15 +186,13 @@ class Describer {
         between.add(cut, static_cast<double>(planned.compute_nanoseconds), {});
       }
     }
-    for (std::size_t c = kCutNames.size(); c-- > 0;) {
+    for (std::size_t c = kUseOfCut.size(); c-- > 0;) {
       const auto cut = static_cast<Cut>(c);
-      add(m, std::string(kCutNames[c]), products.permille(cut),
-          products.modules(cut));
+      add(m, kUseOfCut[c], products.permille(cut), products.modules(cut));
     }
-    for (const Cut cut : {Cut::kBatch, Cut::kTokens, Cut::kTensor}) {
-      add(m, "between " + std::string(kCutNames[index(cut)]),
-          between.permille(cut), {});
-    }
+    add(m, RoleUse::kBetweenBatch, between.permille(Cut::kBatch), {});
+    add(m, RoleUse::kBetweenTokens, between.permille(Cut::kTokens), {});
+    add(m, RoleUse::kBetweenTensor, between.permille(Cut::kTensor), {});
     describe_buffer(m);
   }
 
@@ -262,18 +267,18 @@ class Describer {
         add_to(2, value.tensor.layout);
       }
     }
-    constexpr std::array<std::string_view, 3> kNames = {"parameters",
-                                                        "optimizer", "inputs"};
+    constexpr std::array kUses = {RoleUse::kParameters, RoleUse::kOptimizer,
+                                  RoleUse::kInputs};
     for (std::size_t i = 0; i < shares.size(); ++i) {
-      add(m, std::string(kNames[i]), shares[i].permille(Cut::kBatch), {});
+      add(m, kUses[i], shares[i].permille(Cut::kBatch), {});
     }
   }
 
-  void add(int m, std::string use, std::int64_t permille,
-           std::vector<std::string> modules) {
+  void add(int m, RoleUse use, std::int64_t permille,
+           std::vector<RoleModule> modules) {
     if (permille == 0) return;
-    plan_.roles.push_back({std::move(use), problem_.mesh().name(m), permille,
-                           std::move(modules)});
+    plan_.roles.push_back(
+        {use, problem_.mesh().name(m), permille, std::move(modules)});
   }
 
   const PlanProblem& problem_;
@@ -324,7 +329,7 @@ OpKind kind_of(const Node& node, const IndexSpace& space) {
 void describe(const PlanProblem& problem, const PlanSolution& solution,
               Plan& plan) {
   Describer(problem, plan).run();
-  std::vector<std::string> notes = plan_notes(problem, solution, plan);
+  std::vector<PlanNote> notes = plan_notes(problem, solution, plan);
   plan.notes.insert(plan.notes.end(), std::make_move_iterator(notes.begin()),
                     std::make_move_iterator(notes.end()));
 }

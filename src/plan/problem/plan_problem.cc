@@ -5,7 +5,7 @@ namespace shardprop {
 std::vector<PlanPin> PlanProblem::pins() const {
   std::vector<PlanPin> out;
   for (std::size_t p = 0; p < data_.pinned.size(); ++p) {
-    out.push_back({to_string(data_.options.pins[p]), data_.pinned[p].matched,
+    out.push_back({data_.options.pins[p], data_.pinned[p].matched,
                    data_.pinned[p].pinned});
   }
   return out;

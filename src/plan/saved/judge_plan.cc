@@ -61,9 +61,7 @@ class Judge {
     // file, too.
     if (judged.plan.copies.size() == saved_.copies.size()) {
       for (std::size_t c = 0; c < saved_.copies.size(); ++c) {
-        PlannedCopy& copy = judged.plan.copies[c];
-        copy.reason = saved_.copies[c].reason;
-        copy.alternative_nanoseconds = saved_.copies[c].alternative_nanoseconds;
+        judged.plan.copies[c].reason = saved_.copies[c].reason;
       }
     }
     judged.plan.options = saved_.options;

@@ -1,0 +1,219 @@
+#include <shardprop/report/plan_sentences.h>
+
+#include "base/quantities.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <string_view>
+#include <unordered_map>
+#include <variant>
+
+namespace shardprop {
+namespace {
+
+// Unit: nanoseconds. A smaller difference in cost is not printed: the time of a
+// plan is printed in tenths of a microsecond.
+constexpr std::int64_t kLeastPrintedNanoseconds = 50;
+
+class ReasonsInWords {
+ public:
+  explicit ReasonsInWords(const Plan& plan) : plan_(plan) {
+    for (const PlannedNode& node : plan.nodes) nodes_.emplace(node.name, &node);
+    for (const PlannedValue& value : plan.values) {
+      values_.emplace(value.name, &value);
+    }
+  }
+
+  std::string text(const PlannedCopy& copy) const {
+    const CopyReason& reason = copy.reason;
+    switch (reason.cause) {
+      case CopyCause::kReported:
+        return reason.text;
+      case CopyCause::kUnused:
+        return "nothing reads it";
+      case CopyCause::kView:
+        return "a view of the copy of `" + copy.of + "`";
+      case CopyCause::kOptimizer:
+        return of_optimizer(copy);
+      default:
+        break;
+    }
+    std::string out = of_user(reason);
+    if (reason.other_users > 0) {
+      out += fmt::format(", and so do {} more", reason.other_users);
+    }
+    return out + why_no_other(reason);
+  }
+
+ private:
+  static std::string of_optimizer(const PlannedCopy& copy) {
+    const std::string wanted = to_string(copy.reason.wanted);
+    if (copy.reason.user->kind == CopyUser::Kind::kOptimizer) {
+      return "its optimizer's state lies as " + wanted;
+    }
+    return "the optimizer updates it as " + to_string(copy.src) +
+           ", the program takes it as " + wanted;
+  }
+
+  std::string of_user(const CopyReason& reason) const {
+    const CopyUser& user = *reason.user;
+    const bool is_between = reason.cause == CopyCause::kSource;
+    const std::string wanted = to_string(reason.wanted);
+    switch (user.kind) {
+      case CopyUser::Kind::kNode:
+        return named(user) +
+               (is_between ? " takes a copy of it as " : " takes it as ") +
+               wanted;
+      case CopyUser::Kind::kResult:
+        return std::string("the result of the program is ") +
+               (is_between ? "made of it and " : "") + "handed back as " +
+               wanted;
+      default:
+        break;
+    }
+    return fmt::format(
+        "the {} of `{}`{} ends as {}{}", to_string(user.kind), user.name,
+        is_between ? " is made of it and" : "",
+        follows_state(user.name) ? "the optimizer's state lies, "
+                                 : "that is stored, ",
+        wanted);
+  }
+
+  // Returns "`mm_1` (model.py:53)".
+  std::string named(const CopyUser& user) const {
+    const auto found = nodes_.find(user.name);
+    if (found == nodes_.end() || found->second->source.empty()) {
+      return "`" + user.name + "`";
+    }
+    const std::string& source = found->second->source;
+    return fmt::format("`{}` ({})", user.name,
+                       source.substr(source.rfind('/') + 1));
+  }
+
+  // Returns whether the gradient of the parameter ends in the layout of the
+  // optimizer's state, which differs from that of the parameter.
+  bool follows_state(const std::string& parameter) const {
+    const auto found = values_.find(parameter);
+    return found != values_.end() && found->second->state_layout;
+  }
+
+  std::string why_no_other(const CopyReason& reason) const {
+    switch (reason.cause) {
+      case CopyCause::kCost:
+        return alternative(*reason.alternative);
+      case CopyCause::kPin:
+        return "; pinned by --pin '" + to_string(*reason.pin) + "'";
+      case CopyCause::kRecipe:
+        return "; the recipe " + to_string(*reason.recipe) + " asks for it";
+      case CopyCause::kOnlyLayout:
+        return "; it can be had in no other layout";
+      default:
+        return "";
+    }
+  }
+
+  std::string alternative(const CopyAlternative& other) const {
+    if (std::abs(other.nanoseconds) < kLeastPrintedNanoseconds) return "";
+    // A plan can be cheaper than a proven one only if it exceeds the memory
+    // limit.
+    return fmt::format(
+        "; as {} the plan would cost {:.1f} us {}", to_string(*other.layout),
+        std::abs(static_cast<double>(other.nanoseconds) / 1000),
+        other.nanoseconds >= 0     ? "more"
+        : plan_.memory.limit_bytes ? "less, and hold more memory"
+                                   : "less");
+  }
+
+  const Plan& plan_;
+  std::unordered_map<std::string_view, const PlannedNode*> nodes_;
+  std::unordered_map<std::string_view, const PlannedValue*> values_;
+};
+
+class NoteInWords {
+ public:
+  std::string operator()(const GraphNote& note) const { return note.text; }
+  std::string operator()(const ReportedNote& note) const { return note.text; }
+
+  std::string operator()(const SmallBatchNote& note) const {
+    return fmt::format(
+        "a batch of {} does not fill {} ranks: products that could split it "
+        "run alike on the {} ranks of {}, {} more than shared out",
+        count_text(note.batch), count_text(note.ranks), note.size,
+        note.mesh_dim, time_text(note.lost_nanoseconds));
+  }
+
+  std::string operator()(const UnevenHeadsNote& note) const {
+    return fmt::format("{} not a multiple of {}={}: attention runs alike on its "
+                       "ranks, {} more than shared out",
+                       note.heads == std::vector<std::int64_t>{1}
+                           ? "1 head is"
+                           : fmt::format("{} heads are",
+                                         fmt::join(note.heads, " and ")),
+                       note.mesh_dim, note.size,
+                       time_text(note.lost_nanoseconds));
+  }
+
+  std::string operator()(const BatchNormNote& note) const {
+    return fmt::format(
+        "{} of batch norm {} statistics over {}, as synchronised batch norm "
+        "does and data parallel training in PyTorch does not by default: {} "
+        "forward, {} backward",
+        counted(note.layers, "layer"),
+        note.layers == 1 ? "takes its" : "take their",
+        fmt::join(note.mesh_dims, " and "), time_text(note.forward_nanoseconds),
+        time_text(note.backward_nanoseconds));
+  }
+
+  std::string operator()(const ReplicatedOpsNote& note) const {
+    return fmt::format("replicated for want of a rule: {}; that takes {}, and "
+                       "{} of communication before",
+                       fmt::join(note.ops, ", "),
+                       time_text(note.compute_nanoseconds),
+                       time_text(note.communication_nanoseconds));
+  }
+
+  std::string operator()(const UnlikeLayersNote& note) const {
+    return fmt::format(
+        "parameters of equal layers do not all have the same layout: the best "
+        "plan found in which they do costs {} more",
+        time_text(note.alike_nanoseconds));
+  }
+
+  std::string operator()(const EagerActivationsNote& /*note*/) const {
+    return "the activations are those that eager execution keeps; a compiled "
+           "program, whose times these are, keeps fewer";
+  }
+
+  std::string operator()(const PipelineDimNote& note) const {
+    return fmt::format("pipelines are not planned: {}={} shards tensors as any "
+                       "mesh dim does",
+                       note.mesh_dim, note.size);
+  }
+
+  std::string operator()(const LeftOutNote& note) const {
+    return "the search went on without " + note.part + ": " + note.message;
+  }
+
+  std::string operator()(const FailedPartNote& note) const {
+    return "the plan is proven, although a part of the search failed: " +
+           note.message;
+  }
+};
+
+}  // namespace
+
+std::vector<std::string> reasons_in_words(const Plan& plan) {
+  const ReasonsInWords words(plan);
+  std::vector<std::string> out;
+  out.reserve(plan.copies.size());
+  for (const PlannedCopy& copy : plan.copies) out.push_back(words.text(copy));
+  return out;
+}
+
+std::string note_in_words(const PlanNote& note) {
+  return std::visit(NoteInWords(), note);
+}
+
+}  // namespace shardprop
