@@ -189,7 +189,7 @@ std::string layout_lines(const char* title,
     groups.push_back(to_string(one.a) + " -> " + to_string(one.b));
   }
   std::string out =
-      fmt::format("{} that lie otherwise: {}\n", title, all.size());
+      fmt::format("{} with another layout: {}\n", title, all.size());
   const std::vector<FoldedName> folded = fold_names(names, groups);
   for (std::size_t i = 0; i < std::min(folded.size(), kMostLines); ++i) {
     out += fmt::format("  {}   {}\n", printable(folded[i].text),

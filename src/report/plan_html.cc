@@ -159,10 +159,10 @@ class Page {
           return plan_.copies[a].nanoseconds() > plan_.copies[b].nanoseconds();
         });
     write(
-        "<h2>What is sent</h2>\n<details open><summary>{} "
+        "<h2>Redistributions</h2>\n<details open><summary>{} "
         "redistributions</summary>\n<table>\n<tr><th>value<th>from<th>to"
         "<th>by<th class=\"n\">bytes a rank<th class=\"n\">time"
-        "<th class=\"n\">hidden<th>why\n",
+        "<th class=\"n\">overlapped<th>why\n",
         order.size());
     const std::vector<std::string> reasons = reasons_in_words(plan_);
     for (const std::size_t i : order) transfer(plan_.copies[i], reasons[i]);
@@ -209,7 +209,7 @@ class Page {
       }
       write(
           "<details><summary><code>{}</code> {} operators, {}</summary>\n"
-          "<table>\n<tr><th>node<th>operator<th>phase<th>takes<th>makes"
+          "<table>\n<tr><th>node<th>operator<th>phase<th>reads<th>produces"
           "<th class=\"n\">compute<th>source\n",
           module.path.empty() ? "(the model)" : escaped(module.path),
           module.nodes.size(), time_text(nanoseconds));

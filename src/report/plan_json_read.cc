@@ -370,7 +370,7 @@ class Reader {
       out.source = static_cast<std::size_t>(source.integer(0, num_copies_ - 1));
       // The source is written twice, for readers of schema 1.
       if (at.has("source") && at["source"].integer() != source.integer()) {
-        at["source"].fail("not what `of` says");
+        at["source"].fail("not the id in `of`");
       }
     } else {
       out.of = runnable_ ? at["of"].text() : out.from;
@@ -398,7 +398,7 @@ class Reader {
       CopyReason reason = read_reason(copy["reason"], plan_.mesh);
       const auto& known = reason.alternative;
       if (known ? known->nanoseconds != more : more.has_value()) {
-        other.fail("not what `reason` says");
+        other.fail("not the alternative of `reason`");
       }
       return reason;
     }
@@ -446,11 +446,11 @@ class Reader {
       if (copy.source) copy.of = plan_.copies[*copy.source].from;
       if (!runnable_) continue;
       if (copy.produced_at < slot) {
-        entries[c]["made_at"].fail("made before the copy above it");
+        entries[c]["made_at"].fail("before the copy above it");
       }
       slot = copy.produced_at;
       if (copy.source && *copy.source >= c) {
-        entries[c]["of"].fail("made of a later copy");
+        entries[c]["of"].fail("a later copy is the source");
       }
     }
   }
@@ -527,7 +527,7 @@ class Reader {
     const std::vector<JsonCursor> inputs = at["inputs"].elements();
     const std::vector<JsonCursor> outputs = at["outputs"].elements();
     if (inputs.empty() || inputs.size() > 2 || outputs.size() != 1) {
-      at.fail("an update takes a gradient and a parameter, and makes one");
+      at.fail("an update reads a gradient and a parameter, and produces one");
       return out;
     }
     if (inputs.size() == 2) out.gradient = input(inputs.front());

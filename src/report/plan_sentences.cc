@@ -42,7 +42,9 @@ class ReasonsInWords {
     }
     std::string out = of_user(reason);
     if (reason.other_users > 0) {
-      out += fmt::format(", and so do {} more", reason.other_users);
+      out += fmt::format(
+          ", and so {} {}", reason.other_users == 1 ? "does" : "do",
+          counted(reason.other_users, "other user"));
     }
     return out + why_no_other(reason);
   }
@@ -51,10 +53,10 @@ class ReasonsInWords {
   static std::string of_optimizer(const PlannedCopy& copy) {
     const std::string wanted = to_string(copy.reason.wanted);
     if (copy.reason.user->kind == CopyUser::Kind::kOptimizer) {
-      return "its optimizer's state lies as " + wanted;
+      return "the optimizer's state has layout " + wanted;
     }
     return "the optimizer updates it as " + to_string(copy.src) +
-           ", the program takes it as " + wanted;
+           ", and the program reads it as " + wanted;
   }
 
   std::string of_user(const CopyReason& reason) const {
@@ -64,21 +66,20 @@ class ReasonsInWords {
     switch (user.kind) {
       case CopyUser::Kind::kNode:
         return named(user) +
-               (is_between ? " takes a copy of it as " : " takes it as ") +
+               (is_between ? " reads a copy of it as " : " reads it as ") +
                wanted;
       case CopyUser::Kind::kResult:
-        return std::string("the result of the program is ") +
-               (is_between ? "made of it and " : "") + "handed back as " +
-               wanted;
+        return std::string("the program returns ") +
+               (is_between ? "a copy of it as " : "it as ") + wanted;
       default:
         break;
     }
-    return fmt::format(
-        "the {} of `{}`{} ends as {}{}", to_string(user.kind), user.name,
-        is_between ? " is made of it and" : "",
-        follows_state(user.name) ? "the optimizer's state lies, "
-                                 : "that is stored, ",
-        wanted);
+    return fmt::format("the {} of `{}`{} ends in {} layout {}",
+                       to_string(user.kind), user.name,
+                       is_between ? " is a copy of it and" : "",
+                       follows_state(user.name) ? "the optimizer state's"
+                                                : "the stored",
+                       wanted);
   }
 
   // Returns "`mm_1` (model.py:53)".
@@ -106,9 +107,9 @@ class ReasonsInWords {
       case CopyCause::kPin:
         return "; pinned by --pin '" + to_string(*reason.pin) + "'";
       case CopyCause::kRecipe:
-        return "; the recipe " + to_string(*reason.recipe) + " asks for it";
+        return "; the recipe " + to_string(*reason.recipe) + " requires it";
       case CopyCause::kOnlyLayout:
-        return "; it can be had in no other layout";
+        return "; the space of plans has no other layout for it";
       default:
         return "";
     }
@@ -122,7 +123,7 @@ class ReasonsInWords {
         "; as {} the plan would cost {:.1f} us {}", to_string(*other.layout),
         std::abs(static_cast<double>(other.nanoseconds) / 1000),
         other.nanoseconds >= 0     ? "more"
-        : plan_.memory.limit_bytes ? "less, and hold more memory"
+        : plan_.memory.limit_bytes ? "less, and take more memory"
                                    : "less");
   }
 
@@ -138,15 +139,15 @@ class NoteInWords {
 
   std::string operator()(const SmallBatchNote& note) const {
     return fmt::format(
-        "a batch of {} does not fill {} ranks: products that could split it "
-        "run alike on the {} ranks of {}, {} more than shared out",
+        "a batch of {} does not fill {} ranks: matmuls that could shard it are "
+        "replicated on the {} ranks of {}, which costs {}",
         count_text(note.batch), count_text(note.ranks), note.size,
         note.mesh_dim, time_text(note.lost_nanoseconds));
   }
 
   std::string operator()(const UnevenHeadsNote& note) const {
-    return fmt::format("{} not a multiple of {}={}: attention runs alike on its "
-                       "ranks, {} more than shared out",
+    return fmt::format("{} not a multiple of {}={}: attention is replicated on "
+                       "its ranks, which costs {}",
                        note.heads == std::vector<std::int64_t>{1}
                            ? "1 head is"
                            : fmt::format("{} heads are",
@@ -161,14 +162,14 @@ class NoteInWords {
         "does and data parallel training in PyTorch does not by default: {} "
         "forward, {} backward",
         counted(note.layers, "layer"),
-        note.layers == 1 ? "takes its" : "take their",
+        note.layers == 1 ? "computes its" : "compute their",
         fmt::join(note.mesh_dims, " and "), time_text(note.forward_nanoseconds),
         time_text(note.backward_nanoseconds));
   }
 
   std::string operator()(const ReplicatedOpsNote& note) const {
-    return fmt::format("replicated for want of a rule: {}; that takes {}, and "
-                       "{} of communication before",
+    return fmt::format("operators without a rule run replicated: {}; they take "
+                       "{}, and the communication before them {}",
                        fmt::join(note.ops, ", "),
                        time_text(note.compute_nanoseconds),
                        time_text(note.communication_nanoseconds));
@@ -176,19 +177,19 @@ class NoteInWords {
 
   std::string operator()(const UnlikeLayersNote& note) const {
     return fmt::format(
-        "parameters of equal layers do not all have the same layout: the best "
-        "plan found in which they do costs {} more",
+        "parameters of equal layers have different layouts: the best plan "
+        "found in which they have the same layouts costs {} more",
         time_text(note.alike_nanoseconds));
   }
 
   std::string operator()(const EagerActivationsNote& /*note*/) const {
-    return "the activations are those that eager execution keeps; a compiled "
-           "program, whose times these are, keeps fewer";
+    return "the memory counts the activations that eager execution keeps; the "
+           "times are those of a compiled program, which keeps fewer";
   }
 
   std::string operator()(const PipelineDimNote& note) const {
     return fmt::format("pipelines are not planned: {}={} shards tensors as any "
-                       "mesh dim does",
+                       "other mesh dim does",
                        note.mesh_dim, note.size);
   }
 

@@ -30,18 +30,18 @@ namespace {
 std::string_view why_no_more(RanOut what) {
   switch (what) {
     case RanOut::kMemory:
-      return "for more memory ran out";
+      return "memory ran out in a larger space";
     case RanOut::kSize:
-      return "more is beyond what the solver counts";
+      return "a larger space has more layouts than can be listed";
     case RanOut::kWork:
-      return "for more the work limit was too low";
+      return "the work limit was reached in a larger space";
     case RanOut::kInterrupted:
       return "the search was interrupted";
     case RanOut::kAttempts:
       return "the search has made all of its attempts";
     case RanOut::kNothing:
     case RanOut::kTime:
-      return "for more there was not the time";
+      return "time ran out in a larger space";
   }
   return {};
 }
@@ -64,7 +64,7 @@ class Printer {
       if (!options_.detail) print_expensive_moves();
       print_modules();
     }
-    if (left_out_) line("\n--detail shows what was left out");
+    if (left_out_) line("\n--detail shows the rest");
     if (options_.statistics) print_procedures();
     return std::move(out_);
   }
@@ -135,8 +135,8 @@ class Printer {
     // A replicated operator takes more memory than it would with a definition.
     for (const UnsupportedOp& op : plan_.unsupported) {
       line(
-          "`{}` ({}) runs replicated for want of a definition, which may be "
-          "why",
+          "`{}` ({}) runs replicated because it has no rule, which may be the "
+          "cause",
           op.op, op.count);
     }
   }
@@ -312,7 +312,7 @@ class Printer {
   void print_remarks() {
     print_pins();
     if (!plan_.unsupported.empty()) {
-      line("\nrun replicated, having no strategy");
+      line("\nrun replicated, because they have no strategy");
       for (const UnsupportedOp& op : plan_.unsupported) {
         line("  {}{}   {}", op.op,
              repeats_text(static_cast<std::size_t>(op.count)), op.reason);
@@ -333,7 +333,7 @@ class Printer {
       line("  {}   {}{}", to_string(pin.pin), counted(pin.pinned, "value"),
            pin.matched > pin.pinned
                ? fmt::format(
-                     " of {} that it matches; the others it does not fit",
+                     " of {} that it matches; its placements do not fit the others",
                      count_text(pin.matched))
                : std::string());
     }

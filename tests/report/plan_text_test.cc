@@ -46,7 +46,7 @@ TEST_CASE("totals stand first, then inputs, parameters and moves") {
       text.find("\nredistributions, costliest first\n"),
       text.find("gw  P(sum),R -> S(0),R"),
       text.find("reduce_scatter over dp"),
-      text.find("because the gradient of `net.w` ends as that is stored, "
+      text.find("because the gradient of `net.w` ends in the stored layout "
                 "S(0),R"),
       text.find("\nmodules"),
       text.find("--detail"),

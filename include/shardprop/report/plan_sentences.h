@@ -2,7 +2,7 @@
 // The text may change from release to release; programs read the types.
 //
 //   reasons_in_words(plan)[0]
-//   // "`mm_1` (model.py:53) takes it as R,S(1); as S(0),S(1) the plan would
+//   // "`mm_1` (model.py:53) reads it as R,S(1); as S(0),S(1) the plan would
 //   // cost 412.0 us more"
 #pragma once
 

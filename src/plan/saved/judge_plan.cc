@@ -132,8 +132,8 @@ class Judge {
         while (choice < set.size() && !fits(choice)) ++choice;
         if (choice == set.size()) {
           return fail(
-              broken_plan("the parameter and the state of its optimizer cannot "
-                          "be laid out so",
+              broken_plan("the parameter and its optimizer state cannot have "
+                          "these layouts",
                           "$.values." + saved_.values[variable.index].name));
         }
       }
@@ -162,14 +162,14 @@ class Judge {
         ++state;
       }
       if (state == layouts.size()) {
-        return fail(broken_plan("`" + said.from + "` cannot be laid out so",
+        return fail(broken_plan("`" + said.from + "` cannot have this layout",
                                 place_in("copies", c, ".dst")));
       }
       copy.state = static_cast<BufferLayout>(state);
       if (said.source) {
         const auto of = place_of_.find(*said.source);
         if (of == place_of_.end()) {
-          return fail(broken_plan("it is made of a copy that comes later",
+          return fail(broken_plan("its source is a later copy",
                                   place_in("copies", c, ".of")));
         }
         copy.source = of->second;
@@ -197,7 +197,7 @@ class Judge {
       named = saved_.copies[*named].source;
     const auto known = place_of_.find(*named);
     if (known == place_of_.end()) {
-      return fail(broken_plan("a node takes this copy, which is not made",
+      return fail(broken_plan("a node reads this copy, which is not produced",
                               place_in("copies", *named)));
     }
     return std::optional(known->second);
@@ -245,23 +245,23 @@ class Judge {
       if (!std::equal(said.inputs.begin(), said.inputs.end(), is.inputs.begin(),
                       is.inputs.end(), same)) {
         return fail(
-            broken_plan("`" + is.name + "` takes its inputs in other layouts",
+            broken_plan("`" + is.name + "` reads its inputs in other layouts",
                         place_in("nodes", n, ".inputs")));
       }
       if (said.outputs != is.outputs) {
         return fail(
-            broken_plan("`" + is.name + "` makes its outputs in other layouts",
+            broken_plan("`" + is.name + "` produces its outputs in other layouts",
                         place_in("nodes", n, ".outputs")));
       }
       if (said.local != is.local || said.is_random != is.is_random) {
         return fail(
-            broken_plan("`" + is.name + "` does not run as its strategy says",
+            broken_plan("`" + is.name + "` does not run as its strategy does",
                         place_in("nodes", n)));
       }
     }
     if (saved_.updates.size() != plan.updates.size() ||
         saved_.outputs.size() != plan.outputs.size()) {
-      return fail(broken_plan("it hands back something else", "$.outputs"));
+      return fail(broken_plan("the outputs of the plan are not those of the graph", "$.outputs"));
     }
     for (std::size_t u = 0; u < plan.updates.size(); ++u) {
       const PlannedUpdate& said = saved_.updates[u];
@@ -275,7 +275,7 @@ class Judge {
     }
     for (std::size_t o = 0; o < plan.outputs.size(); ++o) {
       if (!same(saved_.outputs[o].value, plan.outputs[o].value)) {
-        return fail(broken_plan("it is handed back in another layout",
+        return fail(broken_plan("the program returns it in another layout",
                                 place_in("outputs", o)));
       }
     }

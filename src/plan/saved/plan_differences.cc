@@ -95,7 +95,7 @@ void compare_memory(const PlanMemory& said, const PlanMemory& is,
   }
   if (is.limit_bytes && is.peak_bytes > *is.limit_bytes) {
     out.add(fmt::format(
-        "$.memory.peak_bytes_per_rank: {} are held, and the limit is {}",
+        "$.memory.peak_bytes_per_rank: the plan takes {}, and the limit is {}",
         is.peak_bytes, *is.limit_bytes));
   }
 }

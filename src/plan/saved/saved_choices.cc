@@ -46,7 +46,7 @@ class Gatherer {
         if (said.inputs[u].from !=
             graph_.value(node.inputs[u]).display_name()) {
           return fail(broken_plan(
-              "`" + node.name + "` takes another value in the graph",
+              "`" + node.name + "` reads another value in the graph",
               place_in("nodes", n, ".inputs")));
         }
       }
@@ -148,7 +148,7 @@ class Gatherer {
     for (const Layout& layout : layouts) {
       if (layout.has_partial()) {
         return fail(
-            broken_plan("an input is not a sum still to be taken", where));
+            broken_plan("an input cannot be a partial", where));
       }
     }
     return {};
@@ -180,13 +180,13 @@ class Gatherer {
       const Value& value = graph_.value(graph_.outputs()[i].value);
       if (said.value.from != value.display_name() ||
           said.kind != graph_.outputs()[i].kind) {
-        return fail(broken_plan("another value is handed back",
+        return fail(broken_plan("the program returns another value",
                                 place_in("outputs", i)));
       }
       SP_ASSIGN(Layout layout,
                 checked(said.value.layout, value.meta, place_in("outputs", i)));
       if (layout.has_partial()) {
-        return fail(broken_plan("a sum still to be taken is handed back",
+        return fail(broken_plan("the program cannot return a partial",
                                 place_in("outputs", i)));
       }
       out_.given.outputs.push_back(std::move(layout));
@@ -203,7 +203,7 @@ class Gatherer {
 
 Error broken_plan(std::string why, std::string where) {
   return Error{ErrorCode::kPlanFile,
-               "the plan does not hold together: " + std::move(why),
+               "the plan is inconsistent: " + std::move(why),
                std::move(where),
                {},
                "plan anew without --plan; the file was changed, or made by "
