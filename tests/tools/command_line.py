@@ -8,6 +8,8 @@ import sys
 import tempfile
 import unittest
 
+import plan_schema
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TINY = ROOT / "examples/graphs/tiny"
 MLP = str(TINY / "mlp_dynamic.json.gz")
@@ -25,10 +27,11 @@ CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def shardprop(*arguments, **options):
-    """The finished run. Text in and out, unless `options` say otherwise."""
+    """The finished run. Text in and out, unless `options` say otherwise. A plan that it
+    wrote is one that the published schema allows."""
     options.setdefault("stdout", subprocess.PIPE)
     options.setdefault("stdin", subprocess.DEVNULL)
-    return subprocess.run(
+    done = subprocess.run(
         [BINARY, *map(str, arguments)],
         stderr=subprocess.PIPE,
         encoding="utf-8",
@@ -37,6 +40,10 @@ def shardprop(*arguments, **options):
         check=False,
         **options,
     )
+    plan_schema.check_text(done.stdout)
+    if done.returncode in (0, 1):
+        plan_schema.check_written(arguments)
+    return done
 
 
 def complaints(done, allowed=(0, 1, 3)):
