@@ -303,7 +303,7 @@ std::optional<Alternative> AlternativeCosts::without(std::size_t copy) const {
     const bool is_in_space = problem_.options().memory_limit ||
                              sat_add(objective_, *prices[c]) >= lower_bound_;
     if (!is_in_space || (best && *prices[c] >= best->nanoseconds)) continue;
-    best = Alternative{*prices[c], user.choices->layout(c, use.operand)};
+    best = Alternative{*prices[c], user.choices->layout(c, use.operand), c};
   }
   return best;
 }

@@ -25,7 +25,8 @@ std::vector<CopyUsers> users_of_copies(const PlanProblem& problem,
 
 struct Alternative {
   std::int64_t nanoseconds = 0;  // more than now; less than 0: cheaper
-  LayoutId layout;               // in which the user would take the value
+  LayoutId layout;               // in which the user would read the value
+  std::uint32_t choice = 0;      // of the user
 };
 
 class AlternativeCosts {
