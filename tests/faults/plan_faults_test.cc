@@ -62,8 +62,11 @@ bool names_lack_of_memory(const Plan& plan) {
          std::any_of(plan.notes.begin(), plan.notes.end(),
                      [](const PlanNote& note) {
                        const auto* left = std::get_if<LeftOutNote>(&note);
-                       return left != nullptr &&
-                              left->code == ErrorCode::kOutOfMemory;
+                       const auto* failed = std::get_if<FailedPartNote>(&note);
+                       return (left != nullptr &&
+                               left->code == ErrorCode::kOutOfMemory) ||
+                              (failed != nullptr &&
+                               failed->code == ErrorCode::kOutOfMemory);
                      });
 }
 

@@ -134,17 +134,28 @@ Plan explained_plan() {
        LocalRunCollective{CollectiveKind::kAllGather, {}, {0}, {0, 0}}},
       {{1, 0}}};
   plan.nodes = {node};
-  plan.options = {{"size", "s0=4"}, {"rule", "my.op=pointwise()"}};
+  plan.options = {{"without", "layer-mix"},
+                  {"size", "s0=4"},
+                  {"rule", "my.op=pointwise()"}};
+  plan.procedures.push_back({.name = "set-up",
+                             .runs = 1,
+                             .work = 2,
+                             .improvements = 1,
+                             .gap_closed = 500});
+  plan.procedures.push_back({.name = "layer-mix", .enabled = false});
   plan.space.most_runs = 1;
-  plan.made_in = plan.space;
+  plan.made_in = {0, 1};
   plan.ran_out = RanOut::kTime;
   plan.values.push_back({.name = "w", .kind = InputKind::kParameter});
   plan.values.back().tensor = {{8, 8}, DType::kF32, layout_of("R")};
+  plan.values.back().state_layout = layout_of("S(0)");
   plan.values.back().reduced_once = true;
   for (CopyReason& reason : all_reasons()) {
     plan.copies.push_back(copy_of_w(std::move(reason)));
   }
+  plan.copies.front().undone = {"permute"};
   plan.copies.front().once_a_step = true;
+  plan.copies.front().steps.front().padded = true;
   plan.notes = all_notes();
   for (const RoleUse use : kAllRoleUses) {
     plan.roles.push_back({use, "dp", 500, {{"mlp"}, {"attn.o", true}}});

@@ -92,6 +92,9 @@ def resolved(schema):
 def fits(schema, value):
     """Returns whether an alternative of the schema is the one of a valid value."""
     schema = resolved(schema)
+    parts = schema.get("oneOf", schema.get("anyOf"))
+    if parts:
+        return any(fits(part, value) for part in parts)
     if schema.get("type") == "object":
         return (
             isinstance(value, dict)

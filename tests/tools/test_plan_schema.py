@@ -27,7 +27,6 @@ PLANS = [
     (MLP, "--mesh", "dp=2,tp=2", "--pin", "*=S(0),R"),
     (MLP, "--mesh", "dp=2,tp=2", "--memory", "2KiB", "--recipe", "ddp", "--pin", "x=S(0),R"),
     (LLAMA, "--mesh", "dp=2,tp=2", "--optimizer", "adamw", "--compare"),
-    (LLAMA, "--mesh", "2,2,2,2", "--topology", DEAR, *LITTLE_WORK),
     (GPT2, "--mesh", "3,2", "--topology", DEAR, "--optimizer", "adamw", *LITTLE_WORK),
     (TINY / "resnet_train.json.gz", "--mesh", "dp=2", "--recipe", "ddp=dp"),
     (TINY / "mixtral_infer.json.gz", "--mesh", "pp=2,dp=2", "--topology", DEAR, *LITTLE_WORK),
