@@ -234,7 +234,7 @@ class Emit(Case):
         changed = self.file("changed.json", json.dumps(read))
         out = self.folder / "out"
         self.refused(shardprop("emit", LLAMA, "--plan", changed, "-o", out), 3,
-                     "SP0706", f"`{node['id']}` does not run as its strategy says", "$.nodes[")
+                     "SP0706", f"`{node['id']}` does not run as its strategy requires", "$.nodes[")
         node["id"] = ""
         nameless = self.file("nameless.json", json.dumps(read))
         self.refused(shardprop("emit", LLAMA, "--plan", nameless, "-o", out), 3,

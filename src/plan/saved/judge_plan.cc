@@ -255,7 +255,7 @@ class Judge {
       }
       if (said.local != is.local || said.is_random != is.is_random) {
         return fail(
-            broken_plan("`" + is.name + "` does not run as its strategy does",
+            broken_plan("`" + is.name + "` does not run as its strategy requires",
                         place_in("nodes", n)));
       }
     }
