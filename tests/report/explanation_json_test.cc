@@ -118,7 +118,7 @@ Plan explained_plan() {
   PlannedNode node;
   node.name = "mm_1";
   node.op = "aten.mm.default";
-  node.source = "/home/me/model.py:53";
+  node.source = "src/model.py:53";
   node.inputs = {{"w", layout_of("S(0)"), 0}, {"w", layout_of("S(0)"), 0}};
   // Rare keys of the schema, which few plans of the command line have.
   CollectiveStep gather;

@@ -39,7 +39,7 @@ std::string sentence(CopyReason reason, bool is_limited = false) {
   Plan plan;
   PlannedNode node;
   node.name = "mm_1";
-  node.source = "/home/me/model.py:53";
+  node.source = "src/model.py:53";
   plan.nodes = {node};
   plan.values.push_back({.name = "w", .kind = InputKind::kParameter});
   plan.values.push_back({.name = "z", .kind = InputKind::kParameter});
