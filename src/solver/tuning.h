@@ -29,24 +29,23 @@ inline constexpr std::size_t kMostPairEntries = 1U << 20;
 // ---- elimination: exact, one variable after the other -----------------------
 // Not measured yet.
 
-// Unit: table entries. The largest table of an elimination that runs by
-// default: 256 MiB of costs.
+// The largest table of an elimination that runs by default has this many entries:
+// 256 MiB of costs.
 inline constexpr std::size_t kMostEliminationEntries = 1U << 25;
-// Unit: table entries touched. An order that touches fewer is not worth
-// improving.
+// An order that touches fewer table entries is not worth improving.
 inline constexpr double kCheapOrderEntries = 1U << 26;
 // Unit: perturbed orders that are tried for each greedy rule.
 inline constexpr int kPerturbedOrders = 12;
 // Factor over the limits up to which perturbed orders are tried.
 inline constexpr double kPerturbOrdersWithinFactor = 4;
-// Relative. The largest perturbation of a greedy key.
+// Greedy keys are perturbed by at most this share.
 inline constexpr double kMostOrderPerturbation = 0.3;
 // Unit: neighbours that all tries together may visit.
 inline constexpr std::uint64_t kMostOrderSteps = 20'000'000;
 // Late elimination starts if it touches at most this many times the entries
 // touched so far: its loops are faster by that factor.
 inline constexpr double kLateEliminationFactor = 4;
-// Unit: table entries touched. More than this takes minutes.
+// More touched table entries than this take minutes.
 inline constexpr double kMostLateEntries = 0x1p38;
 // Unit: bytes of the largest table: 1 GiB.
 inline constexpr double kMostLateTableBytes = 0x1p30;

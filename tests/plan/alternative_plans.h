@@ -135,7 +135,7 @@ class AlternativePlans {
         plan.copies[c].source = restored;
         continue;
       }
-      // The copy is made of the new layout by other moves, or is that layout.
+      // The copy has the new layout, or other moves make it from that layout.
       Source made;
       if (!add_moves(plan, id, made, copy.state, copy.produced_at,
                      copy.freed_at)) {

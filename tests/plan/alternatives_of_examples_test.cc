@@ -42,7 +42,7 @@ std::vector<std::string> example_paths() {
   return out;
 }
 
-// The counts of what was checked.
+// Counts has the numbers of checked alternatives.
 struct Checked {
   int alternatives = 0;
   int cheapest = 0;  // no plan with the same choice costs less

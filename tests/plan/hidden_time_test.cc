@@ -1,4 +1,4 @@
-// What hides is no more than the compute beside it.
+// Transfers overlap no more time than the compute beside them takes.
 #include "plan/exhaustive.h"
 #include "plan/exhaustive_windows.h"
 #include "plan/explain/assemble_plan.h"
@@ -46,8 +46,8 @@ void check_windows(const PlanEvaluation& judged, const Plan& plan) {
   CHECK(*plan.objective_nanoseconds >= plan.summary.compute_nanoseconds);
 }
 
-// The gradients of two biases: one is only handed back, under a view; the other
-// goes on to what the backward pass computes, as batch norm's does.
+// The graph has the gradients of two biases. One is only an output, under a view.
+// The backward pass reads the other one, as it does for batch norm.
 TEST_CASE("a gradient that is read at once is not reduced in a bucket") {
   const std::vector<GivenArgument> sums = {{"", TensorArg{0}},
                                            {"", std::vector<std::int64_t>{0}}};
@@ -101,7 +101,7 @@ TEST_CASE("overlapped time in a window is at most its compute") {
   }
 }
 
-// What the plan itself says of one window.
+// Recounted has the times of one window that the plan itself states.
 struct Recounted {
   std::int64_t compute = 0;
   std::int64_t overlapped = 0;

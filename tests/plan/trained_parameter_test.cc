@@ -1,4 +1,4 @@
-// The choices of a parameter that an optimizer trains.
+// These tests check the choices of a parameter that an optimizer trains.
 #include "plan/problem/choices/trained_parameter.h"
 
 #include "plan/problem/layout_relations.h"
@@ -27,7 +27,7 @@ PlanProblem training_problem(const Graph& graph, const char* mesh,
                                       testing::standard_library(), options));
 }
 
-// The variable of the parameter: input 2 of linear_training().
+// Returns the variable of the parameter, which is input 2 of linear_training().
 const PlanVariable& parameter_of(const PlanProblem& problem) {
   for (const PlanVariable& variable : problem.variables()) {
     if (variable.kind == PlanVariable::Kind::kInput &&
@@ -39,7 +39,7 @@ const PlanVariable& parameter_of(const PlanProblem& problem) {
   return problem.variables().front();
 }
 
-// By choice: the layout of the parameter and that of the gradient.
+// ChosenLayouts has the layouts of the parameter, its gradient and its state.
 struct ChosenLayouts {
   const Layout& own;
   const Layout& gradient;

@@ -17,7 +17,7 @@ from running.ranks import run_ranks
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GRAPH = ROOT / "examples/graphs/tiny/llama3_train.json.gz"
-# Compute and memory are dear, sending is cheap: plans are full of shards.
+# Compute and memory are expensive and sending is cheap, so plans are full of shards.
 TOPOLOGY = ROOT / "examples/topologies/dear-compute.toml"
 
 ATTENTION = "model.layers.*.self_attn."

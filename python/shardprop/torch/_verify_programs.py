@@ -88,7 +88,7 @@ class _Interpreter(fx.Interpreter):
 
 
 class _Folder:
-    """A _Folder is what `shardprop emit` wrote."""
+    """A _Folder is a folder that `shardprop emit` wrote."""
 
     def __init__(self, path: pathlib.Path) -> None:
         try:
@@ -170,8 +170,8 @@ def verify_programs(
     `programs` is a folder that `shardprop emit` wrote, or one program for each rank in
     the order of the mesh: an exported program, a .pt2 file, an FX graph or a function.
     `inputs` are the full tensors. Each rank gets its part by `layouts`, one text such as
-    "S(0),R" for each input. `model` takes the full tensors, and returns what the
-    programs return. It may also return a dict of values by the names of its nodes.
+    "S(0),R" for each input. `model` takes the full tensors and returns the same
+    values as the programs. It may also return a dict of values by the names of its nodes.
 
     Results must have `output_layouts` if they are given. `groups` gives the ranks of
     each group by the name that the programs' collectives use. The groups of single mesh

@@ -1,4 +1,4 @@
-// PlanSolution is what a search of a plan problem found.
+// PlanSolution is the result of a search of a plan problem.
 #pragma once
 
 #include "plan/evaluate/plan_assignment.h"

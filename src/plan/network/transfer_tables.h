@@ -22,7 +22,8 @@ namespace shardprop {
 struct NetworkTable {
   std::size_t rows = 0;
   std::size_t columns = 0;
-  // Row-major, without the overlappable time; solver::kForbidden if impossible.
+  // The times are row-major and leave the overlappable part out. An impossible
+  // entry is solver::kForbidden.
   std::vector<std::int64_t> nanoseconds;
   // The overlappable time of each entry; empty if no entry has any.
   std::vector<std::int64_t> overlappable;
@@ -34,8 +35,8 @@ class TransferTables {
  public:
   using LayoutSets = std::shared_ptr<const std::vector<CachedLayouts>>;
 
-  // Entries whose transfers take more than `most_uncounted` bytes next to those
-  // that the network counts are forbidden. If it is empty, none is.
+  // Forbids entries whose transfers take more than `most_uncounted` bytes that
+  // the network does not count. If it is empty, no entry is forbidden.
   TransferTables(const PlanProblem& problem,
                  std::optional<std::int64_t> most_uncounted)
       : problem_(problem), most_uncounted_(most_uncounted) {}
@@ -45,13 +46,13 @@ class TransferTables {
 
   // The next functions return the index of a table in the list of all tables.
 
-  // Rows: choices of the producer. Columns: sets of cached layouts.
+  // Rows are choices of the producer, columns are sets of cached layouts.
   std::size_t from_producer(const PlanBuffer& buffer);
-  // Rows and columns: sets of cached layouts.
+  // Rows and columns are sets of cached layouts.
   std::size_t to_next_interval(const PlanBuffer& buffer);
-  // Rows: sets of cached layouts. Columns: choices of the reader.
+  // Rows are sets of cached layouts, columns are choices of the reader.
   std::size_t to_reader(const PlanBuffer& buffer, std::size_t use);
-  // Rows: choices of the producer. Columns: choices of the reader.
+  // Rows are choices of the producer, columns are choices of the reader.
   std::size_t from_producer_to_reader(const PlanBuffer& buffer,
                                       std::size_t use);
   // Returns the table with cost 0 at the pairs that `allows(row, column)`

@@ -13,7 +13,7 @@ from ..._error import Error
 class Stopped(BaseException):
     """Stopped ends the thread of a rank after another rank has failed.
 
-    It is no Exception, so that user code does not catch it.
+    It is not an Exception, so that user code does not catch it.
     """
 
 

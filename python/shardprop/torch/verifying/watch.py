@@ -35,9 +35,9 @@ class Key:
     #: parameter, buffer, input, output, output gradient, gradient, updated parameter,
     #: updated buffer, optimizer state or result
     kind: str
-    #: The module or the parameter.
+    #: `name` is the name of the module or of the parameter.
     name: str
-    #: The place in a structure, such as "[0]"; empty for a tensor.
+    #: `path` is the place in a structure, such as "[0]". It is empty for a tensor.
     path: str = ""
 
     def text(self) -> str:
@@ -51,7 +51,7 @@ class Key:
 class Stated:
     """Stated is the layout that a DTensor states for itself."""
 
-    #: The ranks of its mesh, as ranks of the whole mesh.
+    #: These are the ranks of its mesh, numbered in the whole mesh.
     ranks: torch.Tensor
     placements: tuple
     shape: "tuple[int, ...]"

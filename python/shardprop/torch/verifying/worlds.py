@@ -106,7 +106,7 @@ def _exchange(held: dict, wanted: dict) -> None:
 
 
 class _RankState:
-    """A _RankState is what is exchanged when another rank starts to run."""
+    """A _RankState is the state that changes when another rank starts to run."""
 
     def __init__(self, rank: int, size: int, seed: int) -> None:
         self.world = _World()
