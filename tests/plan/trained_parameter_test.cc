@@ -96,12 +96,10 @@ TEST_CASE("a choice costs the update of its shards and the gather after it") {
       const auto [own, gradient, state] = layouts_of(problem, set, c);
       CAPTURE(to_string(own));
       CAPTURE(to_string(state));
-      const double elements =
-          1024.0 * 1024 / (state[0].is_shard() ? 4 : 1);
-      const std::int64_t step =
-          compute_nanoseconds(default_topology(), MathClass::kF32,
-                              update.flops * elements,
-                              update.passes * 4 * elements);
+      const double elements = 1024.0 * 1024 / (state[0].is_shard() ? 4 : 1);
+      const std::int64_t step = compute_nanoseconds(
+          default_topology(), MathClass::kF32, update.flops * elements,
+          update.passes * 4 * elements);
       const std::int64_t gather = problem.move_nanoseconds(
           w.makes[0], set.state_layouts[c], set.layout(c, 1));
       CHECK(set.costs[c] == step + gather);
