@@ -11,16 +11,16 @@
 """
 
 import dataclasses
-import math
 from typing import Any, Optional
 
 import torch
 
-from .fits import FEW, LARGEST_TABLE, Fit, Grid, Ranks, number, words
+from .explain import Explainer
+from .fits import Fit, Grid, Ranks
 from .noise import bound, unit
 from .report import Value
-from .stated import CannotAssemble, first_stated, full_values, text_of
-from .watch import Key, Recording, Seen
+from .stated import CannotAssemble, first_stated, full_values
+from .watch import AS_PARAMETER, FORWARD, Key, Recording, Seen, usable
 
 _WITHOUT_TERMS = {
     "parameter",
@@ -28,9 +28,7 @@ _WITHOUT_TERMS = {
     "updated buffer",
     "optimizer state",
 }
-_AS_PARAMETER = {"gradient", "updated parameter"}
 _WITHIN = {"input", "output", "output gradient", "value"}
-_FORWARD = {"input", "output", "value"}
 _FINAL = {
     "gradient",
     "updated parameter",
@@ -40,10 +38,6 @@ _FINAL = {
 }
 # A value of the model is looked for in so many nodes after the last one that was found.
 _WINDOW = 40
-# Values of the reference that may be contained in a wrong value by mistake.
-_MOST_SUSPECTS = 60
-# Later wrong values mostly follow from the first ones.
-_MOST_EXPLAINED = 8
 
 
 @dataclasses.dataclass
@@ -58,10 +52,6 @@ class _Case:
     reductions: "tuple[int, int]"
     seen: "dict[int, Seen]"
     place: str
-
-
-def _usable(calls: "list[Any]") -> "list[Seen]":
-    return [seen for seen in calls if seen is not None]
 
 
 def _joined(calls: "list[Seen]") -> Optional[Seen]:
@@ -96,7 +86,7 @@ class Comparison:
         self._last_terms: "Optional[Value]" = None
         self._last_rows: "Optional[Value]" = None
         self._coarsest = torch.float64
-        self._explained = 0
+        self._explainer = Explainer(reference, grid)
         self.missing: "list[Key]" = []
 
     def run(self) -> "list[Value]":
@@ -105,7 +95,7 @@ class Comparison:
         for case in sorted(self._cases(), key=lambda case: case.order):
             value = self._compare(case)
             values.append(value)
-            if case.key.kind in _FORWARD and value.status == "right":
+            if case.key.kind in FORWARD and value.status == "right":
                 terms = any(p.startswith("P") for p in value.layout)
                 self._last_terms = value if terms else None
                 rows = any(p.startswith("rows") for p in value.layout)
@@ -127,7 +117,7 @@ class Comparison:
                 continue
             if any(key in recording.values for recording in self._ranks):
                 continue
-            seen = _usable(self._reference.values[key])[0]
+            seen = usable(self._reference.values[key])[0]
             complete = self._reference.gradient_order.get(key.name, [seen.order])
             lost.append(Value(
                 key.kind, key.name, key.path, 0, "wrong", place=seen.place,
@@ -186,7 +176,7 @@ class Comparison:
         cases = []
         for key, calls in self._reference.values.items():
             by_rank = {
-                recording.rank: _usable(recording.values[key])
+                recording.rank: usable(recording.values[key])
                 for recording in self._ranks
                 if key in recording.values
             }
@@ -194,13 +184,13 @@ class Comparison:
             if not by_rank:
                 self.missing.append(key)
                 continue
-            cases += self._paired(key, _usable(calls), by_rank)
+            cases += self._paired(key, usable(calls), by_rank)
         return cases
 
     def _paired(self, key, calls, by_rank) -> "list[_Case]":
         f64 = []
         if self._in_f64 is not None:
-            f64 = _usable(self._in_f64.values.get(key, []))
+            f64 = usable(self._in_f64.values.get(key, []))
         if len(f64) != len(calls):
             f64 = [None] * len(calls)
         counts = {len(seen) for seen in by_rank.values()}
@@ -300,7 +290,9 @@ class Comparison:
             ]
             return value
         value.status = "wrong"
-        self._explain(value, case, ranks, found, stated)
+        self._explainer.explain(
+            value, case.order, ranks, found, stated, self._last_terms, self._last_rows
+        )
         return value
 
     def _contradicts(self, stated, found: Fit) -> bool:
@@ -313,7 +305,7 @@ class Comparison:
         )
 
     def _expected(self, case: _Case) -> Optional[Fit]:
-        if case.key.kind in _AS_PARAMETER:
+        if case.key.kind in AS_PARAMETER:
             return self._layouts.get(case.key.name)
         return self._stated.get(case.key)
 
@@ -329,245 +321,6 @@ class Comparison:
             and all(a <= b for a, b in zip(v.shape, full))
             for v in ranks.values.values()
         )
-
-    # The explanation of a wrong value.
-
-    def _explain(self, value, case, ranks: Ranks, found: Optional[Fit], stated) -> None:
-        notes = value.notes
-        grid = self._grid
-        if stated is not None:
-            notes.append(f"The DTensor states {text_of(stated)}.")
-        if found is None:
-            found = ranks.fit(any_factor=True)
-        expected = Fit(value.expected) if value.expected else None
-        if found is not None:
-            value.layout, value.factor = found.placements, found.factor
-            notes.append(f"Found: {words(found, grid)} ({found.text}).")
-            if expected is not None:
-                source = "as stated"
-                if value.kind in _AS_PARAMETER:
-                    source = "as the parameter"
-                notes.append(
-                    f"Expected: {words(expected, grid)} ({expected.text}), {source}."
-                )
-            notes += self._remedy(found, expected, value.kind)
-        else:
-            value.error, text = self._nearest(ranks)
-            notes.append(text)
-            self._explained += 1
-            if self._explained <= _MOST_EXPLAINED:
-                notes += self._contained(case, ranks)
-        if self._last_terms is not None and value.kind in _FORWARD:
-            terms = self._last_terms
-            dims = [
-                name
-                for p, name in zip(terms.layout, grid.names)
-                if p.startswith("P")
-            ]
-            notes.append(
-                f"The value before it, {terms.title}, is a term on each rank "
-                f"({','.join(terms.layout)}): a sum over {' and '.join(dims)} is "
-                "missing between them."
-            )
-
-        elif self._last_rows is not None and value.kind in _FORWARD:
-            notes.append(
-                f"The value before it, {self._last_rows.title}, holds rows in another "
-                f"order ({','.join(self._last_rows.layout)})."
-            )
-
-    def _remedy(self, found: Fit, expected: Optional[Fit], kind: str) -> "list[str]":
-        grid = self._grid
-        result = []
-        missing = []
-        for index, p in enumerate(found.placements):
-            if p.startswith("P") and (
-                expected is None or not expected.placements[index].startswith("P")
-            ):
-                missing.append((p[2:-1], grid.names[index]))
-        for reduction, name in missing:
-            word = "mean" if reduction == "avg" else "sum"
-            result.append(f"A {word} over {name} is missing.")
-        if abs(found.factor - 1) > 1e-6:
-            dims = self._dims_of_factor(found.factor)
-            text = f"The factor is {number(found.factor)}"
-            if dims:
-                text += f": the size of {dims}"
-            result.append(text + ".")
-        if expected is not None and found.rows is not None:
-            result.append("The ranks hold rows in another order than the parameter.")
-        return result
-
-    def _dims_of_factor(self, factor: float) -> str:
-        """Returns the mesh dims whose sizes multiply to a factor or its inverse."""
-        grid = self._grid
-        for count in range(1, len(grid.names) + 1):
-            for start in range(1 << len(grid.names)):
-                dims = [d for d in range(len(grid.names)) if start >> d & 1]
-                if len(dims) != count:
-                    continue
-                product = math.prod(grid.sizes[d] for d in dims)
-                if product == 1:
-                    continue
-                names = " times ".join(grid.names[d] for d in dims)
-                if abs(factor - product) < 1e-3 * product:
-                    return names
-                if abs(factor * product - 1) < 1e-3:
-                    return f"{names}, inverted"
-        return ""
-
-    def _nearest(self, ranks: Ranks) -> "tuple[float, str]":
-        """Returns the smallest error over all layouts, and a sentence on it."""
-        best: "tuple[float, Any, Any]" = (math.inf, None, None)
-        for placements in ranks.options():
-            parts = ranks.parts(placements)
-            combined = ranks.combined(placements)
-            if parts is None or not combined:
-                continue
-            errors = {
-                rank: float((combined[rank] - expected).abs().max())
-                if expected.numel() else 0.0
-                for rank, expected in parts.items()
-            }
-            worst = max(errors.values())
-            if worst < best[0]:
-                best = (worst, placements, errors)
-        worst, placements, errors = best
-        if placements is None:
-            return math.inf, "No layout makes it right."
-        bad = [r for r, error in errors.items() if error > ranks._tolerance]
-        text = (
-            f"No layout makes it right. The nearest is {','.join(placements)}, with an "
-            f"error of {worst:.3g} (the bound of float noise is {ranks._tolerance:.2g})"
-        )
-        own = self._own_factors(ranks, placements)
-        if own:
-            return worst, (
-                f"In the layout {','.join(placements)} each rank holds another "
-                f"multiple of the right value: {own}."
-            )
-        if 0 < len(bad) < len(errors):
-            text += f"; only {_rank_list(bad)} {'is' if len(bad) == 1 else 'are'} wrong"
-        return worst, text + "."
-
-    @staticmethod
-    def _own_factors(ranks: Ranks, placements) -> str:
-        """Returns the factors of the ranks if each has its own, else an empty text."""
-        parts = ranks.parts(placements)
-        if any(p.startswith("P") for p in placements) or parts is None:
-            return ""
-        factors = {}
-        for rank, expected in parts.items():
-            if expected.numel() < FEW:
-                return ""
-            factors[rank] = ranks.factor(placements, {rank: expected})
-            if not ranks.agrees(placements, {rank: expected}, factors[rank]):
-                return ""
-        named = list(factors.items())[:8]
-        return ", ".join(f"rank {rank} {number(factor)}" for rank, factor in named)
-
-    def _contained(self, case: _Case, ranks: Ranks) -> "list[str]":
-        """Returns sentences on values that a wrong value contains too often.
-
-        The difference to the right value is a multiple of a parameter of the same
-        module, or of an earlier value.
-        """
-        name = case.key.name
-        inside = f"{name}." if name else ""
-        suspects: "list[tuple[Key, torch.Tensor]]" = []
-        parameters: "list[tuple[Key, torch.Tensor]]" = []
-        for key, calls in self._reference.values.items():
-            seen = _usable(calls)
-            if not seen:
-                continue
-            if key.kind == "parameter" and f"{key.name}.".startswith(inside):
-                parameters.append((key, seen[0].tensor))
-            elif key.kind in _FORWARD and seen[0].order < case.order:
-                if (key.name, key.path) != (name, case.key.path) or key.kind != (
-                    case.key.kind
-                ):
-                    suspects.append((key, seen[-1].tensor))
-        suspects = suspects[-_MOST_SUSPECTS:] + parameters[:_MOST_SUSPECTS]
-        wide = ranks.reference.dtype
-        for placements in ranks.options():
-            parts = ranks.parts(placements)
-            combined = ranks.combined(placements)
-            if parts is None or not combined:
-                continue
-            rank = next(iter(parts))
-            difference = combined[rank] - parts[rank]
-            for key, tensor in parameters:
-                times = self._row_multiple(
-                    difference, tensor.to(wide), ranks._tolerance
-                )
-                if times is not None:
-                    return [
-                        f"In the layout {','.join(placements)} the value is right "
-                        f"except for rows of {key.text()}, which it contains "
-                        f"{number(1 + times)} times."
-                    ]
-            for key, tensor in suspects:
-                times = self._multiple(difference, tensor.to(wide), ranks._tolerance)
-                if times is None or abs(times) < 0.1:
-                    continue
-                notes = [
-                    f"In the layout {','.join(placements)} the value is right except "
-                    f"for {key.text()}, which it contains {number(1 + times)} times."
-                ]
-                dims = [
-                    name
-                    for p, name in zip(placements, self._grid.names)
-                    if p.startswith("P")
-                ]
-                if dims:
-                    notes.append(
-                        f"The ranks hold terms: a sum over {' and '.join(dims)} is "
-                        "missing, or comes after what is added once on each rank."
-                    )
-                return notes
-        return []
-
-    def _row_multiple(self, difference, tensor, bound: float) -> Optional[float]:
-        """Returns k if each row of a difference is k times some row of a parameter,
-        for a k that sizes of mesh dims explain."""
-        if tensor.dim() != 2 or difference.dim() < 1 or tensor.shape[0] < 2:
-            return None
-        if difference.shape[-1] != tensor.shape[-1] or tensor.shape[-1] < FEW:
-            return None
-        rows = difference.reshape(-1, tensor.shape[-1])
-        scale = float(difference.abs().max()) if difference.numel() else 0.0
-        if scale == 0 or rows.numel() * tensor.shape[0] > LARGEST_TABLE:
-            return None
-        sizes = {size for size in self._grid.sizes if size > 1} | {self._grid.size}
-        for times in sorted({s - 1.0 for s in sizes} | {1.0 / s - 1 for s in sizes}):
-            rest = (rows[:, None] - times * tensor[None]).abs().amax(-1).amin(-1)
-            if times and float(rest.max()) <= _rest(scale, bound):
-                return times
-        return None
-
-    @staticmethod
-    def _multiple(difference, tensor, bound: float) -> Optional[float]:
-        """Returns k if a difference is k times a tensor, for a whole number or a
-        fraction k."""
-        sizes = zip(reversed(tensor.shape), reversed(difference.shape))
-        if tensor.dim() > difference.dim() or any(a not in (1, b) for a, b in sizes):
-            return None
-        tensor = tensor.expand(difference.shape)
-        below = float((tensor * tensor).sum().real)
-        if below == 0:
-            return None
-        times = float((difference * tensor).sum().real) / below
-        rest = (difference - times * tensor).abs().max()
-        scale = float(difference.abs().max())
-        if scale == 0 or not float(rest) <= _rest(scale, bound):
-            return None
-        return times
-
-
-def _rest(scale: float, bound: float) -> float:
-    """Returns the largest rest of a difference that is explained: float noise, unless
-    the noise is about as large as the difference."""
-    return max(1e-3 * scale, min(bound, 0.1 * scale))
 
 
 def _excuse(values: "list[Value]") -> None:
@@ -606,10 +359,6 @@ def _excuse(values: "list[Value]") -> None:
 
 def _is_inside(name: str, other: str) -> bool:
     return name != other and (not other or name.startswith(f"{other}."))
-
-
-def _rank_list(ranks: "list[int]") -> str:
-    return ("rank " if len(ranks) == 1 else "ranks ") + ", ".join(map(str, ranks[:8]))
 
 
 def _finite(reference, in_f64, values):

@@ -28,6 +28,11 @@ from .noise import Lengths
 from .places import is_inferring_shapes, user_place
 
 
+#: Kinds of the values of a forward pass, and of those in the layout of a parameter.
+FORWARD = {"input", "output", "value"}
+AS_PARAMETER = {"gradient", "updated parameter"}
+
+
 @dataclasses.dataclass(frozen=True)
 class Key:
     """A Key names a value in the runs of all ranks and of the reference."""
@@ -69,6 +74,11 @@ class Seen:
     place: str
     #: The number of reductions so far, and the longest one.
     reductions: "tuple[int, int]" = (0, 1)
+
+
+def usable(calls: "list[Any]") -> "list[Seen]":
+    """Returns the calls that left a value."""
+    return [seen for seen in calls if seen is not None]
 
 
 def _local(value: torch.Tensor) -> "tuple[torch.Tensor, Optional[Stated]]":

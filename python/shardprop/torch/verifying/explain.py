@@ -1,0 +1,279 @@
+"""An Explainer says how a wrong value differs from the right one: the layout in which it
+would be right, missing sums, factors, and values that it contains too often.
+"""
+
+import math
+from typing import Any, Optional
+
+import torch
+
+from .fits import FEW, LARGEST_TABLE, Fit, Grid, Ranks, number, words
+from .report import Value
+from .stated import text_of
+from .watch import AS_PARAMETER, FORWARD, Key, Recording, usable
+
+# Values of the reference that may be contained in a wrong value by mistake.
+_MOST_SUSPECTS = 60
+# Later wrong values mostly follow from the first ones.
+_MOST_EXPLAINED = 8
+
+
+class Explainer:
+    """An Explainer explains the wrong values of one comparison, in program order."""
+
+    def __init__(self, reference: Recording, grid: Grid) -> None:
+        self._reference, self._grid = reference, grid
+        self._explained = 0
+
+    def explain(
+        self,
+        value: Value,
+        order: float,
+        ranks: Ranks,
+        found: Optional[Fit],
+        stated: Any,
+        terms: Optional[Value],
+        rows: Optional[Value],
+    ) -> None:
+        """Adds layout, factor and notes to a wrong value.
+
+        `order` is its place in the program. `found` is the layout that fits, `stated`
+        that of its DTensor. `terms` or `rows` is the value before it, if the ranks hold
+        terms or rows of it.
+        """
+        notes = value.notes
+        grid = self._grid
+        if stated is not None:
+            notes.append(f"The DTensor states {text_of(stated)}.")
+        if found is None:
+            found = ranks.fit(any_factor=True)
+        expected = Fit(value.expected) if value.expected else None
+        if found is not None:
+            value.layout, value.factor = found.placements, found.factor
+            notes.append(f"Found: {words(found, grid)} ({found.text}).")
+            if expected is not None:
+                source = "as stated"
+                if value.kind in AS_PARAMETER:
+                    source = "as the parameter"
+                notes.append(
+                    f"Expected: {words(expected, grid)} ({expected.text}), {source}."
+                )
+            notes += self._remedy(found, expected, value.kind)
+        else:
+            value.error, text = self._nearest(ranks)
+            notes.append(text)
+            self._explained += 1
+            if self._explained <= _MOST_EXPLAINED:
+                notes += self._contained(value, order, ranks)
+        if terms is not None and value.kind in FORWARD:
+            dims = [
+                name
+                for p, name in zip(terms.layout, grid.names)
+                if p.startswith("P")
+            ]
+            notes.append(
+                f"The value before it, {terms.title}, is a term on each rank "
+                f"({','.join(terms.layout)}): a sum over {' and '.join(dims)} is "
+                "missing between them."
+            )
+        elif rows is not None and value.kind in FORWARD:
+            notes.append(
+                f"The value before it, {rows.title}, holds rows in another "
+                f"order ({','.join(rows.layout)})."
+            )
+
+    def _remedy(self, found: Fit, expected: Optional[Fit], kind: str) -> "list[str]":
+        grid = self._grid
+        result = []
+        missing = []
+        for index, p in enumerate(found.placements):
+            if p.startswith("P") and (
+                expected is None or not expected.placements[index].startswith("P")
+            ):
+                missing.append((p[2:-1], grid.names[index]))
+        for reduction, name in missing:
+            word = "mean" if reduction == "avg" else "sum"
+            result.append(f"A {word} over {name} is missing.")
+        if abs(found.factor - 1) > 1e-6:
+            dims = self._dims_of_factor(found.factor)
+            text = f"The factor is {number(found.factor)}"
+            if dims:
+                text += f": the size of {dims}"
+            result.append(text + ".")
+        if expected is not None and found.rows is not None:
+            result.append("The ranks hold rows in another order than the parameter.")
+        return result
+
+    def _dims_of_factor(self, factor: float) -> str:
+        """Returns the mesh dims whose sizes multiply to a factor or its inverse."""
+        grid = self._grid
+        for count in range(1, len(grid.names) + 1):
+            for start in range(1 << len(grid.names)):
+                dims = [d for d in range(len(grid.names)) if start >> d & 1]
+                if len(dims) != count:
+                    continue
+                product = math.prod(grid.sizes[d] for d in dims)
+                if product == 1:
+                    continue
+                names = " times ".join(grid.names[d] for d in dims)
+                if abs(factor - product) < 1e-3 * product:
+                    return names
+                if abs(factor * product - 1) < 1e-3:
+                    return f"{names}, inverted"
+        return ""
+
+    def _nearest(self, ranks: Ranks) -> "tuple[float, str]":
+        """Returns the smallest error over all layouts, and a sentence on it."""
+        best: "tuple[float, Any, Any]" = (math.inf, None, None)
+        for placements in ranks.options():
+            parts = ranks.parts(placements)
+            combined = ranks.combined(placements)
+            if parts is None or not combined:
+                continue
+            errors = {
+                rank: float((combined[rank] - expected).abs().max())
+                if expected.numel() else 0.0
+                for rank, expected in parts.items()
+            }
+            worst = max(errors.values())
+            if worst < best[0]:
+                best = (worst, placements, errors)
+        worst, placements, errors = best
+        if placements is None:
+            return math.inf, "No layout makes it right."
+        bad = [r for r, error in errors.items() if error > ranks._tolerance]
+        text = (
+            f"No layout makes it right. The nearest is {','.join(placements)}, with an "
+            f"error of {worst:.3g} (the bound of float noise is {ranks._tolerance:.2g})"
+        )
+        own = self._own_factors(ranks, placements)
+        if own:
+            return worst, (
+                f"In the layout {','.join(placements)} each rank holds another "
+                f"multiple of the right value: {own}."
+            )
+        if 0 < len(bad) < len(errors):
+            text += f"; only {_rank_list(bad)} {'is' if len(bad) == 1 else 'are'} wrong"
+        return worst, text + "."
+
+    @staticmethod
+    def _own_factors(ranks: Ranks, placements) -> str:
+        """Returns the factors of the ranks if each has its own, else an empty text."""
+        parts = ranks.parts(placements)
+        if any(p.startswith("P") for p in placements) or parts is None:
+            return ""
+        factors = {}
+        for rank, expected in parts.items():
+            if expected.numel() < FEW:
+                return ""
+            factors[rank] = ranks.factor(placements, {rank: expected})
+            if not ranks.agrees(placements, {rank: expected}, factors[rank]):
+                return ""
+        named = list(factors.items())[:8]
+        return ", ".join(f"rank {rank} {number(factor)}" for rank, factor in named)
+
+    def _contained(self, value: Value, order: float, ranks: Ranks) -> "list[str]":
+        """Returns sentences on values that a wrong value contains too often.
+
+        The difference to the right value is a multiple of a parameter of the same
+        module, or of an earlier value.
+        """
+        name = value.name
+        inside = f"{name}." if name else ""
+        suspects: "list[tuple[Key, torch.Tensor]]" = []
+        parameters: "list[tuple[Key, torch.Tensor]]" = []
+        for key, calls in self._reference.values.items():
+            seen = usable(calls)
+            if not seen:
+                continue
+            if key.kind == "parameter" and f"{key.name}.".startswith(inside):
+                parameters.append((key, seen[0].tensor))
+            elif key.kind in FORWARD and seen[0].order < order:
+                own = (value.kind, name, value.path)
+                if (key.kind, key.name, key.path) != own:
+                    suspects.append((key, seen[-1].tensor))
+        suspects = suspects[-_MOST_SUSPECTS:] + parameters[:_MOST_SUSPECTS]
+        wide = ranks.reference.dtype
+        for placements in ranks.options():
+            parts = ranks.parts(placements)
+            combined = ranks.combined(placements)
+            if parts is None or not combined:
+                continue
+            rank = next(iter(parts))
+            difference = combined[rank] - parts[rank]
+            for key, tensor in parameters:
+                times = self._row_multiple(
+                    difference, tensor.to(wide), ranks._tolerance
+                )
+                if times is not None:
+                    return [
+                        f"In the layout {','.join(placements)} the value is right "
+                        f"except for rows of {key.text()}, which it contains "
+                        f"{number(1 + times)} times."
+                    ]
+            for key, tensor in suspects:
+                times = self._multiple(difference, tensor.to(wide), ranks._tolerance)
+                if times is None or abs(times) < 0.1:
+                    continue
+                notes = [
+                    f"In the layout {','.join(placements)} the value is right except "
+                    f"for {key.text()}, which it contains {number(1 + times)} times."
+                ]
+                dims = [
+                    name
+                    for p, name in zip(placements, self._grid.names)
+                    if p.startswith("P")
+                ]
+                if dims:
+                    notes.append(
+                        f"The ranks hold terms: a sum over {' and '.join(dims)} is "
+                        "missing, or comes after what is added once on each rank."
+                    )
+                return notes
+        return []
+
+    def _row_multiple(self, difference, tensor, bound: float) -> Optional[float]:
+        """Returns k if each row of a difference is k times some row of a parameter,
+        for a k that sizes of mesh dims explain."""
+        if tensor.dim() != 2 or difference.dim() < 1 or tensor.shape[0] < 2:
+            return None
+        if difference.shape[-1] != tensor.shape[-1] or tensor.shape[-1] < FEW:
+            return None
+        rows = difference.reshape(-1, tensor.shape[-1])
+        scale = float(difference.abs().max()) if difference.numel() else 0.0
+        if scale == 0 or rows.numel() * tensor.shape[0] > LARGEST_TABLE:
+            return None
+        sizes = {size for size in self._grid.sizes if size > 1} | {self._grid.size}
+        for times in sorted({s - 1.0 for s in sizes} | {1.0 / s - 1 for s in sizes}):
+            rest = (rows[:, None] - times * tensor[None]).abs().amax(-1).amin(-1)
+            if times and float(rest.max()) <= _rest(scale, bound):
+                return times
+        return None
+
+    @staticmethod
+    def _multiple(difference, tensor, bound: float) -> Optional[float]:
+        """Returns k if a difference is k times a tensor, for a whole number or a
+        fraction k."""
+        sizes = zip(reversed(tensor.shape), reversed(difference.shape))
+        if tensor.dim() > difference.dim() or any(a not in (1, b) for a, b in sizes):
+            return None
+        tensor = tensor.expand(difference.shape)
+        below = float((tensor * tensor).sum().real)
+        if below == 0:
+            return None
+        times = float((difference * tensor).sum().real) / below
+        rest = (difference - times * tensor).abs().max()
+        scale = float(difference.abs().max())
+        if scale == 0 or not float(rest) <= _rest(scale, bound):
+            return None
+        return times
+
+
+def _rest(scale: float, bound: float) -> float:
+    """Returns the largest rest of a difference that is explained: float noise, unless
+    the noise is about as large as the difference."""
+    return max(1e-3 * scale, min(bound, 0.1 * scale))
+
+
+def _rank_list(ranks: "list[int]") -> str:
+    return ("rank " if len(ranks) == 1 else "ranks ") + ", ".join(map(str, ranks[:8]))
