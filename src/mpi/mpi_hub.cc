@@ -91,20 +91,24 @@ Result<void> MpiHub::open() {
 }
 
 Result<MPI_Comm> MpiHub::duplicate(MPI_Comm from) {
-  // MPI writes it when all ranks have arrived, even after a timeout.
+  // MPI writes it when all ranks have arrived, even after an error.
   auto made = std::make_unique<MPI_Comm>(MPI_COMM_NULL);
   MPI_Request request = MPI_REQUEST_NULL;
   SP_CHECK(checked(MPI_Comm_idup(from, made.get(), &request), "MPI_Comm_idup"));
   const auto deadline = Clock::now() + options_.common.timeout;
   int done = 0;
   while (done == 0) {
-    SP_CHECK(checked(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test"));
-    if (done == 0 && Clock::now() > deadline) {
-      collective::never_free(std::move(made));
-      return shardprop::fail(
+    Result<void> tested =
+        checked(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+    if (tested && done == 0 && Clock::now() > deadline) {
+      tested = shardprop::fail(
           ErrorCode::kTimeout,
           "not every rank came to set up MPI communication within " +
               std::to_string(options_.common.timeout.count()) + " ms");
+    }
+    if (!tested) {
+      collective::never_free(std::move(made));
+      return shardprop::fail(std::move(tested).error());
     }
   }
   SP_CHECK(checked(MPI_Comm_set_errhandler(*made, MPI_ERRORS_RETURN),
