@@ -116,6 +116,16 @@ inline constexpr std::int64_t kReserveMarginDivisor = 4;
 inline constexpr std::uint32_t kSpreadElements = 256;
 // Unit: rounds for one network of spread().
 inline constexpr int kSpreadRounds = 3;
+// Share for the assignments that cost less than the best plan that fits, before
+// these rounds and after them, and the most work of each. Unit: table entries.
+// Larger networks are not searched in this way.
+inline constexpr double kCheaperPlansBudgetShare = 0.2;
+inline constexpr std::uint64_t kCheaperPlansWork = 20'000'000;
+// Unit: variables of a problem. For larger ones, no second network is built.
+inline constexpr std::size_t kMostVariablesOfCheaperPlans = 1000;
+// Unit: table entries that count for the judgement of one plan, by variable of
+// its network.
+inline constexpr std::uint64_t kJudgementWork = 16;
 // Share of the memory limit. spread() bounds the bytes that the network does
 // not count by at most this.
 inline constexpr double kMostUncountedMemoryShare = 0.5;

@@ -28,6 +28,7 @@ enum class PlanProcedure : std::uint8_t {
   kReducedEachTime,
   kSmallPlan,
   kMemoryNetwork,
+  kCheaperPlans,
   kReserveRounds,
   kScratchBounds,
   kBestReserve,
@@ -57,6 +58,7 @@ inline constexpr PlanProcedureRow kPlanProcedures[] = {
     {"reduced-each-time"},    // plans that reduce all gradients each time
     {"small-plan"},           // another plan of the same cost, with less memory
     {"memory-network"},       // the full problem with memory
+    {"cheaper-plans"},        // all plans below the best one that fits, if few
     {"reserve-rounds"},       // reserves the bytes that plans lacked, by slot
     {"scratch-bounds"},       // bounds the scratch of redistributions
     {"best-reserve"},         // the best of these networks, solved again

@@ -2,6 +2,7 @@
 
 #include "base/guard.h"
 #include "plan/problem/plan_budget.h"
+#include "plan/search/cheaper_assignments.h"
 #include "plan/search/first_plans.h"
 #include "plan/search/network_search.h"
 #include "plan/search/overlap_search.h"
@@ -213,9 +214,10 @@ class PlanSolver {
           solve(network, {.gives_up_at = tuning::kFirstNetworkGiveUpShare});
     });
     if (!is_solved || best_.fits(last_.evaluation)) return;
+    if (none_is_cheaper()) return;
     search_.run(PlanProcedure::kReserveRounds,
                 [&] { reserve_rounds(network); });
-    if (search_.out_of_limits()) return;
+    if (search_.out_of_limits() || none_is_cheaper()) return;
     if (!best_.found_here()) {
       search_.run(PlanProcedure::kScratchBounds, [&] { spread(); });
     }
@@ -237,6 +239,50 @@ class PlanSolver {
       fits_in(network);
       if (search_.out_of_limits()) return;
     }
+  }
+
+  // Judges the plans of all assignments that cost less than the best plan that
+  // fits. The rounds miss plans whose redistributions take less than the
+  // reserves. Returns whether none is left.
+  bool none_is_cheaper() {
+    bool is_complete = false;
+    search_.run(PlanProcedure::kCheaperPlans,
+                [&] { is_complete = judge_cheaper(); });
+    return is_complete;
+  }
+
+  bool judge_cheaper() {
+    if (problem_.variables().size() > tuning::kMostVariablesOfCheaperPlans) {
+      return false;
+    }
+    Result<PlanNetwork> built = PlanNetwork::create(
+        problem_, {.memory_limit = options_.memory_limit});
+    if (!built) {
+      best_.solution().failure = std::move(built).error();
+      return true;
+    }
+    const solver::Problem& network = built->network();
+    std::uint64_t entries = 0;
+    for (const solver::Edge& edge : network.edges()) {
+      entries += network.table(edge.table).costs.size();
+    }
+    if (entries > tuning::kCheaperPlansWork) return false;
+    Budget budget = search_.budget()
+                        .share(tuning::kCheaperPlansBudgetShare)
+                        .within({.work = tuning::kCheaperPlansWork});
+    const bool is_complete = CheaperAssignments(network).run(
+        {.below =
+             [&] {
+               return best_.found() ? best_.solution().evaluation.objective
+                                    : solver::kForbidden;
+             },
+         .visit =
+             [&](const solver::Assignment& choices) {
+               best_.take(built->decode(built->assignment(choices)));
+             }},
+        budget, tuning::kJudgementWork * network.num_variables());
+    search_.begin_with({}, budget.work_spent());
+    return is_complete;
   }
 
   // Solves a network for a short time, in search of a plan that fits.
