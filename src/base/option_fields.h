@@ -244,9 +244,9 @@ Result<bool> put(const OptionField<Options>& field, Options& options,
 
 template <class Options>
 std::vector<OptionInfo> option_rows(
-    std::span<const OptionField<Options>> fields) {
+    std::span<const OptionField<Options>> fields,
+    const Options& defaults = {}) {
   std::vector<OptionInfo> rows;
-  const Options defaults;
   for (const OptionField<Options>& field : fields) {
     OptionInfo row{field.name,
                    field.value,

@@ -107,6 +107,7 @@ std::vector<PlanNote> search_notes(const StagedResult& found) {
       out.push_back(std::move(note));
     }
   }
+  if (found.start) out.emplace_back(*found.start);
   const bool is_proven = found.ran_out == RanOut::kNothing;
   if (is_proven && found.failure && found.solution.assignment) {
     out.emplace_back(

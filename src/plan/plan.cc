@@ -57,6 +57,8 @@ std::string_view to_string(RanOut what) {
       return "size";
     case RanOut::kAttempts:
       return "attempts";
+    case RanOut::kGap:
+      return "gap";
   }
   return "nothing";
 }
@@ -64,7 +66,8 @@ std::string_view to_string(RanOut what) {
 std::optional<RanOut> parse_ran_out(std::string_view text) {
   for (const RanOut what :
        {RanOut::kNothing, RanOut::kTime, RanOut::kWork, RanOut::kInterrupted,
-        RanOut::kMemory, RanOut::kSize, RanOut::kAttempts}) {
+        RanOut::kMemory, RanOut::kSize, RanOut::kAttempts,
+        RanOut::kGap}) {
     if (to_string(what) == text) return what;
   }
   return std::nullopt;

@@ -11,7 +11,7 @@ std::string_view code_of(const PlanNote& note) {
       kCodes = {"graph",          "small_batch",       "uneven_heads",
                 "batch_norm",     "replicated_ops",    "unlike_layers",
                 "eager_activations", "pipeline_dim",   "left_out",
-                "failed_part",    "reported"};
+                "failed_part",    "earlier_plan",      "reported"};
   return kCodes[note.index()];
 }
 

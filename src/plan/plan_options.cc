@@ -19,10 +19,10 @@ constexpr std::string_view kPrecisions[] = {"mixed", "own"};
 constexpr std::uint64_t kMostMicroBatches = 1'000'000;
 constexpr std::string_view kFusions[] = {"compiler", "none"};
 
-Precision precision_of(const PlanOptions& options) {
-  return options.precision.value_or(options.optimizer == Optimizer::kAdamW
-                                        ? Precision::kMixed
-                                        : Precision::kOwn);
+Precision precision_of(const PlanQuestion& question) {
+  return question.precision.value_or(question.optimizer == Optimizer::kAdamW
+                                         ? Precision::kMixed
+                                         : Precision::kOwn);
 }
 
 Result<void> check_procedure(std::string_view name) {
@@ -113,6 +113,10 @@ const OptionField<PlanOptions> kFields[] = {
                             false}},
     {"work_limit", "N", "table entries to touch at most; deterministic",
      WholeField<PlanOptions>{&PlanOptions::work_limit, 0, kMostWork}},
+    {"gap", "X",
+     "stop once the plan costs at most this share of it more than the bound; 0 "
+     "asks for a proof",
+     RealField<PlanOptions>{&PlanOptions::gap, 0, 1, false}},
     {"threads", "N", "threads to search with",
      WholeField<PlanOptions>{&PlanOptions::threads, 1, kMostThreads}},
     {"seed", "N", "where random choices start",
@@ -176,14 +180,17 @@ PlanOptions resolved(PlanOptions options, const Graph& graph) {
   return options;
 }
 
-bool keeps_f32(const PlanOptions& options) {
-  return options.optimizer.value_or(Optimizer::kNone) != Optimizer::kNone &&
-         precision_of(options) == Precision::kMixed;
+bool keeps_f32(const PlanQuestion& question) {
+  return question.optimizer.value_or(Optimizer::kNone) != Optimizer::kNone &&
+         precision_of(question) == Precision::kMixed;
 }
 
 std::span<const OptionInfo> plan_option_table() {
-  static const std::vector<OptionInfo> kRows =
-      option_rows<PlanOptions>(kFields);
+  static const std::vector<OptionInfo> kRows = [] {
+    PlanOptions defaults;
+    defaults.gap = kDefaultGap;
+    return option_rows<PlanOptions>(kFields, defaults);
+  }();
   return kRows;
 }
 

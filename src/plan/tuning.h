@@ -92,6 +92,17 @@ inline constexpr double kMixedPlansBudgetShare = 0.25;
 // fits that accumulates them unreduced.
 inline constexpr double kReducedEachTimeBudgetShare = 0.5;
 
+// ---- a search that starts from a plan ---------------------------------------
+
+// Share for the search around the plan of RunControl::incumbent. The rest is
+// for the recipes and the whole search, if that search misses the gap. Measured
+// in bench/results/warm_start.md.
+inline constexpr double kIncumbentBudgetShare = 0.25;
+// Share of the gap of RunControl at which the solve of one network may stop.
+// The rest covers overlapped time, which the network counts later. Not measured
+// yet.
+inline constexpr double kNetworkGapShare = 0.5;
+
 // ---- rounds under a memory limit -------------------------------------------
 // Not measured yet.
 

@@ -69,6 +69,15 @@ class NoteMembers {
   void operator()(const FailedPartNote& note) const {
     write_error(json_, note.code, note.message);
   }
+  void operator()(const EarlierPlanNote& note) const {
+    json_.member("graph", note.graph);
+    json_.member("same_mesh_ndim", note.has_same_mesh_ndim);
+    json_.member("operators", note.operators);
+    json_.member("matched_operators", note.matched_operators);
+    json_.member("tensors", note.tensors);
+    json_.member("matched_tensors", note.matched_tensors);
+    json_.member("led_to_plan", note.led_to_plan);
+  }
 
  private:
   JsonText& json_;
@@ -159,6 +168,15 @@ class NoteReader {
   void fill(LeftOutNote& note) const {
     note.part = at_["part"].text();
     std::tie(note.code, note.message) = read_error(at_["error"]);
+  }
+  void fill(EarlierPlanNote& note) const {
+    note.graph = at_["graph"].text();
+    note.has_same_mesh_ndim = at_["same_mesh_ndim"].boolean();
+    note.operators = at_["operators"].integer();
+    note.matched_operators = at_["matched_operators"].integer();
+    note.tensors = at_["tensors"].integer();
+    note.matched_tensors = at_["matched_tensors"].integer();
+    note.led_to_plan = at_["led_to_plan"].boolean();
   }
   void fill(FailedPartNote& note) const {
     std::tie(note.code, note.message) = read_error(at_["error"]);

@@ -348,6 +348,7 @@ std::string_view why_none(RanOut what) {
     case RanOut::kMemory:
     case RanOut::kSize:
     case RanOut::kAttempts:
+    case RanOut::kGap:
       break;
   }
   return "the search ended";

@@ -46,6 +46,9 @@ class Reader {
     read_options(root_["options"]);
     read_status();
     if (!root_["gap"].is_null()) root_["gap"].number();  // said, not believed
+    if (root_.has("overlap_multipliers")) {
+      plan_.overlap_multipliers = root_["overlap_multipliers"].integers();
+    }
     plan_.solve_seconds = root_["solve_seconds"].number();
     if (root_.has("clash")) {
       plan_.conflict = read_conflict(root_["clash"], end_);

@@ -124,6 +124,9 @@ class Writer {
     if (plan_.ran_out != RanOut::kNothing) {
       json_.member("ran_out", to_string(plan_.ran_out));
     }
+    if (!plan_.overlap_multipliers.empty()) {
+      json_.member("overlap_multipliers", plan_.overlap_multipliers);
+    }
     json_.member("solve_seconds", plan_.solve_seconds);
     if (plan_.status == PlanStatus::kInfeasible) {
       json_.key("clash");

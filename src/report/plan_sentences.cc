@@ -197,6 +197,24 @@ class NoteInWords {
     return "the search went on without " + note.part + ": " + note.message;
   }
 
+  std::string operator()(const EarlierPlanNote& note) const {
+    const std::string plan = "the plan of `" + note.graph + "`";
+    if (!note.has_same_mesh_ndim) {
+      return "the search did not start from " + plan +
+             ", which has another number of mesh dims";
+    }
+    const std::string matched = fmt::format(
+        "{} of {} operators and {} of {} tensors were matched by name",
+        note.matched_operators, note.operators, note.matched_tensors,
+        note.tensors);
+    if (note.led_to_plan) {
+      return "the search started from " + plan + ": " + matched;
+    }
+    return "the search did not start from " + plan + ": " + matched +
+           (note.is_usable() ? ", and no plan was found with their layouts"
+                             : "");
+  }
+
   std::string operator()(const FailedPartNote& note) const {
     return "the plan is proven, although a part of the search failed: " +
            note.message;

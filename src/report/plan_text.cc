@@ -39,6 +39,8 @@ std::string_view why_no_more(RanOut what) {
       return "the search was interrupted";
     case RanOut::kAttempts:
       return "the search has made all of its attempts";
+    case RanOut::kGap:
+      return "the plan is within the gap that was asked for";
     case RanOut::kNothing:
     case RanOut::kTime:
       return "time ran out in a larger space";

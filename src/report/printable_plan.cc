@@ -66,6 +66,7 @@ struct EscapeNote {
     escape(note.message);
   }
   void operator()(FailedPartNote& note) const { escape(note.message); }
+  void operator()(EarlierPlanNote& note) const { escape(note.graph); }
 };
 
 }  // namespace

@@ -42,9 +42,13 @@ TEST_CASE("options are set by name and text, and read back") {
   REQUIRE(set_option(options, "pin", "x=R"));
   CHECK(options.pins.size() == 2);
   CHECK(get_option(options, "pin") == "w=S(0) x=R");
+  // The table has the gap of the command line; a default run asks for a proof.
+  PlanOptions defaults;
+  CHECK(defaults.gap == 0);
+  defaults.gap = kDefaultGap;
   for (const OptionInfo& info : plan_option_table()) {
     CAPTURE(info.name);
-    CHECK(get_option(PlanOptions{}, info.name) == info.fallback);
+    CHECK(get_option(defaults, info.name) == info.fallback);
     CHECK(!info.description.empty());
   }
 }
@@ -92,6 +96,7 @@ TEST_CASE("a malformed option is rejected and changes no other option") {
       {"memory", {"0", "-1", "lots", "1e30", "nan"}},
       {"optimizer", {"", "adam"}},
       {"overlap", {"nan", "inf", "-0.1", "1.1", "x", ""}},
+      {"gap", {"nan", "inf", "-0.1", "1.1", "1%", ""}},
       {"time_limit", {"nan", "inf", "-1", "1e13", "5s"}},
       {"work_limit", {"-1", "1.5", "9223372036854775807"}},
       {"threads", {"0", "-1", "1025", "1000000000", "99999999999999999999"}},

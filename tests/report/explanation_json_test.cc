@@ -102,6 +102,7 @@ std::vector<PlanNote> all_notes() {
           PipelineDimNote{"dp", 2},
           LeftOutNote{"the recipe fsdp=dp", ErrorCode::kOutOfMemory, "no"},
           FailedPartNote{ErrorCode::kProblemTooLarge, "too large"},
+          EarlierPlanNote{"llama3", true, 98, 96, 12, 11, true},
           ReportedNote{"a sentence"}};
 }
 

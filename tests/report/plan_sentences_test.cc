@@ -172,6 +172,19 @@ TEST_CASE("every note is a sentence with its figures") {
         "the search went on without the recipe fsdp=dp: no memory");
   CHECK(note_in_words(FailedPartNote{ErrorCode::kOutOfMemory, "no memory"}) ==
         "the plan is proven, although a part of the search failed: no memory");
+  EarlierPlanNote earlier{"llama3", true, 98, 96, 12, 11, true};
+  CHECK(note_in_words(earlier) ==
+        "the search started from the plan of `llama3`: 96 of 98 operators and "
+        "11 of 12 tensors were matched by name");
+  earlier.led_to_plan = false;
+  CHECK(note_in_words(earlier) ==
+        "the search did not start from the plan of `llama3`: 96 of 98 operators "
+        "and 11 of 12 tensors were matched by name, and no plan was found with "
+        "their layouts");
+  earlier.has_same_mesh_ndim = false;
+  CHECK(note_in_words(earlier) ==
+        "the search did not start from the plan of `llama3`, which has another "
+        "number of mesh dims");
   CHECK(note_in_words(GraphNote{"of the graph"}) == "of the graph");
   CHECK(note_in_words(ReportedNote{"of a file"}) == "of a file");
 }

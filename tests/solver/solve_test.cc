@@ -183,6 +183,11 @@ TEST_CASE("a cost or a gap that is enough ends the search") {
   const Solution near = solve(problem, options);
   CHECK(*near.gap() <= options.enough_gap);
   CHECK(!near.stopped_by.has_value());
+  options.enough_gap = 0;
+  options.enough_bound = *all.lower_bound - *all.cost / 50;
+  const Solution bounded = solve(problem, options);
+  CHECK(*bounded.lower_bound >= *options.enough_bound);
+  CHECK(*bounded.lower_bound <= *all.cost);
 }
 
 // Returns a long grid without memory limits; `more` is the seed of extra random

@@ -288,7 +288,7 @@ struct PlannedKernels {
                          const PlannedKernels&) = default;
 };
 
-// `RanOut` is the limit that ended the search before a proof.
+// `RanOut` is the reason why the search ended before a proof.
 enum class RanOut : std::uint8_t {
   kNothing,
   kTime,
@@ -298,8 +298,9 @@ enum class RanOut : std::uint8_t {
   kSize,    // the named space is too large to count
   // No limit: all attempts of the search are done.
   kAttempts,
+  kGap,  // no limit: the plan is within the gap that was asked for
 };
-// "nothing", "time", "work", "interrupted", "memory", "size", "attempts".
+// "nothing", "time", "work", "interrupted", "memory", "size", "attempts", "gap".
 std::string_view to_string(RanOut what);
 std::optional<RanOut> parse_ran_out(std::string_view text);
 
@@ -323,6 +324,8 @@ struct Plan {
   // determines how the copies are redistributed.
   PlanSpace made_in;
   RanOut ran_out = RanOut::kNothing;
+  // The overlap multipliers of the best bound, by window, in parts of 1024.
+  std::vector<std::int64_t> overlap_multipliers;
   // True if status and bound were read from a file and are not proven here.
   bool is_proof_given = false;
   double solve_seconds = 0;
@@ -331,7 +334,7 @@ struct Plan {
   std::vector<UnsupportedOp> unsupported;
   std::vector<Guard> guards;
   std::vector<PlanPin> pins;
-  std::vector<PlanRecipe> recipes;  // if requested by PlanOptions::compare
+  std::vector<PlanRecipe> recipes;  // if requested by PlanQuestion::compare
   // The search procedures, those of the solver last. Costs are nanoseconds.
   // A plan that is read from a file has no clocks.
   std::vector<Procedure> procedures;

@@ -105,6 +105,25 @@ struct FailedPartNote {
                          const FailedPartNote&) = default;
 };
 
+// The search was to start from an earlier plan (RunControl::incumbent).
+struct EarlierPlanNote {
+  std::string graph;  // name of the plan's graph
+  bool has_same_mesh_ndim = true;
+  // Operators and inputs of this graph, and those that have the name and the
+  // kind of one in the plan.
+  std::int64_t operators = 0;
+  std::int64_t matched_operators = 0;
+  std::int64_t tensors = 0;
+  std::int64_t matched_tensors = 0;
+  bool led_to_plan = false;  // a plan with its layouts was found
+
+  bool is_usable() const {
+    return has_same_mesh_ndim && matched_operators + matched_tensors > 0;
+  }
+  friend bool operator==(const EarlierPlanNote&,
+                         const EarlierPlanNote&) = default;
+};
+
 // A note of a file of schema 1 or 2, which has only a text.
 struct ReportedNote {
   std::string text;
@@ -114,11 +133,12 @@ struct ReportedNote {
 using PlanNote =
     std::variant<GraphNote, SmallBatchNote, UnevenHeadsNote, BatchNormNote,
                  ReplicatedOpsNote, UnlikeLayersNote, EagerActivationsNote,
-                 PipelineDimNote, LeftOutNote, FailedPartNote, ReportedNote>;
+                 PipelineDimNote, LeftOutNote, FailedPartNote, EarlierPlanNote,
+                 ReportedNote>;
 
 // Returns the code of the note: "graph", "small_batch", "uneven_heads",
 // "batch_norm", "replicated_ops", "unlike_layers", "eager_activations",
-// "pipeline_dim", "left_out", "failed_part", "reported".
+// "pipeline_dim", "left_out", "failed_part", "earlier_plan", "reported".
 std::string_view code_of(const PlanNote& note);
 
 }  // namespace shardprop

@@ -122,6 +122,9 @@ struct SolveOptions {
   double enough_gap = 0;
   // The search ends once an assignment costs at most this much.
   std::optional<Int128> enough_cost;
+  // The search ends once the bound is at least this much. The solution then may
+  // have no assignment.
+  std::optional<Int128> enough_bound;
   // Number of search threads. If a thread cannot be started, the others
   // continue: the answer is the same but takes longer.
   int threads = 1;

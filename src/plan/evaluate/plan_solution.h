@@ -5,6 +5,7 @@
 
 #include <shardprop/base/procedure.h>
 #include <shardprop/plan/plan.h>
+#include <shardprop/plan/plan_note.h>
 
 #include <cstdint>
 #include <optional>
@@ -40,9 +41,15 @@ struct PlanSolution {
   // The limit that ended the search. It is kAttempts if the search ended by
   // itself, and kNothing with a proof.
   RanOut ran_out = RanOut::kNothing;
+  // The overlap multipliers of the best bound, by window; empty if none were
+  // tried.
+  std::vector<std::int64_t> overlap_multipliers;
   // The best plans of the known recipes that the search solved. Their status
   // holds for the recipe's part of the space.
   std::vector<PlanRecipe> recipes;
+  // How the search used the plan that it was to start from
+  // (RunControl::incumbent). Null if there is no plan.
+  std::optional<EarlierPlanNote> start;
   // Parts of the space in which the search found no more for want of memory, or
   // because they cannot be counted. Whatever is proven holds without them.
   struct LeftOut {

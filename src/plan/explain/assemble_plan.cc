@@ -334,6 +334,7 @@ void add_options(const PlanOptions& options, Plan& plan) {
       {"time_limit", fmt::format("{}", options.time_limit_seconds)},
       {"work_limit",
        options.work_limit ? std::to_string(*options.work_limit) : "none"},
+      {"gap", fmt::format("{}", options.gap)},
   };
   if (const auto recipe = applied_recipe(options, plan.mesh)) {
     plan.options.emplace_back("recipe", to_string(*recipe));
@@ -397,6 +398,7 @@ Plan assemble_plan(const PlanProblem& problem, const PlanSolution& solution) {
   }
   plan.status = solution.status;
   plan.lower_bound_nanoseconds = solution.lower_bound;
+  plan.overlap_multipliers = solution.overlap_multipliers;
   const PlanEvaluation& judged = solution.evaluation;
   if (solution.assignment) {
     plan.memory = memory_at(problem, *solution.assignment, judged.peak_at);

@@ -45,6 +45,7 @@ SolvedNetwork solve(PlanNetwork& network, const NetworkOptions& options,
   how.explains = goals.explains;
   how.enough_gap = goals.enough_gap;
   how.enough_cost = goals.enough_cost;
+  how.enough_bound = goals.enough_bound;
   how.progress = goals.progress;
   if (goals.go_on) {
     how.go_on = [&](const solver::Assignment& assignment, double spent) {

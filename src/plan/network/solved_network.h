@@ -50,6 +50,7 @@ struct SolvedNetwork {
 struct NetworkGoals {
   double enough_gap = 0;  // relative, see solver::SolveOptions
   std::optional<std::int64_t> enough_cost;
+  std::optional<std::int64_t> enough_bound;
   bool explains = false;  // an infeasible network by `conflict`
   // Initial assignments of networks with this identity.
   std::span<const NetworkAssignment> known;

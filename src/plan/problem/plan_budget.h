@@ -9,14 +9,13 @@
 
 #include <shardprop/base/error.h>
 #include <shardprop/plan/plan.h>
-#include <shardprop/plan/plan_options.h>
+#include <shardprop/plan/run_control.h>
 
 namespace shardprop {
 
-// Time counts from PlanOptions::start, or from this call.
-inline Budget budget_of(const PlanOptions& options) {
-  return Budget({options.time_limit_seconds, options.work_limit}, options.stop,
-                options.start);
+// Time counts from RunControl::start, or from this call.
+inline Budget budget_of(const RunControl& run) {
+  return Budget({run.time_limit_seconds, run.work_limit}, run.stop, run.start);
 }
 
 RanOut ran_out_of(StoppedBy cause);

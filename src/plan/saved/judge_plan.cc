@@ -71,6 +71,7 @@ class Judge {
     judged.plan.procedures = saved_.procedures;
     judged.plan.notes = saved_.notes;
     judged.plan.ran_out = saved_.ran_out;
+    judged.plan.overlap_multipliers = saved_.overlap_multipliers;
     judged.plan.solve_seconds = saved_.solve_seconds;
     return judged;
   }
@@ -82,9 +83,9 @@ class Judge {
   }
 
   PlanStatus status_of(const PlanSolution& solution,
-                       const PlanOptions& options) const {
+                       const PlanQuestion& question) const {
     const PlanEvaluation& judged = solution.evaluation;
-    if (options.memory_limit && judged.peak_bytes > *options.memory_limit) {
+    if (question.memory_limit && judged.peak_bytes > *question.memory_limit) {
       return PlanStatus::kInfeasible;
     }
     return solution.lower_bound == judged.objective ? saved_.status
@@ -297,8 +298,8 @@ Result<PlanOptions> options_of(const Plan& saved) {
   // The limits of the search do not affect a plan. The options for reading a
   // graph are part of the graph and the library that the caller gives.
   static constexpr std::string_view kOfOthers[] = {
-      "time_limit", "work_limit", "threads", "seed",
-      "bound",      "size",       "rule",    "program"};
+      "time_limit", "work_limit", "gap",  "threads", "seed",
+      "bound",      "size",       "rule", "program"};
   PlanOptions options;
   // A plan without these options was made before they existed.
   options.fusion = Fusion::kNone;

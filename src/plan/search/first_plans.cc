@@ -74,6 +74,11 @@ std::vector<std::uint32_t> choices_where(const ChoiceSet& set,
 
 }  // namespace
 
+std::string to_string(const FirstSpace& space) {
+  return space.recipe ? "the recipe " + to_string(*space.recipe)
+                      : std::string("plans that join mesh dims");
+}
+
 std::vector<FirstSpace> first_spaces(const PlanProblem& problem) {
   std::vector<FirstSpace> out;
   if (problem.options().recipe || problem.options().forced) return out;

@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace shardprop {
@@ -27,6 +28,8 @@ struct FirstSpace {
   std::optional<Recipe> recipe;  // null: mesh dims are joined
   std::uint32_t joined_dims = 0;
 };
+
+std::string to_string(const FirstSpace& space);  // "the recipe fsdp=dp"
 
 // Returns the known recipes that are in the space of the problem, then the ways
 // to join its mesh dims to one dim or to two. The list is empty if the problem

@@ -120,8 +120,13 @@ SolvedNetwork NetworkSearch::solve(const NetworkOptions& options,
     goals.messages = &part;
   }
   goals.explains = attempt.bounds && !incumbent_.found() && scope_.explains;
-  goals.enough_gap = attempt.enough_gap;
+  goals.enough_gap = attempt.enough_gap > 0
+                         ? attempt.enough_gap
+                         : tuning::kNetworkGapShare * options_.gap;
   goals.enough_cost = attempt.enough_cost;
+  if (attempt.bounds && options_.gap > 0 && incumbent_.found()) {
+    goals.enough_bound = incumbent_.enough_bound();
+  }
   if (options_.progress) {
     goals.progress = [&](const solver::Progress& now) {
       tell(now, attempt.bounds);

@@ -14,8 +14,9 @@ namespace shardprop {
 
 bool OverlapSearch::is_close() const {
   const PlanSolution& best = best_.solution();
-  return static_cast<double>(best.evaluation.objective - best.lower_bound) <=
-         tuning::kClosedGap * static_cast<double>(best.evaluation.objective);
+  return best_.is_done() ||
+         static_cast<double>(best.evaluation.objective - best.lower_bound) <=
+             tuning::kClosedGap * static_cast<double>(best.evaluation.objective);
 }
 
 std::vector<std::int64_t> OverlapSearch::run(SolvedNetwork last) {

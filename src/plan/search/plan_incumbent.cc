@@ -91,7 +91,9 @@ PlanSolution PlanIncumbent::finish(std::optional<StoppedBy> ended_by) && {
   }
   if (out_.status != PlanStatus::kOptimal &&
       out_.status != PlanStatus::kInfeasible) {
-    out_.ran_out = ended_by ? ran_out_of(*ended_by) : RanOut::kAttempts;
+    out_.ran_out = is_done()  ? RanOut::kGap
+                   : ended_by ? ran_out_of(*ended_by)
+                              : RanOut::kAttempts;
   }
   return std::move(out_);
 }

@@ -21,7 +21,8 @@ class PlanIncumbent {
  public:
   // `problem` must outlive the object.
   explicit PlanIncumbent(const PlanProblem& problem)
-      : problem_(problem), limit_(problem.options().memory_limit) {}
+      : problem_(problem), limit_(problem.options().memory_limit),
+        gap_(problem.options().gap) {}
 
   // Keeps a plan of the problem if it fits and is the best so far. The figures
   // are those of evaluate().
@@ -46,9 +47,19 @@ class PlanIncumbent {
   bool fits(const PlanEvaluation& figures) const {
     return !limit_ || figures.peak_bytes <= *limit_;
   }
-  // Returns whether the best plan is proven optimal.
-  bool is_done() const {
+  bool is_proven() const {
     return found() && out_.lower_bound >= out_.evaluation.objective;
+  }
+  // Returns whether the best plan is within the gap of the options. A gap of 0
+  // takes a proof.
+  bool is_done() const {
+    return found() && out_.lower_bound >= enough_bound();
+  }
+  // Returns the least bound that ends the search. Precondition: found().
+  std::int64_t enough_bound() const {
+    const std::int64_t objective = out_.evaluation.objective;
+    return objective -
+           static_cast<std::int64_t>(gap_ * static_cast<double>(objective));
   }
 
   // Gains are the best cost and the best bound at one moment; null if unknown.
@@ -70,6 +81,7 @@ class PlanIncumbent {
 
   const PlanProblem& problem_;
   std::optional<std::int64_t> limit_;
+  double gap_;
   PlanSolution out_;
   std::optional<std::int64_t> found_here_;
 };

@@ -8,15 +8,15 @@
 namespace shardprop {
 namespace {
 
-bool is_on(std::string_view name, const PlanOptions& options) {
-  return std::find(options.switched_off.begin(), options.switched_off.end(),
-                   name) == options.switched_off.end();
+bool is_on(std::string_view name, const PlanDebugging& debugging) {
+  return std::find(debugging.switched_off.begin(), debugging.switched_off.end(),
+                   name) == debugging.switched_off.end();
 }
 
 }  // namespace
 
-bool is_on(PlanProcedure procedure, const PlanOptions& options) {
-  return is_on(kPlanProcedures[index(procedure)].name, options);
+bool is_on(PlanProcedure procedure, const PlanDebugging& debugging) {
+  return is_on(kPlanProcedures[index(procedure)].name, debugging);
 }
 
 std::vector<std::string_view> procedures_with_switch() {
@@ -30,12 +30,12 @@ std::vector<std::string_view> procedures_with_switch() {
   return out;
 }
 
-std::vector<Procedure> no_runs(const PlanOptions& options) {
+std::vector<Procedure> no_runs(const PlanDebugging& debugging) {
   std::vector<Procedure> out;
   for (const PlanProcedureRow& row : kPlanProcedures) {
     Procedure& record = out.emplace_back();
     record.name = row.name;
-    record.enabled = is_on(row.name, options);
+    record.enabled = is_on(row.name, debugging);
   }
   return out;
 }

@@ -22,6 +22,7 @@ namespace shardprop {
 
 enum class PlanProcedure : std::uint8_t {
   kSetUp,
+  kEarlierPlan,
   kRecipePlans,
   kJoinedDims,
   kFreeNetwork,
@@ -52,6 +53,7 @@ struct PlanProcedureRow {
 // In the order of PlanProcedure.
 inline constexpr PlanProcedureRow kPlanProcedures[] = {
     {"set-up", false},        // builds the problem of a space
+    {"earlier-plan"},         // the plan of --start-from and plans near it
     {"recipe-plans"},         // first plans, which follow a known recipe
     {"joined-dims"},          // first plans, which join mesh dims
     {"free-network", false},  // the full problem without memory
@@ -75,13 +77,13 @@ inline constexpr PlanProcedureRow kPlanProcedures[] = {
 };
 
 // Returns whether the options leave the procedure on.
-bool is_on(PlanProcedure procedure, const PlanOptions& options);
+bool is_on(PlanProcedure procedure, const PlanDebugging& debugging);
 // Returns the names of all procedures that can be switched off, those of the
 // solver included.
 std::vector<std::string_view> procedures_with_switch();
 
 // Returns the records of the procedures of planning without any run.
-std::vector<Procedure> no_runs(const PlanOptions& options);
+std::vector<Procedure> no_runs(const PlanDebugging& debugging);
 
 // Runs `work`, and adds the run and its time to the record of the procedure.
 // `records` begins with no_runs().

@@ -1,9 +1,11 @@
 #include "plan/search/solve_plan.h"
 
 #include "base/guard.h"
+#include "base/spread.h"
 #include "plan/problem/plan_budget.h"
 #include "plan/search/cheaper_assignments.h"
 #include "plan/search/first_plans.h"
+#include "plan/search/incumbent_match.h"
 #include "plan/search/network_search.h"
 #include "plan/search/overlap_search.h"
 #include "plan/search/tie_breaking.h"
@@ -14,28 +16,12 @@
 #include <algorithm>
 #include <exception>
 #include <iterator>
-#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace shardprop {
 namespace {
-
-// Returns element `i` of the van der Corput sequence in `base`, which spreads
-// evenly over 0 to 1. In base 2 it is 1/2, 1/4, 3/4, 1/8, 5/8, ...
-double spread_out(std::uint32_t i, std::uint32_t base) {
-  double out = 0;
-  double digit = 1.0 / base;
-  for (; i != 0; i /= base, digit /= base) out += digit * (i % base);
-  return out;
-}
-
-// "the recipe fsdp=dp".
-std::string name_of(const FirstSpace& space) {
-  return space.recipe ? "the recipe " + to_string(*space.recipe)
-                      : std::string("plans that join mesh dims");
-}
 
 class PlanSolver {
  public:
@@ -49,14 +35,23 @@ class PlanSolver {
 
   PlanSolution run() {
     try {
-      find_first_plans();
-      search();
-      prefer();
+      const Plan* plan = options_.incumbent.get();
+      bool is_of_start = false;
+      if (plan != nullptr && plan->has_plan() && scope_.first_plans) {
+        search_.run(PlanProcedure::kEarlierPlan,
+                    [&] { is_of_start = start_from(*plan); });
+      }
+      const bool is_near = best_.is_done() && !options_.compare;
+      if (!is_near) find_first_plans();
+      if (!is_near) search();
+      // Ties in the plan of an earlier problem are broken already.
+      if (!is_near || !is_of_start || best_.is_proven()) prefer();
       price_uniform();
     } catch (...) {
       best_.solution().failure = refusal(std::current_exception());
       if (!best_.solution().failure) throw;
     }
+    best_.solution().overlap_multipliers = network_.overlap_multipliers;
     return std::move(search_).finish();
   }
 
@@ -69,13 +64,13 @@ class PlanSolver {
   template <class MakeRestriction>
   PlanSolution solve_part(const std::string& name,
                           const MakeRestriction& restriction,
-                          const Budget& budget) {
+                          const Budget& budget, bool breaks_ties = false) {
     PlanSolution found;
     auto solved = guarded([&]() -> Result<void> {
       const RestrictedProblem part(problem_, restriction());
       found = solve_plan(
           part.problem(), budget,
-          {.break_ties = false, .first_plans = false, .explains = false});
+          {.break_ties = breaks_ties, .first_plans = false, .explains = false});
       if (found.assignment) {
         found.assignment = part.widened(*std::move(found.assignment));
         parts_.push_back(*found.assignment);
@@ -88,6 +83,42 @@ class PlanSolver {
       best_.solution().left_out.push_back({name, *found.failure});
     }
     return found;
+  }
+
+  // Begins with the plan of the options: solves the part of the space around it,
+  // then the full space. Returns whether the best plan is that of the part.
+  bool start_from(const Plan& plan) {
+    if (search_.out_of_limits()) return false;
+    IncumbentMatch match = match_incumbent(problem_, plan);
+    best_.solution().start = match.start;
+    if (!match.start.is_usable()) return false;
+    Budget budget = search_.budget().share(tuning::kIncumbentBudgetShare);
+    const PlanSolution found = solve_part(
+        "the plan to start from", [&] { return std::move(match.kept); }, budget,
+        scope_.break_ties);
+    if (!found.assignment) return false;
+    best_.solution().start->led_to_plan = true;
+    budget.charge(found.work);
+    SearchScope scope = scope_;
+    scope.first_plans = scope.explains = false;
+    PlanSolver near(problem_, budget.rest(), scope);
+    near.search_.begin_with(found.assignment, 0);
+    near.bound_at(match.overlap_multipliers);
+    if (!near.best_.is_done()) near.search();
+    network_ = std::move(near.network_);
+    uniform_ = near.uniform_;
+    const PlanSolution best = std::move(near.search_).finish();
+    search_.begin_with(best);
+    best_.raise_bound(best.lower_bound);
+    return best.evaluation.objective == found.evaluation.objective;
+  }
+
+  // Looks for a bound at the multipliers of an earlier problem.
+  void bound_at(const std::vector<std::int64_t>& multipliers) {
+    if (multipliers.empty()) return;
+    network_.overlap_multipliers = multipliers;
+    search_.solve(network_);
+    if (!best_.is_done()) network_.overlap_multipliers.clear();
   }
 
   void find_first_plans() {
@@ -111,7 +142,7 @@ class PlanSolver {
 
   void find_plan_of(const FirstSpace& space, const Budget& budget) {
     const PlanSolution found = solve_part(
-        name_of(space), [&] { return restriction_to(problem_, space); },
+        to_string(space), [&] { return restriction_to(problem_, space); },
         budget);
     if (!space.recipe) return;
     PlanRecipe recipe{to_string(*space.recipe), found.status, std::nullopt,
@@ -352,9 +383,7 @@ class PlanSolver {
   // Returns whether a short solve of the network leads to a plan that fits.
   bool fits_in(const NetworkOptions& network) {
     const std::optional<std::int64_t> before = best_.found_here();
-    if (!solve_in_round(network) || !best_.fits(last_.evaluation)) {
-      return false;
-    }
+    if (!solve_in_round(network) || !best_.fits(last_.evaluation)) return false;
     if (!before || *best_.found_here() < *before) {
       best_look_ = network;
     }
@@ -366,12 +395,13 @@ class PlanSolver {
     const Budget& budget = search_.budget();
     if (!scope_.break_ties || !best_.found() || budget.is_stopped()) return;
     search_.forget();
+    const auto spent = budget.work_spent();
+    auto most = tuning::kTieBreakingWork + spent / tuning::kTieBreakingWorkDivisor;
+    // Ties are not worth more than the search if the plan is not proven.
+    if (options_.gap > 0 && !best_.is_proven()) most = std::min(most, spent);
     search_.run(PlanProcedure::kTieBreaking, [&] {
       const solver::SolveOptions how = solver_options(
-          problem_,
-          budget.within(
-              {.work = tuning::kTieBreakingWork +
-                       budget.work_spent() / tuning::kTieBreakingWorkDivisor}));
+          problem_, budget.within({.work = most}));
       break_ties(problem_, network_.overlap_multipliers, how, best_.solution());
     });
   }

@@ -55,14 +55,14 @@ PlanSpace space_of(const Recipe& recipe, const DeviceMesh& mesh, int dims) {
 }
 
 Result<std::vector<Stage>> stages_for(const DeviceMesh& mesh,
-                                      const PlanOptions& options) {
+                                      const PlanQuestion& question) {
   const int dims = mesh.num_active_dims();
   if (dims < 2) return std::vector<Stage>{{kNamed}};
-  if (options.recipe) {
+  if (question.recipe) {
     // A recipe leaves few choices, so on two mesh dims the named space is built
     // at once.
     if (dims == 2) return std::vector<Stage>{{kNamed}};
-    SP_ASSIGN(const Recipe recipe, on_mesh(*options.recipe, mesh));
+    SP_ASSIGN(const Recipe recipe, on_mesh(*question.recipe, mesh));
     const PlanSpace space = space_of(recipe, mesh, dims);
     if (space.joined_dims == 0) return std::vector<Stage>{{kNamed}};
     return std::vector<Stage>{{space, tuning::kRecipeStage},
@@ -118,6 +118,7 @@ class StagedSearch {
     best_->recipes = std::move(recipes_);
     best_->left_out = std::move(left_out_);
     best_->procedures = std::move(procedures_);
+    best_->start = std::move(start_);
     return std::move(*best_);
   }
 
@@ -145,6 +146,13 @@ class StagedSearch {
     if (failure_ && failure_->code != ErrorCode::kStopped) {
       return failure_->code == ErrorCode::kOutOfMemory ? RanOut::kMemory
                                                        : RanOut::kSize;
+    }
+    const std::int64_t cost = best_->solution.evaluation.objective;
+    const auto gap = static_cast<double>(cost - best_->solution.lower_bound);
+    if (ended_by_ != RanOut::kInterrupted && best_->space.is_named() &&
+        best_->solution.assignment &&
+        gap <= options_.gap * static_cast<double>(cost)) {
+      return RanOut::kGap;
     }
     return ended_by_;
   }
@@ -191,6 +199,7 @@ class StagedSearch {
     add_runs(procedures_, solution.procedures);
     ended_by_ = solution.ran_out;
     note_recipes(stage.space, solution.recipes);
+    if (solution.start) start_ = std::move(solution.start);
     left_out_.insert(left_out_.end(), solution.left_out.begin(),
                      solution.left_out.end());
     if (solution.failure && !solution.assignment) {
@@ -364,6 +373,7 @@ class StagedSearch {
   std::vector<PlanRecipe> recipes_;
   std::vector<PlanSolution::LeftOut> left_out_;
   std::vector<Procedure> procedures_;
+  std::optional<EarlierPlanNote> start_;
 };
 
 }  // namespace

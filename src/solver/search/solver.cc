@@ -49,6 +49,10 @@ bool Solver::is_enough() const {
       best.cost() <= *options_.enough_cost) {
     return true;
   }
+  if (options_.enough_bound && best.bound() &&
+      *best.bound() >= *options_.enough_bound) {
+    return true;
+  }
   if (options_.enough_gap <= 0 || !best.known() || !best.bound()) {
     return false;
   }

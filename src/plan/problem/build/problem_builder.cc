@@ -42,8 +42,8 @@ std::int64_t bucket_bytes(const Graph& graph) {
   return std::min(tuning::kBucketBytes, saturated(all));
 }
 
-StepFusion step_fusion(const PlanOptions& options) {
-  return options.fusion == Fusion::kCompiler ? StepFusion::kBetweenCollectives
+StepFusion step_fusion(const PlanQuestion& question) {
+  return question.fusion == Fusion::kCompiler ? StepFusion::kBetweenCollectives
                                              : StepFusion::kEachStep;
 }
 

@@ -1,0 +1,69 @@
+// `RunControl` limits one run of the planner, and states where it starts and
+// when a plan is good enough. It does not change which plan is asked for.
+//
+//   RunControl run;
+//   run.work_limit = 1'000'000;          // every machine makes the same plan
+//   run.gap = kDefaultGap;               // 1 % above the bound is enough
+//   run.incumbent = std::make_shared<const Plan>(yesterday);
+//   run.stop = source.get_token();       // another thread may end the search
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+
+namespace shardprop {
+
+struct Plan;
+
+// `PlanProgress` is the state of a plan while it is made.
+struct PlanProgress {
+  enum class Phase : std::uint8_t {
+    kSetUp,   // strategies, layouts, costs of redistributions
+    kSearch,  // the solver
+    kReport,  // steps, reasons and alternatives of the plan
+  };
+  Phase phase = Phase::kSetUp;
+  double seconds = 0;  // since make_plan() was called
+  // In nanoseconds. The objective is that of the best assignment so far; the
+  // memory of running redistributions is not checked yet.
+  std::optional<std::int64_t> objective;
+  std::optional<std::int64_t> lower_bound;
+};
+
+// The gap of the command line, of Python and of C, if the user gives none. A
+// default RunControl has a gap of 0: its search ends with a proof or at a
+// limit.
+inline constexpr double kDefaultGap = 0.01;
+
+struct RunControl {
+  // Limits make_plan() in seconds: set-up, search and reasons. Time is counted
+  // from `start`, which may be before a file is read, or from the call if it is
+  // empty.
+  double time_limit_seconds = 30;
+  std::optional<std::chrono::steady_clock::time_point> start;
+  // Limits the table entries that the solver touches, which is deterministic.
+  // If it is empty, this limit does not apply, as in solver::SolveOptions.
+  std::optional<std::uint64_t> work_limit;
+  // The search ends once the cost of its plan exceeds the lower bound by at
+  // most this share of the cost.
+  double gap = 0;
+  int threads = 1;
+  std::uint64_t seed = 0;
+  // A plan that the search starts from: of this graph, or of a graph whose
+  // names mostly agree. Operators are matched by name and kind, tensors by
+  // name. It changes which plan is found first, not which plans are allowed.
+  std::shared_ptr<const Plan> incumbent;
+
+  // Once any thread requests a stop, the search ends with the best plan so far.
+  // Before the search starts, planning fails with kStopped.
+  std::stop_token stop;
+  // Called by the thread that called make_plan(), at the start of each phase
+  // and at most a few times a second during the search.
+  std::function<void(const PlanProgress&)> progress;
+};
+
+}  // namespace shardprop

@@ -1,0 +1,212 @@
+// Searches that end within a gap, and searches that start from an earlier plan.
+#include "plan/search/incumbent_match.h"
+#include "plan/search/solve_plan.h"
+#include "plan/training_graphs.h"
+#include "support/property.h"
+#include "support/result_checks.h"
+#include "support/sanitizers.h"
+#include "support/standard_library.h"
+
+#include <shardprop/io/load_graph.h>
+#include <shardprop/plan/make_plan.h>
+
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace shardprop {
+namespace {
+
+using testing::value_of;
+
+Graph example_graph(const std::string& name) {
+  return value_of(load_graph("examples/graphs/" + name + ".json.gz",
+                             testing::standard_library()));
+}
+
+PlanOptions by_work(std::uint64_t work, double gap) {
+  PlanOptions options;
+  options.optimizer = Optimizer::kAdamW;
+  options.overlap = 0.5;
+  options.time_limit_seconds = 1e6;
+  options.work_limit = work;
+  options.gap = gap;
+  return options;
+}
+
+Plan plan_of(const Graph& graph, const char* mesh, const PlanOptions& options) {
+  return value_of(make_plan(graph, value_of(DeviceMesh::parse(mesh)),
+                            default_topology(), testing::standard_library(),
+                            options));
+}
+
+PlanOptions from(PlanOptions options, const Plan& plan) {
+  options.incumbent = std::make_shared<const Plan>(plan);
+  return options;
+}
+
+// Returns the note on the plan that the search was to start from.
+EarlierPlanNote start_of(const Plan& plan) {
+  for (const PlanNote& note : plan.notes) {
+    if (const auto* start = std::get_if<EarlierPlanNote>(&note)) return *start;
+  }
+  FAIL("the plan has no note on an earlier plan");
+  return {};
+}
+
+// Checks that all names of the graph were found in the earlier plan, which led
+// to a plan.
+void check_all_matched(const Plan& plan, const Graph& graph) {
+  const EarlierPlanNote start = start_of(plan);
+  CHECK(start.led_to_plan);
+  CHECK(start.operators == static_cast<std::int64_t>(graph.nodes().size()));
+  CHECK(start.matched_operators == start.operators);
+  CHECK(start.tensors == static_cast<std::int64_t>(graph.inputs().size()));
+  CHECK(start.matched_tensors == start.tensors);
+}
+
+void check_within_gap(const Plan& plan, double gap) {
+  REQUIRE(plan.has_plan());
+  CHECK(plan.lower_bound_nanoseconds <= *plan.objective_nanoseconds);
+  CHECK(*plan.gap() <= gap);
+  CHECK((plan.status == PlanStatus::kOptimal ||
+         plan.ran_out == RanOut::kGap));
+}
+
+TEST_CASE("a search ends within its gap, and its bound holds") {
+  const Graph graph = example_graph("tiny/llama3_train");
+  const Plan best = plan_of(graph, "2,4", by_work(4'000'000'000, 0));
+  REQUIRE(best.status == PlanStatus::kOptimal);
+  for (const double gap : {0.001, 0.01, 0.2, 1.0}) {
+    CAPTURE(gap);
+    const Plan near = plan_of(graph, "2,4", by_work(4'000'000'000, gap));
+    check_within_gap(near, gap);
+    CHECK(near.lower_bound_nanoseconds <= *best.objective_nanoseconds);
+    CHECK(*near.objective_nanoseconds >= *best.objective_nanoseconds);
+  }
+}
+
+TEST_CASE("a search starts from the plan of the same graph") {
+  const Graph graph = example_graph("tiny/llama3_train");
+  const PlanOptions options = by_work(4'000'000'000, kDefaultGap);
+  const Plan before = plan_of(graph, "2,4", options);
+  PlanOptions other = from(options, before);
+  other.pins = {value_of(Pin::parse("*.mlp.down_proj.weight=R,R"))};
+  const Plan after = plan_of(graph, "2,4", other);
+  check_within_gap(after, kDefaultGap);
+  check_all_matched(after, graph);
+  CHECK(start_of(after).graph == before.graph_name);
+  // The bound of the problem with the pin holds for the plan without the start.
+  other.incumbent = nullptr;
+  const Plan fresh = plan_of(graph, "2,4", other);
+  CHECK(after.lower_bound_nanoseconds <= *fresh.objective_nanoseconds);
+  CHECK(fresh.lower_bound_nanoseconds <= *after.objective_nanoseconds);
+}
+
+TEST_CASE("a plan that is proven is proven again from itself") {
+  const Graph graph = example_graph("tiny/gpt2_train");
+  const PlanOptions options = by_work(4'000'000'000, 0);
+  const Plan before = plan_of(graph, "2,2", options);
+  REQUIRE(before.status == PlanStatus::kOptimal);
+  const Plan after = plan_of(graph, "2,2", from(options, before));
+  CHECK(after.status == PlanStatus::kOptimal);
+  CHECK(after.objective_nanoseconds == before.objective_nanoseconds);
+}
+
+TEST_CASE("a search starts from the plan of a graph with other layers") {
+  const OpLibrary& library = testing::standard_library();
+  const Graph three = test::residual_training(library, 3, "512", "256", "1024");
+  const Graph four = test::residual_training(library, 4, "512", "256", "1024");
+  const PlanOptions options = by_work(1'000'000'000, 0);
+  const Plan before = plan_of(three, "2,2", options);
+  const Plan after = plan_of(four, "2,2", from(options, before));
+  const Plan fresh = plan_of(four, "2,2", options);
+  CHECK(after.status == PlanStatus::kOptimal);
+  CHECK(after.objective_nanoseconds == fresh.objective_nanoseconds);
+  const EarlierPlanNote start = start_of(after);
+  CHECK(start.led_to_plan);
+  CHECK(start.matched_operators > 0);
+  CHECK(start.matched_operators < start.operators);
+}
+
+TEST_CASE("a batch or a price that changes leaves the layouts as a start") {
+  const OpLibrary& library = testing::standard_library();
+  const Graph small = test::residual_training(library, 3, "512", "256", "1024");
+  const Graph large = test::residual_training(library, 3, "1024", "256", "1024");
+  PlanOptions options = by_work(1'000'000'000, 0);
+  const Plan before = plan_of(small, "2,2", options);
+  const Plan batch = plan_of(large, "2,2", from(options, before));
+  CHECK(batch.status == PlanStatus::kOptimal);
+  check_all_matched(batch, large);
+  options.overlap = 0;
+  const Plan price = plan_of(small, "2,2", from(options, before));
+  CHECK(price.status == PlanStatus::kOptimal);
+  check_all_matched(price, small);
+}
+
+TEST_CASE("a plan that cannot be a start is left out, and a note says so") {
+  const OpLibrary& library = testing::standard_library();
+  const Graph graph = test::residual_training(library, 2, "512", "256", "1024");
+  PlanOptions options = by_work(1'000'000'000, 0);
+  const Plan before = plan_of(graph, "2,2", options);
+  const Plan other_mesh = plan_of(graph, "4", from(options, before));
+  CHECK(other_mesh.status == PlanStatus::kOptimal);
+  CHECK(!start_of(other_mesh).has_same_mesh_ndim);
+  CHECK(!start_of(other_mesh).led_to_plan);
+  const Graph mlp = test::mlp(library);
+  const Plan other_graph = plan_of(mlp, "2,2", from(options, before));
+  CHECK(other_graph.status == PlanStatus::kOptimal);
+  CHECK(start_of(other_graph).matched_operators == 0);
+  // A plan that does not fit the memory limit is no answer.
+  options.memory_limit = before.memory.peak_bytes * 3 / 4;
+  const Plan tight = plan_of(graph, "2,2", from(options, before));
+  const Plan fresh = plan_of(graph, "2,2", [&] {
+    PlanOptions without = options;
+    without.incumbent = nullptr;
+    return without;
+  }());
+  CHECK(tight.has_plan() == fresh.has_plan());
+  if (tight.has_plan()) {
+    CHECK(tight.memory.peak_bytes <= *options.memory_limit);
+  }
+}
+
+TEST_CASE("the choices of a plan are found again in its problem") {
+  std::mt19937 draw(static_cast<std::uint32_t>(testing::property_seed()));
+  for (int i = 0; i < 10; ++i) {
+    const Graph graph = test::random_training_graph(draw, {.num_ops = 6});
+    const PlanOptions options = by_work(100'000'000, 0);
+    const Plan plan = plan_of(graph, "2,2", options);
+    REQUIRE(plan.has_plan());
+    const PlanProblem problem = value_of(PlanProblem::create(
+        graph, value_of(DeviceMesh::parse("2,2")), default_topology(),
+        testing::standard_library(), options));
+    const IncumbentMatch match = match_incumbent(problem, plan);
+    CHECK(match.start.matched_operators == match.start.operators);
+    CHECK(match.start.matched_tensors == match.start.tensors);
+    for (std::size_t v = 0; v < problem.variables().size(); ++v) {
+      CHECK(!match.kept.left[v].empty());
+    }
+  }
+}
+
+TEST_CASE("Llama 3 8B is planned again after one pin changed") {
+  if (testing::kThreadSanitizer) return;
+  const Graph graph = example_graph("llama3_8b_train");
+  PlanOptions options = by_work(40'000'000'000, kDefaultGap);
+  options.overlap = default_topology().overlap_discount.value;
+  options.memory_limit = default_topology().allocatable_bytes();
+  const Plan before = plan_of(graph, "8,8", options);
+  check_within_gap(before, kDefaultGap);
+  PlanOptions other = from(options, before);
+  other.pins = {value_of(Pin::parse("lm_head.weight=S(0),R"))};
+  const Plan after = plan_of(graph, "8,8", other);
+  check_within_gap(after, kDefaultGap);
+  check_all_matched(after, graph);
+}
+
+}  // namespace
+}  // namespace shardprop
