@@ -31,7 +31,8 @@ def explain(binary, graph, mesh, *more):
     with tempfile.TemporaryFile() as out:
         began = time.monotonic()
         child = subprocess.Popen(
-            [binary, "explain", graph, "--mesh", mesh, "--format", "json", *map(str, more)],
+            [binary, "explain", graph, "--mesh", mesh, "--gap", "0", "--format", "json",
+             *map(str, more)],
             stdout=out,
             stderr=subprocess.DEVNULL,
         )

@@ -6,7 +6,7 @@ import unittest
 import command_line
 from command_line import MLP, Case, shardprop
 
-LIMIT = ["--work-limit", "20000000"]
+LIMIT = ["--gap", "0", "--work-limit", "20000000"]
 
 
 class Diff(Case):

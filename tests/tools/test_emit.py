@@ -15,7 +15,7 @@ from command_line import MLP, Case, shardprop
 
 GRAPHS = pathlib.Path(MLP).parent
 LLAMA = str(GRAPHS / "llama3_train.json.gz")
-LIMIT = ["--work-limit", "20000000"]
+LIMIT = ["--gap", "0", "--work-limit", "20000000"]
 
 # Compute and memory are dear, sending is cheap: plans are full of shards.
 DEAR = GRAPHS.parents[1] / "topologies/dear-compute.toml"

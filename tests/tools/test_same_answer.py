@@ -90,6 +90,8 @@ class SameAnswer(Case):
                 mesh,
                 "--format",
                 "json",
+                "--gap",
+                0,
                 "--work-limit",
                 3_000_000,
                 *more,
@@ -100,7 +102,7 @@ class SameAnswer(Case):
         costs = []
         for work in (0, 1, 1_000, 100_000, 10_000_000):
             done = shardprop("explain", TINY / "llama3_train.json.gz", "--mesh", "2,2",
-                             "--format", "json", "--work-limit", work)
+                             "--format", "json", "--gap", 0, "--work-limit", work)
             self.answered(done)
             costs.append(json.loads(done.stdout)["objective_us"])
         self.assertEqual(costs, sorted(costs, reverse=True))

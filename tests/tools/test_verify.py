@@ -20,7 +20,7 @@ class Verify(Case):
     def plan(self):
         """A plan that moves things, as data."""
         done = shardprop("explain", LLAMA, "--mesh", "2,2", "--topology", DEAR,
-                         "--work-limit", "20000000", "--format", "json")
+                         "--gap", "0", "--work-limit", "20000000", "--format", "json")
         self.answered(done)
         return json.loads(done.stdout)
 

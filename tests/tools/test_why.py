@@ -7,7 +7,7 @@ import command_line
 from command_line import TINY, Case, shardprop
 
 LLAMA = str(TINY / "llama3_infer.json.gz")
-ARGUMENTS = ["--mesh", "dp=2,tp=2", "--work-limit", "2000000"]
+ARGUMENTS = ["--mesh", "dp=2,tp=2", "--gap", "0", "--work-limit", "2000000"]
 
 
 class Why(Case):

@@ -344,7 +344,7 @@ def work(rank, size, store, jobs, results):
 def emit_file(path, folder, mesh, *options):
     subprocess.run(
         [os.environ["SHARDPROP_BIN"], "emit", str(path), "--mesh", mesh,
-         "--topology", TOPOLOGY, "--work-limit", "20000000", "-o", str(folder),
+         "--topology", TOPOLOGY, "--gap", "0", "--work-limit", "20000000", "-o", str(folder),
          *options],
         check=True, stdout=subprocess.DEVNULL)
 

@@ -41,7 +41,7 @@ def read(binary, path, limit):
     row["notes"] = done.stderr.count("taken as it is written")
     for mesh in MESHES:
         command = [binary, "explain", path, "--mesh", mesh, "--strict"]
-        command += ["--format", "json", "--time-limit", str(limit)]
+        command += ["--format", "json", "--gap", "0", "--time-limit", str(limit)]
         done, row[mesh] = run(command, limit + 60)
         if done is None or done.returncode != 0:
             row[mesh] = None
