@@ -331,6 +331,10 @@ SHARDPROP_API shardprop_error* shardprop_options_set_progress(
  * NULL removes it. */
 SHARDPROP_API shardprop_error* shardprop_options_set_stop(
     shardprop_options* options, const shardprop_stop* stop);
+/* Sets a plan that the search starts from: of the same graph, or of one whose names
+ * mostly agree. NULL removes it. The options keep a copy of the plan. */
+SHARDPROP_API shardprop_error* shardprop_options_set_start(
+    shardprop_options* options, const shardprop_plan* plan);
 SHARDPROP_API void shardprop_options_free(shardprop_options* options);
 
 SHARDPROP_API shardprop_error* shardprop_stop_create(shardprop_stop** stop);

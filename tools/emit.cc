@@ -276,7 +276,7 @@ Result<int> run_emit(const Arguments& arguments, Console& console) {
       arguments,
       OutputFolder(folder, arguments.inputs(), earlier_files(folder).all)));
   SP_ASSIGN(const GraphPlan given,
-            graph_plan(arguments, SavedPlan::kJudged, console));
+            graph_plan(arguments, console, {.limit = SearchLimit::kWork}));
   warn_of_differences(given, console);
   for (const UnsupportedOp& op : given.plan.unsupported) {
     console.messages << fmt::format(
@@ -300,7 +300,7 @@ Result<int> run_emit(const Arguments& arguments, Console& console) {
 }  // namespace
 
 Command emit_command() {
-  std::vector<Option> options = graph_plan_options();
+  std::vector<Option> options = graph_plan_options(SearchLimit::kWork);
   options.push_back({.name = "--rank",
                      .value = "N",
                      .help = "the program of this rank only; default: of all"});

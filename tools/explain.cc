@@ -62,8 +62,8 @@ std::string written(const Plan& plan, const Arguments& arguments) {
 }
 
 Result<int> run_explain(const Arguments& arguments, Console& console) {
-  SP_ASSIGN(const GraphPlan given, graph_plan(arguments, SavedPlan::kJudged,
-                                              console, WithPlan::kOutput));
+  SP_ASSIGN(const GraphPlan given,
+            graph_plan(arguments, console, {.next = WithPlan::kOutput}));
   const Plan& plan = given.plan;
   warn_of_differences(given, console);
   if (!shows_notes(plan, arguments.get("--format"))) {

@@ -185,7 +185,7 @@ Result<int> run_verify(const Arguments& arguments, Console& console) {
   options.seed = static_cast<std::uint64_t>(seed.value_or(0));
   SP_ASSIGN(options.tolerance, arguments.number("--tolerance", 0, 1e9));
   SP_ASSIGN(const GraphPlan given,
-            graph_plan(arguments, SavedPlan::kAsWritten, console));
+            graph_plan(arguments, console, {.saved = SavedPlan::kAsWritten}));
   for (const UnsupportedOp& op : given.plan.unsupported) {
     console.messages << fmt::format(
         "warning: `{}` runs replicated ({} of them)\n", printable(op.op),

@@ -7,8 +7,8 @@
 #include "base/try.h"
 #include "cli/graph_options.h"
 #include "cli/graph_plan.h"
-#include "cli/interruption.h"
 #include "cli/plan_options.h"
+#include "cli/planner_run.h"
 #include "commands.h"
 #include "io/json_text.h"
 
@@ -17,9 +17,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace shardprop::cli {
@@ -176,11 +176,11 @@ Result<int> run_why(const Arguments& arguments, Console& console) {
   const Graph& graph = *request.graph;
   print_notes(graph, console);
   SP_ASSIGN(const NodeId id, node_option(arguments, graph));
-  const auto interruption = std::make_shared<const Interruption>();
-  console.until_written = interruption;
-  request.options.stop = interruption->token();
-  SP_ASSIGN(const WeighedNode why, placed_at_least(weigh_strategies(request, id),
-                                                   arguments.get("GRAPH")));
+  PlannerRun run(request, console);
+  Result<WeighedNode> weighed =
+      placed_at_least(weigh_strategies(request, id), arguments.get("GRAPH"));
+  run.end();
+  SP_ASSIGN(const WeighedNode why, std::move(weighed));
   const Node& node = graph.node(id);
   if (arguments.get("--format") == "json") {
     console.data << as_json(graph, node, why) << '\n';

@@ -112,6 +112,7 @@ def plan(
     topology: str,
     options: list[tuple[str, str]],
     rules: list[str],
+    start: Optional[Plan],
     progress: Optional[Callable[[str, float, Optional[float], Optional[float]], Any]],
 ) -> tuple[Plan, bool]: ...
 def read_plan(json: str) -> Plan: ...

@@ -229,6 +229,7 @@ def plan(
     *,
     topology: Union[str, "os.PathLike[str]"] = "dgx-h100",
     rules: Union[Iterable[str], Mapping[str, str]] = (),
+    start_from: Union[Plan, str, "os.PathLike[str]", None] = None,
     progress: Union[bool, ProgressCallback, None] = None,
     **options: Any,
 ) -> Plan:
@@ -237,12 +238,20 @@ def plan(
     `graph` is a Graph or a source of load_graph(); `mesh` may be a torch DeviceMesh.
     `topology` is the name of a preset or the path of a topology file. `options` are
     those of plan_options(), such as memory="80GiB" (or bytes, or None),
-    optimizer="adamw", time_limit=60, threads=2, seed=0,
+    optimizer="adamw", gap=0, time_limit=60, threads=2, seed=0,
     pins={"lm_head.weight": "S(0),R"}. A layout may also be a placement for each mesh
     dim: plan.placements(name), or (Shard(0), Replicate()). `rules` say how operators of
     your own may be sharded, as --rule does: ["mylib.swiglu=pointwise()"] or
     {"mylib.swiglu": "pointwise()"}. The rules of load_graph() also apply, unless `rules`
     has one for the same operator.
+
+    The search ends once the plan is within `gap` of the bound, 0.01 by default. If
+    neither time_limit nor work_limit is given, the search has a work limit, so that
+    every machine makes the same plan.
+
+    `start_from` is an earlier plan or the path of one: of this graph, or of a graph with
+    mostly the same names. The search begins with it, so that planning again after a
+    small change takes less time.
 
     `progress` is called a few times a second. If it is True, a line on standard error
     shows the progress; if it is None, only on a terminal. Ctrl-C ends the search and
@@ -253,6 +262,8 @@ def plan(
     """
     if not isinstance(graph, _core.Graph):
         graph = load_graph(graph, rules=rules)
+    if start_from is not None and not isinstance(start_from, Plan):
+        start_from = Plan.load(start_from)
     bar = None
     if progress is None:
         progress = sys.stderr is not None and sys.stderr.isatty()
@@ -265,6 +276,7 @@ def plan(
             topology_text(topology),
             _option_texts(options),
             rule_texts(rules),
+            None if start_from is None else start_from._core,
             progress or None,
         )
     finally:

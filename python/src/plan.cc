@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -47,7 +48,8 @@ PlanRequest request_of(const LoadedGraph& loaded, const std::string& mesh,
   request.library = value_of(library_with(request.reading.rules));
   std::vector<GivenOption> given;
   for (const auto& [name, text] : options) given.push_back({name, text, {}});
-  request.options = value_of(plan_options(given, request.topology));
+  request.options = value_of(
+      plan_options(given, request.topology, SearchLimit::kWork));
   return request;
 }
 
@@ -108,8 +110,10 @@ std::tuple<Plan, bool> make(const LoadedGraph& graph, const std::string& mesh,
                             const std::string& topology,
                             const OptionTexts& options,
                             const std::vector<std::string>& rules,
+                            const Plan* start,
                             nb::object callback) {
   PlanRequest request = request_of(graph, mesh, topology, options, rules);
+  if (start != nullptr) request.options.incumbent = std::make_shared<const Plan>(*start);
   Progress progress(std::move(callback));
   request.options.stop = progress.token();
   request.options.progress = [&](const PlanProgress& now) { progress(now); };
@@ -165,7 +169,7 @@ void bind_plan(nb::module_& module) {
       .def("json", [](const Plan& p) { return plan_to_json(p); });
   module.def("plan", &make, nb::arg("graph"), nb::arg("mesh"),
              nb::arg("topology"), nb::arg("options"), nb::arg("rules"),
-             nb::arg("progress").none());
+             nb::arg("start").none(), nb::arg("progress").none());
   module.def(
       "read_plan",
       [](const std::string& json) { return value_of(parse_plan_json(json)); },

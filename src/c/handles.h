@@ -48,10 +48,17 @@ struct CallObject {
   std::vector<TensorSpec> operands;  // in the order of made->inputs
 };
 
+inline PlanOptions with_default_gap() {
+  PlanOptions options;
+  options.gap = kDefaultGap;
+  return options;
+}
+
 // The options that the user gave. The topology of a plan gives the others.
 struct OptionsObject {
   GraphReading reading;
-  PlanOptions options;
+  // With the defaults of the command line that do not depend on the topology.
+  PlanOptions options = with_default_gap();
   std::vector<GivenOption> given;
 };
 

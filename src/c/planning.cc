@@ -7,6 +7,7 @@
 #include <shardprop/report/plan_text.h>
 #include <shardprop/request/plan_request.h>
 
+#include <memory>
 #include <string>
 
 #include "base/index.h"
@@ -25,6 +26,7 @@ Result<PlanOptions> options_of(const shardprop_options* options,
   SP_ASSIGN(PlanOptions chosen, plan_options(of->given, topology));
   chosen.progress = of->options.progress;
   chosen.stop = of->options.stop;
+  chosen.incumbent = of->options.incumbent;
   return chosen;
 }
 
@@ -144,6 +146,19 @@ shardprop_error* shardprop_options_set_stop(shardprop_options* options,
     }
     SP_ASSIGN(const std::stop_source* source, get(stop));
     of->options.stop = source->get_token();
+    return {};
+  });
+}
+shardprop_error* shardprop_options_set_start(shardprop_options* options,
+                                             const shardprop_plan* plan) {
+  return barrier([&]() -> Result<void> {
+    SP_ASSIGN(OptionsObject * of, get(options));
+    if (plan == nullptr) {
+      of->options.incumbent = nullptr;
+      return {};
+    }
+    SP_ASSIGN(const Plan* start, get(plan));
+    of->options.incumbent = std::make_shared<const Plan>(*start);
     return {};
   });
 }

@@ -16,11 +16,18 @@ namespace {
 constexpr double kUnlimitedSeconds = 1e12;
 
 // Returns the defaults that depend on the other options.
-PlanOptions options_beside(std::span<const GivenOption> given) {
+PlanOptions options_beside(std::span<const GivenOption> given,
+                           SearchLimit limit) {
+  const auto is_given = [&](std::string_view name) {
+    return std::any_of(
+        given.begin(), given.end(),
+        [&](const GivenOption& option) { return option.name == name; });
+  };
   PlanOptions options;
-  if (std::any_of(given.begin(), given.end(), [](const GivenOption& option) {
-        return option.name == "work_limit";
-      })) {
+  options.gap = kDefaultGap;
+  const bool by_work = limit == SearchLimit::kWork && !is_given("time_limit");
+  if (by_work) options.work_limit = kDefaultWork;
+  if (by_work || is_given("work_limit")) {
     options.time_limit_seconds = kUnlimitedSeconds;
   }
   return options;
@@ -42,8 +49,8 @@ Result<WeighedNode> weigh_strategies(const PlanRequest& request, NodeId node) {
 }
 
 Result<PlanOptions> plan_options(std::span<const GivenOption> given,
-                                 const Topology& topology) {
-  PlanOptions options = options_beside(given);
+                                 const Topology& topology, SearchLimit limit) {
+  PlanOptions options = options_beside(given, limit);
   options.memory_limit = topology.allocatable_bytes();
   options.overlap = topology.overlap_discount.value;
   for (const auto& [name, text, place] : given) {
@@ -58,8 +65,8 @@ Result<PlanOptions> plan_options(std::span<const GivenOption> given,
 
 std::optional<std::chrono::steady_clock::time_point> end_of_time_limit(
     std::span<const GivenOption> given,
-    std::chrono::steady_clock::time_point start) {
-  PlanOptions options = options_beside(given);
+    std::chrono::steady_clock::time_point start, SearchLimit limit) {
+  PlanOptions options = options_beside(given, limit);
   for (const auto& [name, text, place] : given) {
     if (name == "time_limit" && !set_option(options, name, text)) return start;
   }

@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace shardprop {
@@ -33,7 +34,9 @@ TEST_CASE("the default limit is what a process can allocate on the device") {
   const PlanOptions options = value_of(plan_options({}, topology));
   CHECK(options.memory_limit == topology.allocatable_bytes());
   CHECK(options.overlap == topology.overlap_discount.value);
-  CHECK(options.time_limit_seconds == PlanOptions().time_limit_seconds);
+  CHECK(options.time_limit_seconds == 30);
+  CHECK(!options.work_limit);
+  CHECK(options.gap == kDefaultGap);
   CHECK(!options.optimizer);
 }
 
@@ -66,6 +69,33 @@ TEST_CASE("a work limit alone is the only limit") {
         start + std::chrono::seconds(5));
   CHECK(end({{"time_limit", "soon", {}}}) == start);
   CHECK(end({}) > start);
+}
+
+TEST_CASE("a search by work has a work limit if no limit is given") {
+  const auto by_work = [](const std::vector<GivenOption>& given) {
+    return value_of(
+        plan_options(given, default_topology(), SearchLimit::kWork));
+  };
+  CHECK(by_work({}).work_limit == kDefaultWork);
+  CHECK(by_work({}).time_limit_seconds == 1e12);
+  CHECK(by_work({{"work_limit", "7", {}}}).work_limit == 7U);
+  CHECK(!by_work({{"time_limit", "5", {}}}).work_limit);
+  CHECK(by_work({{"time_limit", "5", {}}}).time_limit_seconds == 5);
+  CHECK(end_of_time_limit({}, std::chrono::steady_clock::now(),
+                          SearchLimit::kWork) == std::nullopt);
+}
+
+TEST_CASE("a request starts from the answer to an earlier one") {
+  PlanRequest request = mlp_request();
+  const Plan first = value_of(plan(request));
+  request.options.incumbent = std::make_shared<const Plan>(first);
+  request.options.pins = {value_of(Pin::parse("w1=R,R"))};
+  const Plan second = value_of(plan(request));
+  REQUIRE(second.has_plan());
+  REQUIRE(!second.notes.empty());
+  const auto* start = std::get_if<EarlierPlanNote>(&second.notes.back());
+  REQUIRE(start != nullptr);
+  CHECK(start->led_to_plan);
 }
 
 TEST_CASE("an error about an option has its place") {

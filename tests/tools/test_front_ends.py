@@ -59,8 +59,11 @@ class CApi:
         text = self.make("options_get", options, name.encode())
         return ctypes.string_at(text).decode()
 
-    def plan(self, graph, mesh, topology, options):
+    def plan(self, graph, mesh, topology, options, start=None):
         chosen = self.options(options) if options else None
+        if start is not None:
+            text = start.read_bytes()
+            self.call("options_set_start", chosen, self.make("plan_from_json", text))
         if any(name in READING for name, _ in options):
             library = None  # the graph's own, which has the rules
             loaded = self.make("load_with", graph.encode(), chosen)
@@ -73,7 +76,7 @@ class CApi:
         return ctypes.string_at(self.make("plan_to_json", plan)).decode()
 
 
-def of_python(graph, mesh, topology, options):
+def of_python(graph, mesh, topology, options, start=None):
     """The plan of the Python package as JSON."""
     import shardprop as sp
 
@@ -86,20 +89,22 @@ def of_python(graph, mesh, topology, options):
     read = sp.load_graph(graph, rules=lists["rule"], **sizes)
     more = {} if topology is None else {"topology": topology}
     return sp.plan(
-        read, mesh, pins=lists["pin"], progress=False, **more,
+        read, mesh, pins=lists["pin"], progress=False, start_from=start, **more,
         **{name: text for name, text in options if name not in lists}).to_json()
 
 
 class FrontEnds(Case):
-    def same(self, graph, mesh, *options, topology=None):
+    def same(self, graph, mesh, *options, topology=None, front_ends=("C", "Python"),
+             start=None):
         flags = [] if topology is None else ["--topology", topology]
+        flags += [] if start is None else ["--start-from", start]
         for name, value in options:
             flags += ["--" + name.replace("_", "-"), value]
         done = shardprop("explain", graph, "--mesh", mesh, *flags, "--format", "json")
         self.assertIn(done.returncode, (0, 1), done.stderr)
-        answers = {"C": CApi(LIBRARY).plan(graph, mesh, topology, options)}
-        if PACKAGE:
-            answers["Python"] = of_python(graph, mesh, topology, options)
+        answers = {"C": CApi(LIBRARY).plan(graph, mesh, topology, options, start)}
+        if PACKAGE and "Python" in front_ends:
+            answers["Python"] = of_python(graph, mesh, topology, options, start)
         self.assertEqual(len(SECONDS.findall(done.stdout)), 1)
         expected = SECONDS.sub("", done.stdout).splitlines()
         for front_end, answer in answers.items():
@@ -113,8 +118,33 @@ class FrontEnds(Case):
     def test_without_options(self):
         for topology in (None, "dgx-a100"):
             with self.subTest(topology):
-                used = self.same(MLP, "dp=2,tp=2", topology=topology)
+                used = self.same(MLP, "dp=2,tp=2", topology=topology, front_ends=("C",))
                 self.assertNotEqual(used["memory"], "none")
+                self.assertEqual(used["gap"], "0.01")
+                self.assertEqual(used["time_limit"], "30")
+                self.assertEqual(used["work_limit"], "none")
+
+    def test_plans_that_others_run_have_a_work_limit(self):
+        folder = self.folder / "emitted"
+        self.answered(shardprop("emit", MLP, "--mesh", "dp=2,tp=2", "-o", folder))
+        used = [json.loads((folder / "plan.json").read_text())["options"]]
+        if PACKAGE:
+            used.append(json.loads(of_python(MLP, "dp=2,tp=2", None, []))["options"])
+        for options in used:
+            self.assertEqual(options["gap"], "0.01")
+            self.assertGreater(int(options["work_limit"]), 1_000_000_000)
+        given = self.folder / "given"
+        self.answered(shardprop("emit", MLP, "--mesh", "dp=2,tp=2", "--time-limit", "20",
+                                "-o", given))
+        options = json.loads((given / "plan.json").read_text())["options"]
+        self.assertEqual((options["time_limit"], options["work_limit"]), ("20", "none"))
+
+    def test_a_search_that_starts_from_a_plan(self):
+        file = self.folder / "start.json"
+        done = shardprop("explain", LLAMA, "--mesh", "dp=2,tp=2", "--work-limit",
+                         "20000000", "--format", "json", "-o", file)
+        self.answered(done)
+        self.same(LLAMA, "dp=2,tp=2", WORK, ("pin", "lm_head.weight=R,R"), start=file)
 
     def test_a_work_limit_is_the_only_limit(self):
         for graph in (MLP, LLAMA):

@@ -16,7 +16,7 @@ from command_line import MLP, ROOT, TINY, Case, complaints, shardprop
 # Costs that differ much by layout, so that plans are full of copies.
 DEAR = ROOT / "examples/topologies/dear-compute.toml"
 # The option ends the search early, so that its plan is full of copies.
-LITTLE_WORK = ("--topology", DEAR, "--work-limit", "100000", "--threads", "1")
+LITTLE_WORK = ("--topology", DEAR, "--gap", "0", "--work-limit", "100000", "--threads", "1")
 
 GENUINE = [
     ("mlp_dynamic", "dp=2,tp=2", ()),
@@ -37,7 +37,8 @@ GENUINE = [
 if os.environ.get("SHARDPROP_FULL") == "1":  # The set-up of four mesh dims takes 30 s.
     # A copy has another copy as its source, through another view of the same
     # buffer.
-    GENUINE.append(("llama3_train", "2,2,2,2", ("--topology", DEAR, "--work-limit", "1000")))
+    GENUINE.append(("llama3_train", "2,2,2,2",
+                    ("--topology", DEAR, "--gap", "0", "--work-limit", "1000")))
 
 # Found in a part of the named space, whose copies move over merged mesh dims.
 HURRIED = [
@@ -80,7 +81,40 @@ class Genuine(Case):
     def test_plans_of_smaller_spaces_are_what_they_say(self):
         for graph, mesh, seconds in HURRIED:
             with self.subTest(graph=graph, mesh=mesh):
-                self.check(graph, mesh, ("--topology", DEAR, "--time-limit", seconds))
+                self.check(graph, mesh, ("--topology", DEAR, "--gap", "0", "--time-limit", seconds))
+
+
+class Start(Case):
+    """--start-from: a search begins with a saved plan."""
+
+    GRAPH = TINY / "llama3_train.json.gz"
+    ON = ("--mesh", "dp=2,tp=2", "--work-limit", "100000000")
+
+    def planned(self, graph, *more):
+        done = shardprop("explain", graph, *self.ON, *more, "--format", "json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def test_a_plan_is_the_start_of_another_one(self):
+        file = self.file("start.json", json.dumps(self.planned(self.GRAPH)))
+        for graph in (self.GRAPH, TINY / "llama3_train_cuda.json.gz"):
+            with self.subTest(graph.name):
+                plan = self.planned(graph, "--start-from", file, "--pin", "lm_head.weight=R,R")
+                starts = [n for n in plan["notes"] if n["code"] == "earlier_plan"]
+                self.assertEqual([start["led_to_plan"] for start in starts], [True])
+                self.assertLessEqual(plan["gap"], 0.01)
+
+    def test_a_file_that_is_no_plan(self):
+        file = self.file("start.json", "{}")
+        done = shardprop("explain", self.GRAPH, *self.ON, "--start-from", file)
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn(f"--start-from {file}", done.stderr)
+
+    def test_a_start_and_a_plan(self):
+        file = self.file("start.json", json.dumps(self.planned(self.GRAPH)))
+        done = shardprop("explain", self.GRAPH, "--plan", file, "--start-from", file)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("--start-from", done.stderr)
 
 
 class Tampered(Case):

@@ -198,9 +198,24 @@ class Plans(unittest.TestCase):
         with self.assertRaises(KeyError):
             plan.placements("no.such.weight")
 
+    def test_a_search_starts_from_a_plan(self):
+        limits = {"work_limit": 20_000_000}
+        first = sp.plan(self.graph, "dp=2,tp=2", **limits)
+        pins = {"lm_head.weight": "R,R"}
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "plan.json"
+            first.save(path)
+            answers = [sp.plan(self.graph, "dp=2,tp=2", start_from=start, pins=pins, **limits)
+                       for start in (first, path, str(path))]
+        for plan in answers:
+            self.assertIn("earlier_plan", str(plan.data["notes"]))
+            self.assertEqual(plan.data["copies"], answers[0].data["copies"])
+        with self.assertRaises(sp.Error):
+            sp.plan(self.graph, "dp=2,tp=2", start_from="no/such/plan.json")
+
     def test_plans_are_those_of_the_command_line(self):
         for more in ({}, {"memory": None, "overlap": 0.2}):
-            options = {"work_limit": 20_000_000, **more}
+            options = {"gap": 0, "work_limit": 20_000_000, **more}
             with self.subTest(options), tempfile.TemporaryDirectory() as folder:
                 out = pathlib.Path(folder) / "plan.json"
                 flags = []

@@ -1,15 +1,12 @@
 #include "cli/graph_plan.h"
 
 #include "base/printable.h"
-#include "base/quantities.h"
 #include "base/try.h"
 #include "cli/graph_options.h"
-#include "cli/interruption.h"
 #include "cli/plan_options.h"
+#include "cli/planner_run.h"
 
 #include <shardprop/request/saved_plan.h>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <iterator>
@@ -24,9 +21,9 @@ namespace {
 // threads of a search are harmless, because nothing is solved.
 Result<void> check_nothing_to_plan(const Arguments& arguments) {
   constexpr std::string_view kHarmless[] = {
-      "GRAPH",     "--mesh",    "--time-limit", "--work-limit",
-      "--threads", "--seed",    "--strict",     "--bound",
-      "--size",    "--rule",    "--program",    "--max-input"};
+      "GRAPH",     "--mesh",   "--time-limit", "--work-limit", "--gap",
+      "--threads", "--seed",   "--strict",     "--bound",      "--size",
+      "--rule",    "--program", "--max-input"};
   for (const Option& option : planning_options()) {
     if (std::count(std::begin(kHarmless), std::end(kHarmless), option.name) >
             0 ||
@@ -46,36 +43,13 @@ Result<void> check_nothing_to_plan(const Arguments& arguments) {
   return {};
 }
 
-// Prints the progress as one line that is overwritten each time.
-void print_progress(const PlanProgress& now, Console& console) {
-  constexpr std::string_view kPhases[] = {"set up", "search", "report"};
-  const auto us = [](const std::optional<std::int64_t>& nanoseconds) {
-    return nanoseconds ? fmt::format("{:.1f} us", microseconds(*nanoseconds))
-                       : std::string("-");
-  };
-  console.messages << fmt::format("\r{:8.1f} s  {}  best {}  bound {}    ",
-                                  now.seconds,
-                                  kPhases[static_cast<std::size_t>(now.phase)],
-                                  us(now.objective), us(now.lower_bound))
-                   << std::flush;
-}
-
-// Answers the request, with its progress on the terminal and signals that end the
-// search.
 Result<Plan> answered(PlanRequest request, const Arguments& arguments,
                       Console& console) {
-  if (console.progress) {
-    request.options.progress = [&](const PlanProgress& now) {
-      print_progress(now, console);
-    };
-  }
-  const auto interruption = std::make_shared<const Interruption>();
-  console.until_written = interruption;
-  request.options.stop = interruption->token();
+  PlannerRun run(request, console);
   Result<Plan> made =
       placed_at_least(shardprop::plan(request), arguments.get("GRAPH"));
-  if (console.progress) console.messages << "\r\x1b[K";  // erases the line
-  if (interruption->came() && made) {
+  run.end();
+  if (run.is_interrupted() && made) {
     console.messages << (made->has_plan()
                              ? "interrupted: this is the best plan so far\n"
                              : "interrupted: no plan had been found yet\n");
@@ -84,29 +58,29 @@ Result<Plan> answered(PlanRequest request, const Arguments& arguments,
 }
 
 Result<GraphPlan> new_plan(const Arguments& arguments, Console& console,
-                           WithPlan next) {
-  SP_ASSIGN(PlanRequest request, plan_request(arguments));
-  if (next == WithPlan::kWork) print_notes(*request.graph, console);
+                           const PlanUse& use) {
+  SP_ASSIGN(PlanRequest request, plan_request(arguments, use.limit));
+  if (use.next == WithPlan::kWork) print_notes(*request.graph, console);
   GraphPlan made{request.library, request.graph, {}, {}};
   SP_ASSIGN(made.plan, answered(std::move(request), arguments, console));
-  if (next == WithPlan::kWork) console.until_written.reset();
+  if (use.next == WithPlan::kWork) console.until_written.reset();
   return made;
 }
 
-Result<GraphPlan> taken_plan(const Arguments& arguments, SavedPlan saved,
-                             Console& console, WithPlan next) {
+Result<GraphPlan> taken_plan(const Arguments& arguments, Console& console,
+                             const PlanUse& plan_use) {
   SP_ASSIGN(GraphReading reading, reading_of(arguments));
-  reading.deadline = deadline_option(arguments);
+  reading.deadline = deadline_option(arguments, plan_use.limit);
   SP_CHECK(check_nothing_to_plan(arguments));
   SavedPlanUse use{.place = "--plan " + arguments.get("--plan"),
-                   .is_judged = saved == SavedPlan::kJudged,
+                   .is_judged = plan_use.saved == SavedPlan::kJudged,
                    .strict = arguments.has("--strict")};
   SP_ASSIGN(Plan plan, load_plan(arguments.get("--plan"), use.place,
                                  reading.max_input_bytes, reading.deadline));
   SP_CHECK(add_reading_of(plan, use.place, reading));
   SP_ASSIGN(LoadedGraph loaded,
             load_graph(arguments.get("GRAPH"), std::move(reading)));
-  if (next == WithPlan::kWork) print_notes(*loaded.graph, console);
+  if (plan_use.next == WithPlan::kWork) print_notes(*loaded.graph, console);
   if (arguments.has("--mesh")) {
     SP_ASSIGN(use.mesh, mesh_option(arguments));
   }
@@ -118,8 +92,8 @@ Result<GraphPlan> taken_plan(const Arguments& arguments, SavedPlan saved,
 
 }  // namespace
 
-std::vector<Option> graph_plan_options() {
-  std::vector<Option> options = planning_options();
+std::vector<Option> graph_plan_options(SearchLimit limit) {
+  std::vector<Option> options = planning_options(limit);
   options.push_back({.name = "--plan",
                      .value = "FILE",
                      .help = "take this saved plan instead of making one",
@@ -127,14 +101,24 @@ std::vector<Option> graph_plan_options() {
   return options;
 }
 
-Result<PlanRequest> plan_request(const Arguments& arguments) {
+Result<PlanRequest> plan_request(const Arguments& arguments,
+                                 SearchLimit limit) {
   SP_ASSIGN(GraphReading reading, reading_of(arguments));
-  reading.deadline = deadline_option(arguments);
+  reading.deadline = deadline_option(arguments, limit);
   PlanRequest request;
   SP_ASSIGN(request.mesh, mesh_option(arguments));
   SP_ASSIGN(request.topology, topology_option(arguments, reading.deadline));
-  SP_ASSIGN(request.options, plan_options(arguments, request.topology));
+  SP_ASSIGN(request.options,
+            plan_options(arguments, request.topology, limit));
   request.options.start = arguments.begun();
+  if (arguments.has("--start-from")) {
+    const std::string file = arguments.get("--start-from");
+    SP_ASSIGN(Plan incumbent,
+              load_plan(file, "--start-from " + file, reading.max_input_bytes,
+                        reading.deadline));
+    request.options.incumbent =
+        std::make_shared<const Plan>(std::move(incumbent));
+  }
   SP_ASSIGN(LoadedGraph loaded,
             load_graph(arguments.get("GRAPH"), std::move(reading)));
   request.graph = std::move(loaded.graph);
@@ -143,10 +127,10 @@ Result<PlanRequest> plan_request(const Arguments& arguments) {
   return request;
 }
 
-Result<GraphPlan> graph_plan(const Arguments& arguments, SavedPlan saved,
-                             Console& console, WithPlan next) {
-  return arguments.has("--plan") ? taken_plan(arguments, saved, console, next)
-                                 : new_plan(arguments, console, next);
+Result<GraphPlan> graph_plan(const Arguments& arguments, Console& console,
+                             const PlanUse& use) {
+  return arguments.has("--plan") ? taken_plan(arguments, console, use)
+                                 : new_plan(arguments, console, use);
 }
 
 void warn_of_differences(const GraphPlan& given, Console& console) {

@@ -32,18 +32,26 @@ enum class SavedPlan : std::uint8_t { kAsWritten, kJudged };
 // output is written (Console::until_written).
 enum class WithPlan : std::uint8_t { kWork, kOutput };
 
+// `PlanUse` states how a command gets its plan and what it does with it.
+struct PlanUse {
+  SavedPlan saved = SavedPlan::kJudged;
+  WithPlan next = WithPlan::kWork;
+  SearchLimit limit = SearchLimit::kTime;  // if the user gives none
+};
+
 // planning_options() and --plan.
-std::vector<Option> graph_plan_options();
+std::vector<Option> graph_plan_options(SearchLimit limit = SearchLimit::kTime);
 
 // Returns the request that planning_options() specify, with its graph read.
 // Options that need no graph are checked before the graph is read. Errors: those
-// of the options and of load_graph().
-Result<PlanRequest> plan_request(const Arguments& arguments);
+// of the options, of load_plan() (--start-from) and of load_graph().
+Result<PlanRequest> plan_request(const Arguments& arguments,
+                                 SearchLimit limit = SearchLimit::kTime);
 
 // Answers the request of the options, or takes the plan of --plan. Errors: those of
 // plan_request(), plan(), load_plan() and take_plan().
-Result<GraphPlan> graph_plan(const Arguments& arguments, SavedPlan saved,
-                             Console& console, WithPlan next = WithPlan::kWork);
+Result<GraphPlan> graph_plan(const Arguments& arguments, Console& console,
+                             const PlanUse& use);
 
 // Prints a message for each figure of a saved plan that differs from the
 // computed one.

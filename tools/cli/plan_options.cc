@@ -32,7 +32,7 @@ std::vector<GivenOption> given_options(const Arguments& arguments) {
 
 }  // namespace
 
-std::vector<Option> planning_options() {
+std::vector<Option> planning_options(SearchLimit limit) {
   std::vector<Option> options = {
       {.name = "GRAPH",
        .help = "a .pt2, the program's bare .json, or .json.gz",
@@ -52,15 +52,26 @@ std::vector<Option> planning_options() {
       option.help += text;
       option.fallback.clear();
     }
-    // Without a time limit, a work limit is the only limit.
+    // If the user gives one limit, it is the only one.
     if (info.name == "time_limit") {
-      option.help += "; " + option.fallback + " without --work-limit";
+      option.help += limit == SearchLimit::kWork
+                         ? std::string("; default: see --work-limit")
+                         : "; " + option.fallback + " without --work-limit";
       option.fallback.clear();
+    }
+    if (info.name == "work_limit" && limit == SearchLimit::kWork) {
+      option.help +=
+          "; " + std::to_string(kDefaultWork) + " without --time-limit";
     }
     // The default of the precision depends on the optimizer.
     if (info.name == "precision") option.fallback.clear();
     options.push_back(std::move(option));
   }
+  options.push_back({.name = "--start-from",
+                     .value = "PLAN.json",
+                     .help = "begin the search with this saved plan, of this "
+                             "graph or of a graph with mostly the same names",
+                     .input = input_value});
   for (Option& option : graph_options()) options.push_back(std::move(option));
   return options;
 }
@@ -77,8 +88,8 @@ Result<DeviceMesh> mesh_option(const Arguments& arguments) {
   return placed(planned_mesh(text), "--mesh " + text);
 }
 
-Deadline deadline_option(const Arguments& arguments) {
-  return end_of_time_limit(given_options(arguments), arguments.begun());
+Deadline deadline_option(const Arguments& arguments, SearchLimit limit) {
+  return end_of_time_limit(given_options(arguments), arguments.begun(), limit);
 }
 
 Result<Topology> topology_option(const Arguments& arguments,
@@ -90,8 +101,8 @@ Result<Topology> topology_option(const Arguments& arguments,
 }
 
 Result<PlanOptions> plan_options(const Arguments& arguments,
-                                 const Topology& topology) {
-  return shardprop::plan_options(given_options(arguments), topology);
+                                 const Topology& topology, SearchLimit limit) {
+  return shardprop::plan_options(given_options(arguments), topology, limit);
 }
 
 }  // namespace shardprop::cli

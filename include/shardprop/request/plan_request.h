@@ -14,6 +14,12 @@
 //   request.options.memory_limit;         // what a process can allocate, bytes
 //   request.options.time_limit_seconds;   // 1e12: the work limit alone counts
 //   Result<Plan> answer = shardprop::plan(request);
+//
+// A request may start from an earlier answer:
+//
+//   request.options.incumbent = std::make_shared<const Plan>(*answer);
+//   request.options.pins.push_back(Pin::parse("lm_head.weight=R,R").value());
+//   shardprop::plan(request)->notes.back();  // an EarlierPlanNote
 #pragma once
 
 #include <shardprop/base/result.h>
@@ -27,6 +33,7 @@
 #include <shardprop/request/graph_reading.h>
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -68,25 +75,40 @@ struct GivenOption {
   std::string place;
 };
 
+// `SearchLimit` is the limit of a search if the user gives none.
+enum class SearchLimit : std::uint8_t {
+  kTime,  // that of RunControl, in seconds
+  kWork,  // kDefaultWork, so that every machine makes the same plan
+};
+
+// Unit: table entries, as of RunControl::work_limit. One thread takes about 30 s
+// for them (bench/results/warm_start.md).
+inline constexpr std::uint64_t kDefaultWork = 20'000'000'000;
+
 // Returns the options that the user gave. The others have defaults that depend on
 // the topology and on each other:
 //
 //   memory       the bytes that a process can allocate on the device
 //   overlap      the topology's
+//   gap          kDefaultGap
 //   time_limit   none if there is a work limit, so that every machine makes the
-//                same plan; otherwise that of PlanOptions
+//                same plan; otherwise that of RunControl
+//   work_limit   kDefaultWork if no limit is given and `limit` is kWork;
+//                otherwise none
 //
 // A list, such as `pin`, may be given several times; of other options the last one
 // counts. Errors: those of set_option().
 Result<PlanOptions> plan_options(std::span<const GivenOption> given,
-                                 const Topology& topology);
+                                 const Topology& topology,
+                                 SearchLimit limit = SearchLimit::kTime);
 
 // Returns the end of the time limit that these options have, counted from `start`;
 // empty if the time is unlimited. A limit that is not a number ends at `start`,
 // and plan_options() refuses it.
 std::optional<std::chrono::steady_clock::time_point> end_of_time_limit(
     std::span<const GivenOption> given,
-    std::chrono::steady_clock::time_point start);
+    std::chrono::steady_clock::time_point start,
+    SearchLimit limit = SearchLimit::kTime);
 
 // Parses a mesh that the planner accepts. Errors: those of DeviceMesh::parse();
 // kMeshTooManyDims if more than 5 dims are larger than 1.
