@@ -91,9 +91,10 @@ extern const int local_rank;
 namespace plan_judge_plan_h {
 extern const Plan saved;
 }
-namespace plan_plan_options_h {
+namespace plan_run_control_h {
+extern const Plan yesterday;
 extern std::stop_source source;
-}
+}  // namespace plan_run_control_h
 namespace program_rank_program_h {
 extern const SpmdProgram program;
 extern const Coordinate at;

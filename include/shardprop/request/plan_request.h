@@ -14,9 +14,7 @@
 //   request.options.memory_limit;         // what a process can allocate, bytes
 //   request.options.time_limit_seconds;   // 1e12: the work limit alone counts
 //   Result<Plan> answer = shardprop::plan(request);
-//
-// A request may start from an earlier answer:
-//
+//   // A request may start from an earlier answer.
 //   request.options.incumbent = std::make_shared<const Plan>(*answer);
 //   request.options.pins.push_back(Pin::parse("lm_head.weight=R,R").value());
 //   shardprop::plan(request)->notes.back();  // an EarlierPlanNote
@@ -88,13 +86,13 @@ inline constexpr std::uint64_t kDefaultWork = 20'000'000'000;
 // Returns the options that the user gave. The others have defaults that depend on
 // the topology and on each other:
 //
-//   memory       the bytes that a process can allocate on the device
-//   overlap      the topology's
-//   gap          kDefaultGap
-//   time_limit   none if there is a work limit, so that every machine makes the
-//                same plan; otherwise that of RunControl
-//   work_limit   kDefaultWork if no limit is given and `limit` is kWork;
-//                otherwise none
+// * memory: the bytes that a process can allocate on the device
+// * overlap: the topology's
+// * gap: kDefaultGap
+// * time_limit: none if there is a work limit, so that every machine makes the
+//   same plan; otherwise that of RunControl
+// * work_limit: kDefaultWork if no limit is given and `limit` is kWork; otherwise
+//   none
 //
 // A list, such as `pin`, may be given several times; of other options the last one
 // counts. Errors: those of set_option().
