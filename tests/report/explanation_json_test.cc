@@ -158,6 +158,7 @@ Plan explained_plan() {
   plan.copies.front().once_a_step = true;
   plan.copies.front().steps.front().padded = true;
   plan.notes = all_notes();
+  plan.overlap_multipliers = {0, 250};
   for (const RoleUse use : kAllRoleUses) {
     plan.roles.push_back({use, "dp", 500, {{"mlp"}, {"attn.o", true}}});
   }
