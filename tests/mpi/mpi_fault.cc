@@ -24,7 +24,7 @@ constexpr auto kTimeout = 1s;
 bool go_on(Communicator& communicator, const std::string& fault) {
   if (fault == "killed") std::raise(SIGKILL);
   if (fault == "hangs") {
-    std::this_thread::sleep_for(3 * kTimeout);
+    std::this_thread::sleep_for(2 * kTimeout);
     std::_Exit(0);
   }
   if (fault == "throws") {
