@@ -1,6 +1,7 @@
 // Compares the instruction sets with each other and with exact results.
 
 #include <bit>
+#include <cstdlib>
 #include <random>
 #include <string>
 #include <vector>
@@ -16,6 +17,11 @@ using cpu::all_row_kernels;
 using cpu::Panel;
 using cpu::RowKernels;
 
+bool full_counts() {
+  const char* full = std::getenv("SHARDPROP_FULL");
+  return full != nullptr && std::string(full) == "1";
+}
+
 std::vector<std::uint64_t> all_bits(DType dtype) {
   std::vector<std::uint64_t> bits;
   if (dtype != DType::kFloat32) {
@@ -24,9 +30,11 @@ std::vector<std::uint64_t> all_bits(DType dtype) {
     }
     return bits;
   }
-  // Every 4,099th f32, and the neighbours of every number of f16 and bf16 and
-  // of the midpoints between two numbers, at which rounding changes.
-  for (std::uint64_t i = 0; i < 1ULL << 32; i += 4099) bits.push_back(i);
+  // Every 65,537th f32 (4,099th at full counts), and the neighbours of every
+  // number of the narrower types and of the midpoints between two numbers, at
+  // which rounding changes.
+  const std::uint64_t apart = full_counts() ? 4099 : 65537;
+  for (std::uint64_t i = 0; i < 1ULL << 32; i += apart) bits.push_back(i);
   for (const DType narrow : {DType::kFloat16, DType::kBFloat16,
                              DType::kFloat8E4M3FN, DType::kFloat8E5M2}) {
     for (const std::uint64_t at : all_bits(narrow)) {

@@ -4,7 +4,6 @@
 #include "plan/training_graphs.h"
 #include "support/property.h"
 #include "support/result_checks.h"
-#include "support/sanitizers.h"
 #include "support/standard_library.h"
 
 #include <shardprop/io/load_graph.h>
@@ -194,7 +193,7 @@ TEST_CASE("the choices of a plan are found again in its problem") {
 }
 
 TEST_CASE("Llama 3 8B is planned again after one pin changed") {
-  if (testing::kThreadSanitizer) return;
+  if (!testing::full_counts()) return;
   const Graph graph = example_graph("llama3_8b_train");
   PlanOptions options = by_work(40'000'000'000, kDefaultGap);
   options.overlap = default_topology().overlap_discount.value;
