@@ -18,7 +18,7 @@ from test_verify_other_code import batch, shard_all, shard_features, train
 from torch import nn
 
 import shardprop as sp
-from shardprop.torch.verifying import groups
+from shardprop.torch.verifying import collectives, groups
 
 EVERY = 1 if os.environ.get("SHARDPROP_FULL") == "1" else 6
 FIRST = int(os.environ.get("SHARDPROP_SEED", "0")) % EVERY
@@ -51,7 +51,7 @@ class Mutation:
         if self.change == "twice":
             work = original()
             work.wait()
-        for output in groups._flat(outputs):
+        for output in collectives.flat(outputs):
             if self.change == "scale":
                 output.mul_(2)
             elif self.change == "swap" and output.numel() % 2 == 0:

@@ -20,7 +20,8 @@ from .verifying.dropout import Dropout, Masks
 from .verifying.fits import Grid
 from .verifying.noise import Lengths
 from .verifying.places import is_ours
-from .verifying.report import Report
+from .verifying.random_numbers import Draws, Numbers
+from .verifying.report import Report, notes_on_waits
 from .verifying.watch import Recording, watched_modules, watching
 from .verifying.worlds import Simulation
 
@@ -77,7 +78,7 @@ class _Program:
                 torch.manual_seed(seed)
                 batch = batch()
         self._batch = batch
-        self._masks = Masks()
+        self._masks, self.draws = Masks(), Draws()
         parameters = inspect.signature(step).parameters.values()
         self._takes_mesh = (
             sum(
@@ -88,27 +89,29 @@ class _Program:
             > 2
         )
 
-    def reference(self, double: bool = False) -> Recording:
+    def reference(self, single: "Optional[Recording]" = None) -> Recording:
+        """Runs the model on one device; with the recording `single` of such a run, in
+        f64."""
         sizes = (1,) * len(self._grid.sizes)
         simulation = Simulation(1, self._seed)
         with watched_modules():
             return simulation.run(
-                lambda rank: self._run(simulation, sizes, rank, None, double)
+                lambda rank: self._run(simulation, sizes, rank, None, single)
             )[0]
 
     def ranks(self) -> "tuple[list[Recording], Simulation]":
-        self._masks.states.clear()
+        self.draws.begin()
         simulation = Simulation(self._grid.size, self._seed)
         with watched_modules():
             recordings = simulation.run(
                 lambda rank: self._run(
-                    simulation, self._grid.sizes, rank, self._parallelize, False
+                    simulation, self._grid.sizes, rank, self._parallelize, None
                 )
             )
         return recordings, simulation
 
-    def _run(self, simulation, sizes, rank, parallelize, double) -> Recording:
-        recording = Recording(rank)
+    def _run(self, simulation, sizes, rank, parallelize, single) -> Recording:
+        recording, double = Recording(rank, single), single is not None
         simulation.state.modules = recording.modules
         model = self._build()
         if double:
@@ -128,7 +131,9 @@ class _Program:
             counting = recording.lengths = Lengths()
             recording.watch_order()
         draws = is_reference and not double
-        with watching(recording), Dropout(self._masks, draws), counting, _wide(double):
+        numbers = Numbers(self.draws, draws)
+        dropout = Dropout(self._masks, draws, numbers)
+        with watching(recording), numbers, dropout, counting, _wide(double):
             if self._takes_mesh:
                 result = self._step(model, batch, mesh)
             else:
@@ -186,9 +191,8 @@ def verify(
             reference = program.reference()
         except Exception as failure:
             raise failed(failure, "the model on one device") from failure
-        in_f64: Optional[Recording] = None
         try:
-            in_f64 = program.reference(double=True)
+            program.reference(reference)
         except Exception as failure:
             notes.append(
                 "The reference does not run in f64, so the bounds of float noise are "
@@ -200,13 +204,15 @@ def verify(
             rank = getattr(failure, "shardprop_rank", 0)
             raise failed(failure, f"rank {rank}") from failure
     grid = grid_of(mesh)
-    comparison = Comparison(reference, in_f64, recordings, grid)
+    comparison = Comparison(reference, recordings, grid)
     values = comparison.run()
     missing = {key.name for key in comparison.missing if key.kind in _NAMED}
     if missing:
         names = ", ".join(f"`{name or 'model'}`" for name in sorted(missing)[:4])
         more = f" and {len(missing) - 4} more" if len(missing) > 4 else ""
         notes.append(f"The ranks have no value that belongs to {names}{more}.")
+    notes += program.draws.notes()
+    notes += notes_on_waits([simulation.not_waited(rank) for rank in range(grid.size)])
     return Report(
         grid.text,
         values,

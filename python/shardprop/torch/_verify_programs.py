@@ -23,7 +23,7 @@ from .verifying import graph_collectives
 from .verifying.compare import Comparison
 from .verifying.fits import Fit, Grid, part
 from .verifying.noise import Lengths
-from .verifying.report import Report
+from .verifying.report import Report, notes_on_waits
 from .verifying.watch import Key, Recording
 from .verifying.worlds import Simulation
 
@@ -204,14 +204,14 @@ def verify_programs(
         ranks_programs.append(loaded[key])
     reference_program = _callable(model)
 
-    def reference(double: bool) -> Recording:
+    def reference(single: Optional[Recording]) -> Recording:
         simulation = Simulation(1)
 
         def body(rank: int) -> Recording:
-            recording = Recording(rank)
+            recording = Recording(rank, single)
             recording.lengths = Lengths()
             with torch.no_grad(), recording.lengths:
-                _run_model(recording, of_rank(list(inputs), double))
+                _run_model(recording, of_rank(list(inputs), single is not None))
             return recording
 
         return simulation.run(body)[0]
@@ -247,12 +247,11 @@ def verify_programs(
         return recording
 
     try:
-        expected = reference(False)
+        expected = reference(None)
     except Exception as failure:
         raise failed(failure, "the model on one device") from failure
-    in_f64: Optional[Recording] = None
     with contextlib.suppress(Exception):
-        in_f64 = reference(True)
+        reference(expected)
     try:
         recordings = simulation.run(body)
     except Exception as failure:
@@ -262,10 +261,14 @@ def verify_programs(
     for index, layout in enumerate(output_layouts or []):
         path = names[index] if names else f"[{index}]"
         stated[Key("result", "", path)] = Fit(tuple(layout.split(",")))
-    comparison = Comparison(expected, in_f64, recordings, grid, stated)
+    comparison = Comparison(expected, recordings, grid, stated)
     values = comparison.run()
+    ranks = range(grid.size)
     return Report(
-        grid.text, values, [simulation.collectives(rank) for rank in range(grid.size)]
+        grid.text,
+        values,
+        [simulation.collectives(rank) for rank in ranks],
+        notes_on_waits([simulation.not_waited(rank) for rank in ranks]),
     )
 
 

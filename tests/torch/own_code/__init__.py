@@ -3,26 +3,36 @@ mistake. `CASES` lists them.
 """
 
 from . import (
+    attention_across_ranks,
     data_parallel,
     dtensors,
     experts,
+    features,
+    gradients_by_hand,
     heads,
     layouts_of_tokens,
+    random_layers,
     schedules,
     tensor_parallel,
     torchtitan_bugs,
+    transformers_by_hand,
 )
 from .cases import CASES, Case
 
 __all__ = [
     "CASES",
     "Case",
+    "attention_across_ranks",
     "data_parallel",
     "dtensors",
     "experts",
+    "features",
+    "gradients_by_hand",
     "heads",
     "layouts_of_tokens",
+    "random_layers",
     "schedules",
     "tensor_parallel",
     "torchtitan_bugs",
+    "transformers_by_hand",
 ]

@@ -4,7 +4,8 @@ wrong value.
 | module | contents |
 |---|---|
 | `turns` | one thread per rank, of which one runs at a time |
-| `groups` | the process groups of the simulated ranks: collectives with values |
+| `collectives` | collectives that move values between ranks |
+| `groups` | the process groups of the simulated ranks |
 | `graph_collectives` | collectives of traced graphs |
 | `worlds` | the state that PyTorch keeps per process, one copy for each rank |
 | `places` | the source line and the module of a call |
@@ -12,6 +13,7 @@ wrong value.
 | `names` | names of modules and parameters |
 | `watch` | records the values of a run: module outputs, gradients, parameters |
 | `dropout` | dropout masks that do not depend on the layout |
+| `random_numbers` | numbers of other random operators, likewise |
 | `noise` | bounds of the rounding error of each value |
 | `fits` | the layouts in which the values of the ranks equal a reference |
 | `compare` | compares the values of all ranks with the reference, in program order |

@@ -11,7 +11,7 @@
 """
 
 import dataclasses
-from typing import Any, Optional
+from typing import Optional
 
 import torch
 
@@ -48,7 +48,8 @@ class _Case:
     call: int
     order: float
     reference: torch.Tensor
-    in_f64: Optional[torch.Tensor]
+    #: The largest error of the reference, or None if f64 is not known.
+    error: Optional[float]
     reductions: "tuple[int, int]"
     seen: "dict[int, Seen]"
     place: str
@@ -68,31 +69,36 @@ def _joined(calls: "list[Seen]") -> Optional[Seen]:
 
 
 class Comparison:
-    """A Comparison checks the recordings of the ranks against two references."""
+    """A Comparison checks the recordings of the ranks against the reference."""
 
     def __init__(
         self,
         reference: Recording,
-        in_f64: Optional[Recording],
         ranks: "list[Recording]",
         grid: Grid,
         stated: "Optional[dict[Key, Fit]]" = None,
     ) -> None:
         """`stated` has the layouts that values must have."""
-        self._reference, self._in_f64 = reference, in_f64
+        self._reference = reference
         self._ranks, self._grid = ranks, grid
         self._layouts: "dict[str, Fit]" = {}
+        self._parameters: "dict[str, _Case]" = {}
         self._stated = stated or {}
         self._last_terms: "Optional[Value]" = None
         self._last_rows: "Optional[Value]" = None
         self._coarsest = torch.float64
         self._explainer = Explainer(reference, grid)
+        self._by_key: "dict[Key, list[_Case]]" = {}
+        self._joined_fits: "dict[Key, Optional[Fit]]" = {}
         self.missing: "list[Key]" = []
 
     def run(self) -> "list[Value]":
         """Returns all compared values in program order."""
         values = []
-        for case in sorted(self._cases(), key=lambda case: case.order):
+        cases = sorted(self._cases(), key=lambda case: case.order)
+        for case in cases:
+            self._by_key.setdefault(case.key, []).append(case)
+        for case in cases:
             value = self._compare(case)
             values.append(value)
             if case.key.kind in FORWARD and value.status == "right":
@@ -188,11 +194,6 @@ class Comparison:
         return cases
 
     def _paired(self, key, calls, by_rank) -> "list[_Case]":
-        f64 = []
-        if self._in_f64 is not None:
-            f64 = usable(self._in_f64.values.get(key, []))
-        if len(f64) != len(calls):
-            f64 = [None] * len(calls)
         counts = {len(seen) for seen in by_rank.values()}
         if len(counts) != 1 or counts == {0}:
             self.missing.append(key)
@@ -224,8 +225,7 @@ class Comparison:
             place = next(iter(own.values())).place or seen.place
             cases.append(_Case(
                 key, index, order, seen.tensor,
-                f64[index].tensor if f64[index] is not None else None,
-                seen.reductions, own, place,
+                seen.error, seen.reductions, own, place,
             ))
         return cases
 
@@ -249,11 +249,7 @@ class Comparison:
             if "holds" in str(reason):
                 value.status = "wrong"
             return value
-        reference, in_f64, values = _finite(case.reference, case.in_f64, values)
-        value.bound = bound(reference, in_f64, self._coarsest, case.reductions)
-        ranks = Ranks(
-            values, reference, self._grid, value.bound, unit(self._coarsest)
-        )
+        ranks, value.bound = self._ranks_of(case, values)
         if not ranks.is_grid:
             value.status = "not compared"
             value.notes = ["The ranks that hold it form no part of the mesh."]
@@ -280,12 +276,20 @@ class Comparison:
             if accepted:
                 if key.kind == "parameter":
                     self._layouts[key.name] = found
+                    self._parameters[key.name] = case
+                return value
+            if key.kind in AS_PARAMETER and self._is_layout_of_parameter(key, found):
+                return value
+        if found is None and stated is None:
+            joined = self._fit_of_all_calls(key)
+            if joined is not None:
+                value.layout, value.factor = joined.placements, joined.factor
                 return value
         if found is None and not self._has_shapes(ranks):
             value.status = "not compared"
             value.notes = [
                 "No layout of the reference's shape "
-                f"{list(reference.shape)} has these shapes: "
+                f"{list(case.reference.shape)} has these shapes: "
                 f"{[list(v.shape) for v in values.values()][:4]}."
             ]
             return value
@@ -294,6 +298,58 @@ class Comparison:
             value, case.order, ranks, found, stated, self._last_terms, self._last_rows
         )
         return value
+
+    def _ranks_of(self, case: _Case, values) -> "tuple[Ranks, float]":
+        """Returns the values of the ranks, and the bound of their rounding error."""
+        reference, values = _finite(case.reference, values)
+        noise = bound(reference, case.error, self._coarsest, case.reductions)
+        ranks = Ranks(values, reference, self._grid, noise, unit(self._coarsest))
+        return ranks, noise
+
+    def _is_layout_of_parameter(self, key: Key, found: Fit) -> bool:
+        """Returns whether the parameter has a layout too. A parameter of equal elements,
+        such as a bias of zeros, has several layouts."""
+        case = self._parameters.get(key.name)
+        if case is None or found.is_partial or abs(found.factor - 1) > 1e-6:
+            return False
+        ranks, _ = self._ranks_of(case, full_values(case.seen))
+        if found.rows is not None:
+            return ranks.agrees_in_rows(found)
+        parts = ranks.parts(found.placements)
+        return parts is not None and ranks.agrees(found.placements, parts)
+
+    def _fit_of_all_calls(self, key: Key) -> Optional[Fit]:
+        """Returns the layout of the values of all calls of a module.
+
+        Accumulation on each rank calls a module once for each micro-batch of the rank.
+        The calls together have the rows of the reference's calls together.
+        """
+        if key not in self._joined_fits:
+            self._joined_fits[key] = None
+            cases = self._by_key.get(key, [])
+            if len(cases) > 1 and key.kind in _WITHIN:
+                self._joined_fits[key] = self._joined_fit(cases)
+        return self._joined_fits[key]
+
+    def _joined_fit(self, cases: "list[_Case]") -> Optional[Fit]:
+        first = cases[0]
+        if any(case.seen.keys() != first.seen.keys() for case in cases):
+            return None
+        if any(case.reference.dim() == 0 for case in cases):
+            return None
+        own = {
+            rank: _joined([case.seen[rank] for case in cases]) for rank in first.seen
+        }
+        full = _joined([Seen(case.reference, None, 0, "") for case in cases])
+        if full is None or any(seen is None for seen in own.values()):
+            return None
+        values = {rank: seen.tensor for rank, seen in own.items() if seen is not None}
+        noise = max(
+            bound(case.reference, case.error, self._coarsest, case.reductions)
+            for case in cases
+        )
+        ranks = Ranks(values, full.tensor, self._grid, noise, unit(self._coarsest))
+        return ranks.fit(any_factor=first.key.kind == "output gradient")
 
     def _contradicts(self, stated, found: Fit) -> bool:
         """Returns whether the ranks hold terms over a mesh dim of the DTensor. The
@@ -361,20 +417,16 @@ def _is_inside(name: str, other: str) -> bool:
     return name != other and (not other or name.startswith(f"{other}."))
 
 
-def _finite(reference, in_f64, values):
+def _finite(reference, values):
     """Replaces infinite elements, so that differences remain numbers."""
     finite = reference[torch.isfinite(reference)]
     largest = float(finite.abs().max()) if finite.numel() else 1.0
     if finite.numel() == reference.numel():
-        return reference, in_f64, values
+        return reference, values
 
     def clean(tensor):
         return torch.nan_to_num(
             tensor, nan=largest / 2, posinf=2 * largest, neginf=-2 * largest
         )
 
-    return (
-        clean(reference),
-        None if in_f64 is None else clean(in_f64),
-        {rank: clean(value) for rank, value in values.items()},
-    )
+    return clean(reference), {rank: clean(value) for rank, value in values.items()}

@@ -6,25 +6,33 @@ must draw with the same state of their generators, as replicas of a real run mus
 second rank draws its own mask if the states differ.
 """
 
-import itertools
-from typing import Any
+import threading
+from typing import Optional
 
 import torch
 import torch.nn.functional as F
 from torch.distributed.tensor import DTensor
 from torch.overrides import TorchFunctionMode
 
+from .random_numbers import MOST_DIFFERENT, Numbers, part, parts
 from .watch import current
-
-# Parts of the input that differ more, relative to the largest element, are others.
-_MOST_DIFFERENT = 1e-2
-
-# More blocks of the reference's input are not tried.
-_MOST_BLOCKS = 4096
-
 
 # context_parallel() replaces the function of the module.
 _attention = F.scaled_dot_product_attention
+_dropout = F.dropout
+
+
+_active = threading.local()
+
+
+def dropout_within_functions(
+    input: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> torch.Tensor:
+    """Replaces F.dropout: functions of PyTorch call it where no mode sees it."""
+    handler: "Optional[Dropout]" = getattr(_active, "dropout", None)
+    if handler is None:
+        return _dropout(input, p, training, inplace)
+    return handler._dropout(_dropout, input, p, training, inplace)
 
 
 class Masks:
@@ -33,61 +41,53 @@ class Masks:
     def __init__(self) -> None:
         #: Input and mask of each call, by module.
         self.calls: "dict[str, list[tuple[torch.Tensor, torch.Tensor]]]" = {}
-        #: The generator's state of the first rank that drew each part.
-        self.states: "dict[Any, bytes]" = {}
 
     def find(self, name: str, number: int, value: torch.Tensor):
         """Returns the mask of a rank's part and a key of this part, or None."""
         calls = self.calls.get(name, [])
         near = [number] if number < len(calls) else []
-        best, found = _MOST_DIFFERENT, None
+        best, found = MOST_DIFFERENT, None
         for index in near + [other for other in range(len(calls)) if other != number]:
             full, mask = calls[index]
             scale = float(full.abs().max()) if full.numel() else 0.0
-            for offsets, block in _blocks(full, value.shape):
+            for offsets, block in parts(full, value.shape):
                 difference = 0.0
                 if block.numel():
                     difference = float((block - value).abs().max())
                 if difference <= best * scale:
                     best = 0.999 * difference / scale if scale else 0.0
                     key = (name, index, offsets)
-                    found = _block(mask, offsets, value.shape), key
+                    found = part(mask, offsets, value.shape), key
             if found is not None:
                 return found
         # A term of a sum equals no part of the input: any part of this size fits.
         for index in near:
             full, mask = calls[index]
-            for offsets, _ in _blocks(full, value.shape):
-                return _block(mask, offsets, value.shape), (name, index, offsets)
+            for offsets, _ in parts(full, value.shape):
+                return part(mask, offsets, value.shape), (name, index, offsets)
         return None
-
-
-def _block(tensor: torch.Tensor, offsets, shape) -> torch.Tensor:
-    for dim, (offset, size) in enumerate(zip(offsets, shape)):
-        tensor = tensor.narrow(dim, offset, size)
-    return tensor
-
-
-def _blocks(full: torch.Tensor, shape):
-    if full.dim() != len(shape) or any(a < b for a, b in zip(full.shape, shape)):
-        return
-    ranges = [range(a - b + 1) for a, b in zip(full.shape, shape)]
-    for offsets in itertools.islice(itertools.product(*ranges), _MOST_BLOCKS):
-        yield offsets, _block(full, offsets, shape)
 
 
 class Dropout(TorchFunctionMode):
     """Dropout replaces the calls of dropout in one thread."""
 
-    def __init__(self, masks: Masks, draws: bool) -> None:
+    def __init__(self, masks: Masks, draws: bool, numbers: Numbers) -> None:
         """With `draws`, the calls are those of the reference."""
         super().__init__()
-        self._masks, self._draws = masks, draws
+        self._masks, self._draws, self._random = masks, draws, numbers
         self._numbers: "dict[str, int]" = {}
+
+    def __enter__(self):
+        _active.dropout = self
+        return super().__enter__()
+
+    def __exit__(self, *failure):
+        _active.dropout = None
+        return super().__exit__(*failure)
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        if func is F.dropout or func is torch.dropout:
+        if func is _dropout or func is torch.dropout:
             return self._dropout(func, *args, **kwargs)
         if func is _attention:
             return self._attention(*args, **kwargs)
@@ -116,7 +116,7 @@ class Dropout(TorchFunctionMode):
             scores = scores.masked_fill(~attn_mask, float("-inf"))
         elif attn_mask is not None:
             scores = scores + attn_mask
-        weights = self._dropout(F.dropout, scores.softmax(-1), dropout_p, True)
+        weights = self._dropout(_dropout, scores.softmax(-1), dropout_p, True)
         return weights @ value
 
     def _dropout(self, func, input, p=0.5, training=None, inplace=False, train=None):
@@ -127,7 +127,11 @@ class Dropout(TorchFunctionMode):
             return func(input, p, training)
         local = input.to_local() if isinstance(input, DTensor) else input
         state = torch.get_rng_state().numpy().tobytes()
-        mask = torch.empty_like(local, requires_grad=False).bernoulli_(1 - p)
+        self._random.paused = True
+        try:
+            mask = torch.empty_like(local, requires_grad=False).bernoulli_(1 - p)
+        finally:
+            self._random.paused = False
         recording = current()
         name = recording.modules[-1] if recording and recording.modules else ""
         number = self._numbers[name] = self._numbers.get(name, -1) + 1
@@ -138,7 +142,7 @@ class Dropout(TorchFunctionMode):
             found = self._masks.find(name, number, local.detach())
             if found is not None:
                 same, key = found
-                if self._masks.states.setdefault(key, state) == state:
+                if self._random.draws.is_same_state(key, state, "dropout"):
                     mask = same.to(local.dtype)
         result = local * mask * (0.0 if p == 1 else 1 / (1 - p))
         if isinstance(input, DTensor):

@@ -45,6 +45,12 @@ class Explainer:
         grid = self._grid
         if stated is not None:
             notes.append(f"The DTensor states {text_of(stated)}.")
+        hidden = [r for r, v in ranks.values.items() if bool(torch.isnan(v).any())]
+        if hidden and not bool(torch.isnan(ranks.reference).any()):
+            notes.append(
+                f"On {_rank_list(hidden)} it has elements that are NaN, as the result of "
+                "an asynchronous collective has before the wait."
+            )
         if found is None:
             found = ranks.fit(any_factor=True)
         expected = Fit(value.expected) if value.expected else None

@@ -14,6 +14,7 @@
 | - | only one coordinate of this mesh dim holds the value |
 """
 
+import copy
 import dataclasses
 import itertools
 import math
@@ -116,7 +117,8 @@ class Ranks:
         """`tolerance` bounds the rounding error of the reference; `unit` is the unit
         roundoff of its dtype."""
         wide = torch.complex128 if reference.is_complex() else torch.float64
-        self.values = {rank: v.to(wide) for rank, v in values.items()}
+        made = {id(value): value.to(wide) for value in values.values()}
+        self.values = {rank: made[id(value)] for rank, value in values.items()}
         self.reference = reference.to(wide)
         self.grid, self._tolerance, self._unit = grid, tolerance, unit
         coordinates = [grid.coordinate(rank) for rank in values]
@@ -279,19 +281,39 @@ class Ranks:
                 continue
             if self.agrees(placements, parts, factor):
                 return Fit(*(mean or (placements, factor)))
-        return self._fit_rows()
+        found = self._fit_rows()
+        if found is None and any_factor:
+            found = self._fit_rows_with_factor()
+        return found
+
+    def _fit_rows_with_factor(self) -> Optional[Fit]:
+        """Returns a fit in rows of the reference times a product of mesh sizes, or
+        divided by it."""
+        products = self._products() - {1}
+        for factor in sorted({1.0 * p for p in products} | {1.0 / p for p in products}):
+            scaled = copy.copy(self)
+            scaled.values = {rank: v / factor for rank, v in self.values.items()}
+            scaled._tolerance = self._tolerance * max(1.0, 1.0 / factor)
+            found = scaled._fit_rows()
+            if found is not None:
+                return dataclasses.replace(found, factor=factor)
+        return None
+
+    def _products(self) -> "set[int]":
+        """Returns the products of sizes of mesh dims."""
+        sizes = {1}
+        for size in self.grid.sizes:
+            sizes |= {size * other for other in sizes}
+        return sizes
 
     def _is_factor(self, factor: float) -> bool:
         """Returns whether a multiple is not chance: a tensor of few elements must be a
         multiple by sizes of mesh dims."""
         if self.reference.numel() >= FEW:
             return True
-        sizes = {1}
-        for size in self.grid.sizes:
-            sizes |= {size * other for other in sizes}
         return any(
             abs(each - 1) < 1e-3
-            for size in sizes
+            for size in self._products()
             for each in (factor * size, factor / size)
         )
 

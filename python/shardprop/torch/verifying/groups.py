@@ -1,12 +1,14 @@
 """SimulatedGroup is a process group of c10d whose ranks are threads of this process.
 
-A collective starts when all ranks of the group have called it. It moves values between
-the tensors of the ranks. Calls of different kinds or sizes are an error that names the
-lines of both calls.
+A collective starts when all ranks of the group have called it. Calls of different kinds
+or sizes are an error that names the lines of both calls.
+
+A rank gets the result of a collective when it waits for it. Before the wait the floating
+point outputs are NaN, so that a missing wait is seen. A wait also ends the earlier
+collectives of the same group, which run in order.
 """
 
-import dataclasses
-from typing import Any, Callable, Optional
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -14,279 +16,34 @@ from torch.futures import Future
 from torch.utils._python_dispatch import _disable_current_modes
 
 from ..._error import Error
-
-
-@dataclasses.dataclass
-class Call:
-    """A Call is one rank's call of a collective."""
-
-    kind: str
-    rank: int
-    place: str
-    module: str
-    #: Tensors that the collective reads, one list of pieces for each tensor.
-    inputs: "list[Any]"
-    #: Tensors that the collective writes.
-    outputs: "list[Any]"
-    reduce_op: Any = None
-    root: Optional[int] = None
-    input_splits: "tuple[int, ...]" = ()
-    output_splits: "tuple[int, ...]" = ()
-
-    def text(self) -> str:
-        shapes = ", ".join(
-            "x".join(map(str, tensor.shape)) or "scalar"
-            for tensor in _flat(self.inputs)
-        )
-        name = f"{self.kind}({reduction_name(self.reduce_op)})" if self.reduce_op else (
-            self.kind
-        )
-        return f"{name} of {shapes or 'no tensor'} at {self.place or 'PyTorch'}"
-
-
-@dataclasses.dataclass
-class Ran:
-    """A Ran is a collective that ran, as one rank of its group saw it."""
-
-    kind: str
-    #: The ranks of the group, as ranks of the whole mesh.
-    ranks: "tuple[int, ...]"
-    reduce_op: str
-    #: Bytes that this rank gave to the collective.
-    bytes: int
-    place: str
-    module: str
-
-
-def _flat(tensors: Any) -> "list[torch.Tensor]":
-    if isinstance(tensors, torch.Tensor):
-        return [tensors]
-    return [tensor for item in tensors for tensor in _flat(item)]
-
-
-_REDUCTIONS = {
-    dist.ReduceOp.SUM: "sum",
-    dist.ReduceOp.AVG: "avg",
-    dist.ReduceOp.PRODUCT: "product",
-    dist.ReduceOp.MIN: "min",
-    dist.ReduceOp.MAX: "max",
-    dist.ReduceOp.BAND: "band",
-    dist.ReduceOp.BOR: "bor",
-    dist.ReduceOp.BXOR: "bxor",
-    dist.ReduceOp.PREMUL_SUM: "premul_sum",
-}
-
-
-def reduction_name(reduce_op: Any) -> str:
-    for known, name in _REDUCTIONS.items():
-        if reduce_op == known:
-            return name
-    return str(reduce_op)
-
-
-_COMBINE = {
-    "sum": torch.add,
-    "avg": torch.add,
-    "premul_sum": torch.add,
-    "product": torch.mul,
-    "min": torch.minimum,
-    "max": torch.maximum,
-    "band": torch.bitwise_and,
-    "bor": torch.bitwise_or,
-    "bxor": torch.bitwise_xor,
-}
-
-
-def _reduced(tensors: "list[torch.Tensor]", reduce_op: Any) -> torch.Tensor:
-    """Returns the reduction of the ranks' tensors, in the order of the ranks."""
-    name = reduction_name(reduce_op)
-    result = tensors[0].clone()
-    for tensor in tensors[1:]:
-        result = _COMBINE[name](result, tensor)
-    if name == "avg":
-        result = result / len(tensors)
-    elif name == "premul_sum":
-        result = result * reduce_op.__getstate__()[1]
-    return result.to(tensors[0].dtype)
-
-
-def _write(output: torch.Tensor, value: torch.Tensor) -> None:
-    """Writes a value of the same number of elements into an output."""
-    # Without detach() autograd would see a write that its schemas do not declare.
-    output = output.detach()
-    output.copy_(value.reshape(output.shape))
-
-
-def _all_reduce(calls: "list[Call]") -> None:
-    for index in range(len(calls[0].inputs)):
-        value = _reduced([call.inputs[index] for call in calls], calls[0].reduce_op)
-        for call in calls:
-            _write(call.outputs[index], value)
-
-
-def _reduce(calls: "list[Call]") -> None:
-    root = calls[calls[0].root]
-    for index in range(len(root.inputs)):
-        value = _reduced([call.inputs[index] for call in calls], calls[0].reduce_op)
-        _write(root.outputs[index], value)
-
-
-def _all_gather(calls: "list[Call]") -> None:
-    """Writes the ranks' inputs into the lists of outputs."""
-    for index in range(len(calls[0].inputs)):
-        for call in calls:
-            for source, output in zip(calls, call.outputs[index]):
-                _write(output, source.inputs[index])
-
-
-def _all_gather_single(calls: "list[Call]") -> None:
-    for index in range(len(calls[0].inputs)):
-        value = torch.cat([call.inputs[index].reshape(-1) for call in calls])
-        for call in calls:
-            _write(call.outputs[index], value)
-
-
-def _gather(calls: "list[Call]") -> None:
-    root = calls[calls[0].root]
-    for index in range(len(root.inputs)):
-        for source, output in zip(calls, root.outputs[index]):
-            _write(output, source.inputs[index])
-
-
-def _scatter(calls: "list[Call]") -> None:
-    root = calls[calls[0].root]
-    for index in range(len(root.outputs)):
-        for call, value in zip(calls, root.inputs[index]):
-            _write(call.outputs[index], value)
-
-
-def _broadcast(calls: "list[Call]") -> None:
-    root = calls[calls[0].root]
-    for call in calls:
-        if call is not root:
-            for value, output in zip(root.inputs, call.outputs):
-                _write(output, value)
-
-
-def _reduce_scatter(calls: "list[Call]") -> None:
-    for index in range(len(calls[0].outputs)):
-        for place, call in enumerate(calls):
-            pieces = [source.inputs[index][place] for source in calls]
-            _write(call.outputs[index], _reduced(pieces, calls[0].reduce_op))
-
-
-def _reduce_scatter_single(calls: "list[Call]") -> None:
-    size = len(calls)
-    for index in range(len(calls[0].outputs)):
-        value = _reduced(
-            [call.inputs[index].reshape(-1) for call in calls], calls[0].reduce_op
-        )
-        for call, piece in zip(calls, value.chunk(size)):
-            _write(call.outputs[index], piece)
-
-
-def _split(tensor: torch.Tensor, splits: "tuple[int, ...]", size: int):
-    return tensor.split(splits or [tensor.shape[0] // size] * size)
-
-
-def _all_to_all_single(calls: "list[Call]") -> None:
-    size = len(calls)
-    sent = [_split(call.inputs[0], call.input_splits, size) for call in calls]
-    for place, call in enumerate(calls):
-        outputs = _split(call.outputs[0].detach(), call.output_splits, size)
-        for source in range(size):
-            _write(outputs[source], sent[source][place].clone())
-
-
-def _all_to_all(calls: "list[Call]") -> None:
-    for place, call in enumerate(calls):
-        for source, output in zip(calls, call.outputs):
-            _write(output, source.inputs[place])
-
-
-_RUN: "dict[str, Callable[[list[Call]], None]]" = {
-    "all_reduce": _all_reduce,
-    "reduce": _reduce,
-    "all_gather": _all_gather,
-    "all_gather_single": _all_gather_single,
-    "gather": _gather,
-    "scatter": _scatter,
-    "broadcast": _broadcast,
-    "reduce_scatter": _reduce_scatter,
-    "reduce_scatter_single": _reduce_scatter_single,
-    "all_to_all_single": _all_to_all_single,
-    "all_to_all": _all_to_all,
-    "barrier": lambda calls: None,
-}
-
-# In these collectives the ranks must give tensors of equal sizes.
-_EQUAL_SIZES = {
-    "all_reduce",
-    "reduce",
-    "all_gather_single",
-    "reduce_scatter",
-    "reduce_scatter_single",
-}
-
-
-class Meeting:
-    """A Meeting is the place where the calls of one collective of a group meet."""
-
-    def __init__(self, size: int) -> None:
-        self.calls: "list[Optional[Call]]" = [None] * size
-        self.done = False
-
-    def join(self, place: int, call: Call) -> None:
-        """Adds the call of a rank; the last call moves the values."""
-        self.calls[place] = call
-        if any(other is None for other in self.calls):
-            return
-        calls = [other for other in self.calls if other is not None]
-        self._check(calls)
-        tensors = _flat([[c.inputs, c.outputs] for c in calls])
-        inference = any(tensor.is_inference() for tensor in tensors)
-        with torch.inference_mode(inference), torch.no_grad(), _disable_current_modes():
-            _RUN[call.kind](calls)
-        self.done = True
-        self.calls = []
-
-    @staticmethod
-    def _check(calls: "list[Call]") -> None:
-        first = calls[0]
-        for call in calls[1:]:
-            differs = (
-                call.kind != first.kind
-                or call.root != first.root
-                or reduction_name(call.reduce_op) != reduction_name(first.reduce_op)
-            )
-            if not differs and first.kind in _EQUAL_SIZES:
-                differs = [t.numel() for t in _flat(call.inputs)] != [
-                    t.numel() for t in _flat(first.inputs)
-                ]
-            if differs:
-                raise Error(
-                    "SP0913",
-                    "ranks of a group call different collectives",
-                    call.place or "verify",
-                    [
-                        f"rank {first.rank}: {first.text()}",
-                        f"rank {call.rank}: {call.text()}",
-                    ],
-                    "all ranks of a group make the same collectives in the same order, "
-                    "on tensors of the same size",
-                )
+from .collectives import (
+    Call,
+    Ran,
+    copied,
+    flat,
+    hide,
+    on_values,
+    reduction_name,
+    write,
+)
 
 
 class _Work(dist.Work):
     """A _Work is a collective that has been called and may not have run yet."""
 
-    def __init__(self, group: "SimulatedGroup", ready, what: str, result=()) -> None:
+    def __init__(
+        self, group: "SimulatedGroup", ready, what: str, result=(), deliver=None
+    ) -> None:
+        """`deliver()` gives this rank the results."""
         super().__init__()
         self._group, self._ready, self._what = group, ready, what
-        self._result = result
+        self._result, self._deliver = result, deliver
 
     def wait(self, timeout=None) -> bool:
         self._group.simulation.wait(self._ready, self._what)
+        if self._deliver is not None:
+            self._deliver()
+            self._deliver = None
         return True
 
     def synchronize(self) -> None:
@@ -296,10 +53,8 @@ class _Work(dist.Work):
         self.wait()
 
     def is_completed(self) -> bool:
-        if not self._ready():
-            # A loop that asks until the work is done must let other ranks run.
-            self._group.simulation.wait(self._ready, self._what)
-        return True
+        # A loop that asks until the work is done must let other ranks run.
+        return self.wait()
 
     def is_success(self) -> bool:
         return self._ready()
@@ -334,7 +89,10 @@ class SimulatedGroup(dist.ProcessGroup):
         self._key = (name, ranks)
         self._calls = 0
         self._name = name
-        self._batch: "Optional[list[_Work]]" = None
+        #: The collectives, and the receives, for which this rank has not waited.
+        self.pending: "list[Call]" = []
+        self.received: "list[Call]" = []
+        simulation.state.groups.append(self)
 
     # Methods that c10d calls on a group.
 
@@ -378,6 +136,7 @@ class SimulatedGroup(dist.ProcessGroup):
             kind, self._ranks[self._place], *watched, list(inputs), list(outputs),
             **details,
         )
+        text = call.text()
         key = (*self._key, self._calls)
         self._calls += 1
         self.simulation.record(
@@ -385,19 +144,52 @@ class SimulatedGroup(dist.ProcessGroup):
                 kind,
                 self._ranks,
                 reduction_name(call.reduce_op) if call.reduce_op is not None else "",
-                sum(t.numel() * t.element_size() for t in _flat(call.inputs)),
+                sum(t.numel() * t.element_size() for t in flat(call.inputs)),
                 call.place,
                 call.module,
             )
         )
+        written = flat(self._written(call))
+        with on_values(flat([call.inputs, call.outputs])):
+            call.inputs = copied(call.inputs)
+            for output in written if len(self._ranks) > 1 else ():
+                hide(output)
+        if written:
+            self.pending.append(call)
         meeting = self.simulation.meeting(key, len(self._ranks))
         meeting.join(self._place, call)
+        if len(self._ranks) == 1:
+            # The model on one device has its result at once.
+            self._deliver(call)
         return _Work(
             self,
             lambda: meeting.done,
-            f"the other ranks of {list(self._ranks)} in {call.text()}",
-            _flat(call.outputs),
+            f"the other ranks of {list(self._ranks)} in {text}",
+            flat(call.outputs),
+            lambda: self._deliver(call),
         )
+
+    def _written(self, call: Call) -> "list[Any]":
+        """Returns the outputs that this rank gets."""
+        is_root = call.root == self._place
+        if call.kind == "broadcast":
+            return [] if is_root else call.outputs
+        if call.kind in ("reduce", "gather"):
+            return call.outputs if is_root else []
+        return call.outputs
+
+    def _deliver(self, call: Call) -> None:
+        """Gives this rank the results of a call and of the earlier ones."""
+        if not any(call is other for other in self.pending):
+            return
+        while True:
+            first = self.pending.pop(0)
+            with on_values([output for output, _ in first.results]):
+                for output, value in first.results:
+                    write(output, value)
+            first.results = []
+            if first is call:
+                return
 
     def allreduce(self, tensors, opts=None):
         if isinstance(tensors, torch.Tensor):
@@ -499,13 +291,26 @@ class SimulatedGroup(dist.ProcessGroup):
 
     def recv(self, tensors, source: int, tag: int = 0):
         mail = self.simulation.mail((*self._key, source, self._place, tag))
-        numbers = [mail.receive(tensor) for tensor in tensors]
-        place = self.simulation.here()[0]
+        numbers = [mail.receive() for _ in tensors]
+        place, module = self.simulation.here()
+        call = Call("recv", self._ranks[self._place], place, module, [], list(tensors))
+        with on_values(list(tensors)):
+            for tensor in tensors:
+                hide(tensor)
+        self.received.append(call)
+
+        def deliver() -> None:
+            self.received = [other for other in self.received if other is not call]
+            with on_values(list(tensors)):
+                for tensor, number in zip(tensors, numbers):
+                    write(tensor, mail.take(number))
+
         return _Work(
             self,
-            lambda: mail.delivered > max(numbers, default=-1),
+            lambda: mail.has(max(numbers, default=-1)),
             f"a send of rank {self._ranks[source]}, received at {place or 'PyTorch'}",
             tensors,
+            deliver,
         )
 
     def recv_anysource(self, tensors, tag: int = 0):
@@ -522,28 +327,25 @@ class Mail:
     """Mail is the queue of messages from one rank to another with one tag."""
 
     def __init__(self) -> None:
-        self._sent: "list[torch.Tensor]" = []
-        self._wanted: "list[torch.Tensor]" = []
-        self._receives = 0
-        #: The number of messages that a receive has got.
-        self.delivered = 0
+        #: The messages that no receive has taken, by number.
+        self._sent: "dict[int, torch.Tensor]" = {}
+        self._sends = self._receives = 0
 
     def send(self, value: torch.Tensor) -> None:
-        self._sent.append(value)
-        self._deliver()
+        self._sent[self._sends] = value
+        self._sends += 1
 
-    def receive(self, tensor: torch.Tensor) -> int:
-        """Adds a receive and returns its number in this queue."""
-        self._wanted.append(tensor)
+    def receive(self) -> int:
+        """Adds a receive and returns the number of its message."""
         self._receives += 1
-        self._deliver()
         return self._receives - 1
 
-    def _deliver(self) -> None:
-        while self._sent and self._wanted:
-            with torch.no_grad(), _disable_current_modes():
-                _write(self._wanted.pop(0), self._sent.pop(0))
-            self.delivered += 1
+    def has(self, number: int) -> bool:
+        """Returns whether a message has been sent."""
+        return number < self._sends
+
+    def take(self, number: int) -> torch.Tensor:
+        return self._sent.pop(number)
 
 
 def _op_of(opts: Any) -> Any:

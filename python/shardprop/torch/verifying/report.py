@@ -4,7 +4,7 @@ import dataclasses
 import textwrap
 from typing import Optional
 
-from .groups import Ran
+from .collectives import Call, Ran
 
 
 @dataclasses.dataclass
@@ -46,6 +46,24 @@ class Value:
         else:
             text = f"`{self.name or 'model'}{self.path}` {self.kind}"
         return text + (f" of call {self.call + 1}" if self.call else "")
+
+
+def notes_on_waits(calls: "list[list[Call]]") -> "list[str]":
+    """Returns a sentence on each collective for which some ranks never wait.
+
+    `calls` are the collectives that each rank has not waited for.
+    """
+    by_text: "dict[str, list[str]]" = {}
+    for rank, own in enumerate(calls):
+        for call in own:
+            ranks = by_text.setdefault(call.text(), [])
+            if str(rank) not in ranks:
+                ranks.append(str(rank))
+    return [
+        f"The program never waits for {text}, on rank {', '.join(ranks[:8])}. Its result "
+        "may come after its use."
+        for text, ranks in list(by_text.items())[:4]
+    ]
 
 
 @dataclasses.dataclass

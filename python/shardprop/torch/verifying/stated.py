@@ -1,7 +1,7 @@
 """full_values() assembles the full tensors that DTensors state."""
 
 import math
-from typing import Optional
+from typing import Any, Optional
 
 import torch
 from torch.distributed.tensor import Partial
@@ -41,18 +41,38 @@ def full_values(seen: "dict[int, Seen]") -> "dict[int, torch.Tensor]":
     Over mesh dims that a DTensor states as replicated, each rank uses its own part, so
     that ranks that differ remain visible.
     """
-    return {
-        rank: own.tensor if own.stated is None else _full(rank, own.stated, seen)
-        for rank, own in seen.items()
-    }
+    #: Ranks that differ only in dims of shards and of terms have one full tensor.
+    made: "dict[Any, torch.Tensor]" = {}
+    result = {}
+    for rank, held in seen.items():
+        if held.stated is None:
+            result[rank] = held.tensor
+            continue
+        own = _place(rank, held.stated)
+        replicated = [
+            index for index, p in zip(own, held.stated.placements) if _text(p) == "R"
+            and not isinstance(p, Partial)
+        ]
+        layout = held.stated.ranks.tolist(), held.stated.placements
+        key = str((layout, held.stated.shape, replicated))
+        if key not in made:
+            made[key] = _full(rank, own, held.stated, seen)
+        result[rank] = made[key]
+    return result
 
 
-def _full(rank: int, stated: Stated, seen: "dict[int, Seen]") -> torch.Tensor:
-    mesh = stated.ranks
-    at = (mesh == rank).nonzero()
+def _place(rank: int, stated: Stated) -> "list[int]":
+    """Returns the coordinate of a rank in the mesh of its DTensor."""
+    at = (stated.ranks == rank).nonzero()
     if at.shape[0] != 1:
         raise CannotAssemble("the rank is not in the mesh of its DTensor")
-    own = at[0].tolist()
+    return at[0].tolist()
+
+
+def _full(
+    rank: int, own: "list[int]", stated: Stated, seen: "dict[int, Seen]"
+) -> torch.Tensor:
+    mesh = stated.ranks
     texts = [_text(p) for p in stated.placements]
     sizes = list(mesh.shape)
     grid = ",".join(f"d{i}={size}" for i, size in enumerate(sizes))

@@ -8,6 +8,7 @@ through `torch.nn.Module.__call__`, steps of optimizers through PyTorch's global
 import contextlib
 import dataclasses
 import threading
+import weakref
 from collections.abc import Iterator
 from typing import Any, Optional
 
@@ -74,6 +75,8 @@ class Seen:
     place: str
     #: The number of reductions so far, and the longest one.
     reductions: "tuple[int, int]" = (0, 1)
+    #: The largest difference to the same value of a run in f64, if that run has it.
+    error: Optional[float] = None
 
 
 def usable(calls: "list[Any]") -> "list[Seen]":
@@ -82,7 +85,7 @@ def usable(calls: "list[Any]") -> "list[Seen]":
 
 
 def _local(value: torch.Tensor) -> "tuple[torch.Tensor, Optional[Stated]]":
-    """Returns a copy of the rank's part of a tensor, and the layout that it states."""
+    """Returns the rank's part of a tensor, and the layout that it states."""
     stated = None
     if isinstance(value, DTensor):
         mesh = value.device_mesh
@@ -95,14 +98,38 @@ def _local(value: torch.Tensor) -> "tuple[torch.Tensor, Optional[Stated]]":
         value = value._local_tensor
     if isinstance(value, AsyncCollectiveTensor):
         value = value.trigger_wait()
-    return value.detach().clone(), stated
+    return value, stated
+
+
+class _Copies:
+    """_Copies copies tensors, and one that does not change only once.
+
+    The output of a module is mostly the input of the next one too.
+    """
+
+    def __init__(self) -> None:
+        self._copies: "dict[int, tuple[Any, torch.Tensor]]" = {}
+
+    def of(self, value: torch.Tensor) -> torch.Tensor:
+        held, copy = self._copies.get(id(value), (None, value))
+        # Writes through `.data` do not change the version of a tensor.
+        if held is not None and held() is value and torch.equal(value, copy):
+            return copy
+        copy = value.detach().clone()
+        self._copies[id(value)] = weakref.ref(value), copy
+        return copy
 
 
 class Recording:
     """A Recording is everything that one rank's run computed, by Key."""
 
-    def __init__(self, rank: int) -> None:
-        self.rank = rank
+    def __init__(self, rank: int, reference: "Optional[Recording]" = None) -> None:
+        """A recording of a run in f64 stores its difference to the `reference`, in the
+        values of the reference, and no values."""
+        self.rank, self._reference = rank, reference
+        self._copies = _Copies()
+        #: The number of calls of each value, in a run in f64.
+        self._numbers: "dict[Key, int]" = {}
         self.values: "dict[Key, list[Seen]]" = {}
         #: The lines that called each module, from its first call.
         self.places: "dict[str, str]" = {}
@@ -115,6 +142,8 @@ class Recording:
         #: Values of a traced program, by node; the model's nodes have other names.
         self.nodes: "dict[str, Seen]" = {}
         self.names = Names()
+        #: The keys of the latest inputs of each module.
+        self._inputs: "dict[str, list[Key]]" = {}
         self._clock = 0
         self._optimizers: "list[torch.optim.Optimizer]" = []
         self._stepped: "set[str]" = set()
@@ -129,8 +158,12 @@ class Recording:
             return
         if value.is_meta or isinstance(value, FakeTensor):
             return
+        if self._reference is not None:
+            self._add_error(self._reference, key, value, call)
+            return
         with torch.no_grad(), _disable_current_modes():
-            tensor, stated = _local(value)
+            local, stated = _local(value)
+            tensor = self._copies.of(local)
         lengths = self.lengths
         reductions = (lengths.count, lengths.longest) if lengths else (0, 1)
         seen = Seen(tensor, stated, self._clock, place, reductions)
@@ -144,13 +177,33 @@ class Recording:
                 calls.append(None)  # type: ignore[arg-type]
             calls[call] = seen
 
+    def _add_error(self, reference, key: Key, value, call: Optional[int]) -> None:
+        number = self._numbers.get(key, 0)
+        self._numbers[key] = number + 1
+        calls = reference.values.get(key, [])
+        number = number if call is None else call
+        seen = calls[number] if number < len(calls) else None
+        if seen is None or seen.tensor.shape != value.shape:
+            return
+        with torch.no_grad(), _disable_current_modes():
+            difference = value.detach() - seen.tensor
+            difference = difference[torch.isfinite(difference)].abs()
+            seen.error = float(difference.max()) if difference.numel() else 0.0
+
     def add_node(self, name: str, value: torch.Tensor, place: str) -> None:
         """Records the value of a node that names no node of the model."""
         if value.is_floating_point():
             with torch.no_grad(), _disable_current_modes():
-                tensor, stated = _local(value)
+                local, stated = _local(value)
+                tensor = self._copies.of(local)
             self.nodes[name] = Seen(tensor, stated, self._clock, place)
             self._clock += 1
+
+    def inputs_of(self, name: str) -> "list[Optional[torch.Tensor]]":
+        """Returns the latest inputs of a module; DTensors are left out."""
+        keys = self._inputs.get(name, [])
+        latest = [self.values[key][-1] for key in keys if key in self.values]
+        return [seen.tensor if seen.stated is None else None for seen in latest]
 
     def _add_all(self, kind: str, name: str, structure: Any, place: str) -> list:
         leaves, _ = tree_flatten_with_path(structure)
@@ -183,20 +236,25 @@ class Recording:
         place = user_place()
         self.places.setdefault(name, place)
         given = args[0] if len(args) == 1 and not kwargs else (args, kwargs)
-        self._add_all("input", name, given, place)
+        added = self._add_all("input", name, given, place)
+        self._inputs[name] = [key for key, _ in added]
         self.modules.append(name)
         try:
             result = call(module, *args, **kwargs)
         finally:
             self.modules.pop()
         for key, tensor in self._add_all("output", name, result, place):
-            if tensor.requires_grad and key in self.values:
+            if tensor.requires_grad and self._count(key):
                 self._watch_gradient(key, tensor, place)
         return result
 
+    def _count(self, key: Key) -> int:
+        """Returns how often a value has been recorded."""
+        return self._numbers.get(key, len(self.values.get(key, [])))
+
     def _watch_gradient(self, key: Key, tensor: torch.Tensor, place: str) -> None:
         own = Key("output gradient", key.name, key.path)
-        number = len(self.values[key]) - 1
+        number = self._count(key) - 1
         recorder = self
 
         def seen(gradient):

@@ -22,7 +22,9 @@ from torch.distributed import distributed_c10d
 from torch.distributed.tensor import DTensor
 
 from ..._error import Error
-from .groups import Mail, Meeting, Ran, SimulatedGroup
+from .collectives import Call, Meeting, Ran
+from .dropout import dropout_within_functions
+from .groups import Mail, SimulatedGroup
 from .places import user_place
 from .turns import Turns
 
@@ -130,6 +132,7 @@ class _RankState:
         #: The modules whose calls this rank is in, innermost last.
         self.modules: "list[str]" = []
         self.ran: "list[Ran]" = []
+        self.groups: "list[SimulatedGroup]" = []
 
 
 class Simulation:
@@ -171,6 +174,14 @@ class Simulation:
 
     def collectives(self, rank: int) -> "list[Ran]":
         return self._states[rank].ran
+
+    def not_waited(self, rank: int) -> "list[Call]":
+        """Returns the collectives and receives whose wait a rank has left out."""
+        return [
+            call
+            for group in self._states[rank].groups
+            for call in group.pending + group.received
+        ]
 
     def wait(self, ready: Callable[[], bool], what: str) -> None:
         self._turns.wait(self.rank, ready, what)
@@ -263,6 +274,7 @@ def _installed(simulation: Simulation) -> "Iterator[None]":
     replaced = (dist, distributed_c10d)
     ends = dist.destroy_process_group
     _running = simulation
+    dropout, F.dropout = F.dropout, dropout_within_functions
     torch._C._distributed_c10d._set_thread_isolation_mode(True)
     device_mesh.get_backend = lambda group=None: (
         "threaded" if name_of(group) == _BACKEND else name_of(group)
@@ -274,6 +286,7 @@ def _installed(simulation: Simulation) -> "Iterator[None]":
         yield
     finally:
         _running = None
+        F.dropout = dropout
         for module in replaced:
             module.init_process_group = _start
             module.destroy_process_group = ends
