@@ -10,6 +10,8 @@
 # SHARDPROP_FUZZ_MINUTES is the time for each fuzz target (10).
 # SHARDPROP_PYTHONS lists Pythons with other releases of torch, separated by
 # spaces. The part `releases` runs the tests that depend on the release on each.
+# SHARDPROP_TORCHTITAN names a folder with torchtitan 0.3.0, as made by
+# `pip install --target`. Its tests are skipped without it and without torch 2.14.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 
@@ -53,7 +55,8 @@ release_tests=(
   tests/torch/test_{parallelize,train_models,module_copies,weights}.py
   tests/torch/test_{checkpoints,count,parallel_errors,torch_inputs}.py
   tests/torch/test_{eager_dtensor,propagator_install,python_package}.py
-  tests/torch/test_verify_{own_code,other_code,programs}.py
+  tests/torch/test_verify_{own_code,other_code,programs,mutants}.py
+  tests/torch/test_verify_{torchtitan,torchtitan_llama}.py
 )
 run_releases() {
   local python failed=0
