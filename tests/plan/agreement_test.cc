@@ -8,7 +8,7 @@
 #include "plan/plan_features.h"
 #include "plan/network/plan_network.h"
 #include "plan/problem/constraints/recipe_layouts.h"
-#include "plan/search/restricted_problem.h"
+#include "plan/search/parts/restricted_problem.h"
 #include "plan/search/solve_plan.h"
 #include "plan/training_graphs.h"
 #include "support/property.h"

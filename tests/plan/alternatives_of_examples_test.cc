@@ -2,7 +2,7 @@
 // evaluate() says of a plan that it names, and no less than the best plan that is
 // forced to do without the copy.
 #include "plan/alternative_plans.h"
-#include "plan/search/restricted_problem.h"
+#include "plan/search/parts/restricted_problem.h"
 #include "plan/search/solve_plan.h"
 #include "plan/training_graphs.h"
 #include "support/property.h"

@@ -1,9 +1,9 @@
 // First plans: recipes and joined mesh dims as restrictions of a problem, and
 // searches that begin with their plans.
-#include "plan/search/first_plans.h"
+#include "plan/search/parts/first_plans.h"
 #include "plan/problem/constraints/recipe_layouts.h"
 #include "plan/random_graph.h"
-#include "plan/search/restricted_problem.h"
+#include "plan/search/parts/restricted_problem.h"
 #include "plan/search/solve_plan.h"
 #include "plan/small_graphs.h"
 #include "support/dear_topology.h"

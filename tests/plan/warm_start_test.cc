@@ -1,5 +1,5 @@
 // Searches that end within a gap, and searches that start from an earlier plan.
-#include "plan/search/incumbent_match.h"
+#include "plan/search/parts/incumbent_match.h"
 #include "plan/search/solve_plan.h"
 #include "plan/training_graphs.h"
 #include "support/property.h"

@@ -2,7 +2,7 @@
 
 #include "base/try.h"
 #include "plan/problem/constraints/recipe_layouts.h"
-#include "plan/search/restricted_problem.h"
+#include "plan/search/parts/restricted_problem.h"
 #include "plan/search/solve_plan.h"
 #include "plan/tuning.h"
 

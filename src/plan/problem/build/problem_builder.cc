@@ -2,21 +2,18 @@
 #include "base/try.h"
 #include "graph/analysis/in_place.h"
 #include "plan/problem/build/buffers.h"
+#include "plan/problem/build/input_output_variables.h"
 #include "plan/problem/build/transfer_tensors.h"
-#include "plan/problem/choices/choice_subsets.h"
 #include "plan/problem/choices/given_choices.h"
 #include "plan/problem/choices/operator_choices.h"
-#include "plan/problem/choices/trained_parameter.h"
+#include "plan/problem/constraints/forced_choice.h"
 #include "plan/problem/constraints/pinned_choices.h"
-#include "plan/problem/constraints/recipe_layouts.h"
-#include "plan/problem/layout_relations.h"
+#include "plan/problem/constraints/recipe_choices.h"
 #include "plan/problem/problem_data.h"
 #include "plan/tuning.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
-#include <tuple>
 #include <utility>
 
 namespace shardprop {
@@ -55,6 +52,7 @@ class PlanProblemBuilder {
       : data_(data),
         graph_(data.graph),
         forest_(data.graph),
+        inputs_and_outputs_(data, forest_),
         choices_(data.mesh, data.topology, library, data.layouts,
                  data.set_up.space, step_fusion(data.options)),
         pinnable_(data.mesh, data.topology, library, data.layouts, {},
@@ -74,52 +72,23 @@ class PlanProblemBuilder {
     }
     SP_CHECK(collect_choices());
     SP_CHECK(follow_recipe());
-    for (const GraphOutput& output : graph_.outputs()) {
-      if (is_tie(output)) ties_[output.target].push_back(output);
-    }
     data_.values.resize(graph_.values().size());
     set_moved_tensors(data_);
-    add_inputs();
+    inputs_and_outputs_.add_inputs();
     SP_CHECK(add_operators());
     // Given choices include the pins of the saved plan.
     if (given_ == nullptr) {
       SP_ASSIGN(data_.pinned, pinned_->counts());
     }
-    SP_CHECK(choose_input_layouts());
-    add_outputs();
+    SP_CHECK(inputs_and_outputs_.choose_input_layouts(
+        *pinned_, recipe_ ? &*recipe_ : nullptr));
+    inputs_and_outputs_.add_outputs(*pinned_);
     SP_CHECK(build_buffers(data_, forest_, *in_place_));
     if (const auto& refusal = data_.moves.refusal()) return fail(*refusal);
     return {};
   }
 
  private:
-  // Returns whether the output is a gradient or an update, which ends in the
-  // layout of its input.
-  bool is_tie(const GraphOutput& output) const {
-    return (output.kind == OutputKind::kGradient ||
-            output.kind == OutputKind::kUpdate) &&
-           output.target.valid() && graph_.value(output.target).is_input() &&
-           output.value != output.target &&
-           graph_.value(output.value).meta.shape() ==
-               graph_.value(output.target).meta.shape();
-  }
-
-  void add_inputs() {
-    for (std::size_t i = 0; i < graph_.inputs().size(); ++i) {
-      const ValueId value = graph_.inputs()[i].value;
-      PlanVariable variable;
-      variable.kind = PlanVariable::Kind::kInput;
-      variable.index = i;
-      if (const auto tied = ties_.find(value); tied != ties_.end()) {
-        for (const GraphOutput& tie : tied->second) {
-          variable.uses.push_back(tie.value);
-        }
-      }
-      variable.makes = {value};
-      data_.variables.push_back(std::move(variable));
-    }
-  }
-
   // Collects all choices of every operator, before pins and recipes remove
   // some, and the fusion groups.
   Result<void> collect_choices() {
@@ -185,8 +154,8 @@ class PlanProblemBuilder {
     data_.known_recipes =
         recipes_for(data_.mesh, data_.roles->has(DimRole::kExperts));
     if (data_.options.recipe) {
-      SP_ASSIGN(recipe_, on_mesh(*data_.options.recipe, data_.mesh));
-      layouts_of_recipe_.emplace(*recipe_, graph_, data_.mesh, *data_.roles);
+      SP_ASSIGN(Recipe recipe, on_mesh(*data_.options.recipe, data_.mesh));
+      recipe_.emplace(std::move(recipe), data_);
     }
     return {};
   }
@@ -222,8 +191,10 @@ class PlanProblemBuilder {
         SP_ASSIGN(set, strategies_->of(node, *set, located(node)));
       } else if (!is_view) {
         set = pinned_->that_take(node, std::move(set));
-        set = with_recipe(node, std::move(set));
-        SP_ASSIGN(set, as_forced(node, std::move(set)));
+        if (recipe_) set = recipe_->that_follow(node, set);
+        if (is_forced(node)) {
+          SP_ASSIGN(set, forced_choice(data_, node, *set, located(node)));
+        }
       }
       data_.choices_of_node[node.id.index()] = set;
       if (is_view) {
@@ -262,6 +233,11 @@ class PlanProblemBuilder {
            pinned_->produces_pinned(node);
   }
 
+  bool is_forced(const Node& node) const {
+    const auto& forced = data_.options.forced;
+    return forced && forced->node == node.id;
+  }
+
   static std::string located(const Node& node) {
     if (node.source.empty()) return node.module_path;
     const std::string source = to_string(node.source);
@@ -269,178 +245,18 @@ class PlanProblemBuilder {
     return node.module_path + " (" + source + ")";
   }
 
-  std::shared_ptr<const ChoiceSet> with_recipe(
-      const Node& node, std::shared_ptr<const ChoiceSet> set) {
-    if (!layouts_of_recipe_) return set;
-    NodeWish wish = layouts_of_recipe_->wish(node);
-    auto& kept = recipe_choices_[{set, std::move(wish)}];
-    if (!kept) {
-      // Layouts that no choice has are kept, since a path between two others
-      // may lead over them.
-      kept = with_choices(*set, granted(*set, layouts_of_recipe_->wish(node),
-                                        layouts_of_recipe_->order()));
-    }
-    return kept;
-  }
-
-  Result<std::shared_ptr<const ChoiceSet>> as_forced(
-      const Node& node, std::shared_ptr<const ChoiceSet> set) {
-    const auto& forced = data_.options.forced;
-    if (!forced || forced->node != node.id) return set;
-    std::vector<Layout> layouts = forced->takes;
-    layouts.insert(layouts.end(), forced->makes.begin(), forced->makes.end());
-    std::vector<std::uint32_t> kept;
-    for (std::uint32_t c = 0; c < set->size(); ++c) {
-      bool same = layouts.size() == set->layouts.size();
-      for (std::size_t o = 0; same && o < layouts.size(); ++o) {
-        same = data_.layouts[set->layout(c, o)] == layouts[o];
-      }
-      if (same) kept.push_back(c);
-    }
-    if (kept.empty()) {
-      return fail(Error{
-          ErrorCode::kPinNoStrategy,
-          "no strategy of `" + node.name + "` takes and makes these layouts",
-          located(node),
-          {},
-          "`shardprop why` lists those that it has"});
-    }
-    return without_spare_layouts(with_choices(*set, kept));
-  }
-
-  // Replaces the layouts by the one in which the recipe stores the input.
-  // Without a recipe, adds the layouts of the known recipes.
-  void add_recipe_layouts(const GraphInput& input,
-                          std::vector<LayoutId>& layouts) {
-    if (layouts_of_recipe_) {
-      if (const auto stored = layouts_of_recipe_->stored(input)) {
-        layouts = {data_.layouts.intern(*stored)};
-      }
-      return;
-    }
-    for (const Recipe& recipe : data_.known_recipes) {
-      if (!is_in_space(recipe, data_.mesh, data_.set_up.space)) continue;
-      const RecipeLayouts known(recipe, graph_, data_.mesh, *data_.roles);
-      const auto stored = known.stored(input);
-      if (!stored) continue;
-      const LayoutId id = data_.layouts.intern(*stored);
-      if (std::find(layouts.begin(), layouts.end(), id) == layouts.end()) {
-        layouts.push_back(id);
-      }
-    }
-  }
-
-  // Inputs have R, or any layout without partials and strides that a consumer
-  // reads them in.
-  Result<void> choose_input_layouts() {
-    const LayoutId replicated =
-        data_.layouts.intern(Layout::replicated(data_.mesh.ndim()));
-    const std::vector<LayoutSet> required =
-        forest_.required_layouts(data_.variables, data_.copied_to);
-    for (PlanVariable& variable : data_.variables) {
-      if (variable.kind != PlanVariable::Kind::kInput) continue;
-      const Value& value = graph_.value(variable.makes[0]);
-      std::vector<LayoutId> layouts{replicated};
-      if (const PinnedLayout* pin = pinned_->produced(value.id)) {
-        layouts = {data_.layouts.intern(pin->layout)};
-      } else {
-        add_whole_layouts(required[value.id.index()].layouts(), layouts);
-        add_recipe_layouts(graph_.inputs()[variable.index], layouts);
-      }
-      if (given_ != nullptr) {
-        layouts = interned(data_.layouts, given_->inputs[variable.index]);
-      }
-      const bool trained =
-          graph_.inputs()[variable.index].kind == InputKind::kParameter &&
-          !variable.uses.empty() && data_.options.optimizer != Optimizer::kNone;
-      auto& shared =
-          input_choices_[{layouts, kinds_of_ties(value.id),
-                          trained ? class_of_trained(data_, value.id) : 0}];
-      if (!shared && trained) {
-        SP_ASSIGN(shared, trained_parameter(data_, value.id, ties_.at(value.id),
-                                            layouts));
-      } else if (!shared) {
-        shared = same_layout_everywhere(layouts, variable.uses.size(), 1);
-      }
-      variable.choices = shared;
-    }
-    return {};
-  }
-
-  void add_whole_layouts(const std::vector<LayoutId>& from,
-                         std::vector<LayoutId>& to) const {
-    for (const LayoutId id : from) {
-      const Layout& layout = data_.layouts[id];
-      if (layout.has_partial() || layout.has_strided()) continue;
-      if (std::find(to.begin(), to.end(), id) == to.end()) to.push_back(id);
-    }
-  }
-
-  std::vector<OutputKind> kinds_of_ties(ValueId input) const {
-    std::vector<OutputKind> kinds;
-    if (const auto tied = ties_.find(input); tied != ties_.end()) {
-      for (const GraphOutput& tie : tied->second) kinds.push_back(tie.kind);
-    }
-    return kinds;
-  }
-
-  void add_outputs() {
-    const LayoutId replicated =
-        data_.layouts.intern(Layout::replicated(data_.mesh.ndim()));
-    std::vector<std::vector<LayoutId>> produced(graph_.values().size());
-    for (const PlanVariable& variable : data_.variables) {
-      for (std::size_t o = 0; o < variable.makes.size(); ++o) {
-        produced[variable.makes[o].index()] =
-            variable.choices->layouts[variable.uses.size() + o];
-      }
-    }
-    forest_.see(produced);
-    for (std::size_t i = 0; i < graph_.outputs().size(); ++i) {
-      const GraphOutput& output = graph_.outputs()[i];
-      if (is_tie(output)) continue;
-      std::vector<LayoutId> layouts;
-      const PinnedLayout* pinned = pinned_->produced(output.value);
-      if (pinned == nullptr) layouts.push_back(replicated);
-      add_whole_layouts(produced[output.value.index()], layouts);
-      if (pinned != nullptr) {
-        // The output has its pinned layout, unless that is a partial.
-        layouts.assign(1, data_.layouts.intern(pinned->layout));
-        if (data_.layouts[layouts[0]].has_partial()) layouts[0] = replicated;
-      }
-      if (given_ != nullptr)
-        layouts = interned(data_.layouts, {given_->outputs[i]});
-      PlanVariable variable;
-      variable.kind = PlanVariable::Kind::kOutput;
-      variable.index = i;
-      variable.choices = same_layout_everywhere(layouts, 1, 0);
-      variable.uses = {output.value};
-      data_.variables.push_back(std::move(variable));
-    }
-  }
-
   ProblemData& data_;
   const Graph& graph_;
   BufferForest forest_;
+  InputOutputVariables inputs_and_outputs_;
   OperatorChoiceCache choices_;
   std::vector<const OperatorChoices*> found_;  // by node
   std::optional<InPlace> in_place_;            // once all choices are collected
   OperatorChoiceCache pinnable_;
   const GivenChoices* given_;
   std::optional<GivenStrategies> strategies_;  // of the given choices
-  std::optional<Recipe> recipe_;
-  std::optional<RecipeLayouts> layouts_of_recipe_;
-  // The choices that grant a wish, by the choices before and the wish.
-  std::map<std::pair<std::shared_ptr<const ChoiceSet>, NodeWish>,
-           std::shared_ptr<const ChoiceSet>>
-      recipe_choices_;
+  std::optional<RecipeChoices> recipe_;  // if the options ask for one
   std::optional<PinnedChoices> pinned_;
-  std::map<ValueId, std::vector<GraphOutput>> ties_;
-  // The choices by layouts, bound outputs and, for trained parameters, their
-  // class.
-  std::map<
-      std::tuple<std::vector<LayoutId>, std::vector<OutputKind>, std::uint32_t>,
-      std::shared_ptr<const ChoiceSet>>
-      input_choices_;
 };
 
 Result<PlanProblem> PlanProblem::create(const Graph& graph, DeviceMesh mesh,

@@ -1,4 +1,4 @@
-#include "plan/search/first_plans.h"
+#include "plan/search/parts/first_plans.h"
 
 #include "base/index.h"
 #include "plan/problem/constraints/recipe_layouts.h"

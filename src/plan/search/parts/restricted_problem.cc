@@ -1,4 +1,4 @@
-#include "plan/search/restricted_problem.h"
+#include "plan/search/parts/restricted_problem.h"
 
 #include "base/index.h"
 #include "plan/problem/choices/choice_subsets.h"

@@ -12,7 +12,7 @@
 
 #include "plan/evaluate/plan_assignment.h"
 #include "plan/problem/plan_problem.h"
-#include "plan/search/restricted_problem.h"
+#include "plan/search/parts/restricted_problem.h"
 
 #include <shardprop/plan/recipe.h>
 

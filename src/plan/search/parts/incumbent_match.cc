@@ -1,4 +1,4 @@
-#include "plan/search/incumbent_match.h"
+#include "plan/search/parts/incumbent_match.h"
 
 #include "base/index.h"
 #include "plan/network/plan_network.h"

@@ -1,0 +1,208 @@
+#include "plan/search/memory_search.h"
+
+#include "base/spread.h"
+#include "plan/search/cheaper_assignments.h"
+#include "plan/search/tie_breaking.h"
+#include "plan/tuning.h"
+
+#include <shardprop/solver/solve.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace shardprop {
+
+SolvedNetwork MemorySearch::run(SolvedNetwork last) {
+  last_ = std::move(last);
+  search_.run(PlanProcedure::kSmallPlan, [&] { make_small(); });
+  if (!best_.found_here()) fit();
+  return std::move(last_);
+}
+
+// Solves a network, and keeps its solution. Returns whether there is one.
+bool MemorySearch::solve(const NetworkOptions& network,
+                         const Attempt& attempt) {
+  SolvedNetwork solved = search_.solve(network, attempt);
+  if (!solved) return false;
+  last_ = std::move(solved);
+  return true;
+}
+
+// If the cheapest plan nearly fits, another plan of equal cost may fit.
+void MemorySearch::make_small() {
+  const PlanEvaluation& free = last_.evaluation;
+  if (search_.out_of_limits() ||
+      static_cast<double>(free.peak_bytes) >
+          tuning::kNearlyFittingMemoryFactor * static_cast<double>(limit_)) {
+    return;
+  }
+  PlanSolution like;
+  like.assignment = last_.plan;
+  like.evaluation = free;
+  const solver::SolveOptions how = solver_options(
+      search_.problem(), search_.budget()
+                             .share(tuning::kSmallPlanTimeShare, 1)
+                             .within({.work = tuning::kTieBreakingWork}));
+  PlanSolution small = small_solution(search_.problem(), how, std::move(like));
+  if (small.assignment) best_.take(*small.assignment, small.evaluation);
+  add_runs(best_.solution().procedures, small.procedures);
+  std::move(small.left_out.begin(), small.left_out.end(),
+            std::back_inserter(best_.solution().left_out));
+}
+
+void MemorySearch::fit() {
+  NetworkOptions network;
+  network.memory_limit = limit_;
+  bool is_solved = true;
+  search_.run(PlanProcedure::kMemoryNetwork, [&] {
+    is_solved =
+        solve(network, {.gives_up_at = tuning::kFirstNetworkGiveUpShare});
+  });
+  if (!is_solved || best_.fits(last_.evaluation)) return;
+  if (none_is_cheaper()) return;
+  search_.run(PlanProcedure::kReserveRounds, [&] { reserve_rounds(network); });
+  if (search_.out_of_limits() || none_is_cheaper()) return;
+  if (!best_.found_here()) {
+    search_.run(PlanProcedure::kScratchBounds, [&] { spread(); });
+  }
+  // The rounds were short. The best network of them is solved again, with the
+  // remaining time.
+  if (best_.found_here() && !best_.is_done()) {
+    search_.run(PlanProcedure::kBestReserve,
+                [&] { solve(best_look_, {.bounds = false}); });
+  }
+}
+
+void MemorySearch::reserve_rounds(NetworkOptions& network) {
+  const auto fits = [&] {
+    return !nothing_there_ && best_.fits(last_.evaluation);
+  };
+  for (int round = 1; round <= tuning::kMostMemoryRounds && !fits(); ++round) {
+    reserve(network);
+    fits_in(network);
+    if (search_.out_of_limits()) return;
+  }
+}
+
+// Judges the plans of all assignments that cost less than the best plan that
+// fits. The rounds miss plans whose redistributions take less than the
+// reserves. Returns whether none is left.
+bool MemorySearch::none_is_cheaper() {
+  bool is_complete = false;
+  search_.run(PlanProcedure::kCheaperPlans,
+              [&] { is_complete = judge_cheaper(); });
+  return is_complete;
+}
+
+bool MemorySearch::judge_cheaper() {
+  const PlanProblem& problem = search_.problem();
+  if (problem.variables().size() > tuning::kMostVariablesOfCheaperPlans) {
+    return false;
+  }
+  Result<PlanNetwork> built =
+      PlanNetwork::create(problem, {.memory_limit = limit_});
+  if (!built) {
+    best_.solution().failure = std::move(built).error();
+    return true;
+  }
+  const solver::Problem& network = built->network();
+  std::uint64_t entries = 0;
+  for (const solver::Edge& edge : network.edges()) {
+    entries += network.table(edge.table).costs.size();
+  }
+  if (entries > tuning::kCheaperPlansWork) return false;
+  Budget budget = search_.budget()
+                      .share(tuning::kCheaperPlansBudgetShare)
+                      .within({.work = tuning::kCheaperPlansWork});
+  const bool is_complete = CheaperAssignments(network).run(
+      {.below =
+           [&] {
+             return best_.found() ? best_.solution().evaluation.objective
+                                  : solver::kForbidden;
+           },
+       .visit =
+           [&](const solver::Assignment& choices) {
+             best_.take(built->decode(built->assignment(choices)));
+           }},
+      budget, tuning::kJudgementWork * network.num_variables());
+  search_.begin_with({}, budget.work_spent());
+  return is_complete;
+}
+
+// Solves a network for a short time, in search of a plan that fits.
+bool MemorySearch::solve_in_round(const NetworkOptions& network) {
+  nothing_there_ = !solve(
+      network,
+      {.bounds = false,
+       .gives_up_at = tuning::kGiveUpShare,
+       .budget = search_.budget().share(tuning::kMemoryRoundBudgetShare)});
+  return !nothing_there_;
+}
+
+// Raises the reserve of each slot by 1.25 x the last plan's excess there. If
+// the last network had no solution, halves all reserves instead.
+void MemorySearch::reserve(NetworkOptions& network) const {
+  if (nothing_there_) {
+    for (std::int64_t& bytes : network.reserved) bytes /= 2;
+    return;
+  }
+  const std::vector<std::int64_t> bytes =
+      bytes_by_slot(search_.problem(), last_.plan);
+  network.reserved.resize(bytes.size(), 0);
+  for (std::size_t t = 0; t < bytes.size(); ++t) {
+    const std::int64_t lacking = bytes[t] - limit_;
+    if (lacking <= 0) continue;
+    network.reserved[t] +=
+        lacking + lacking / tuning::kReserveMarginDivisor + 1;
+  }
+}
+
+// Fallback if the reserves by slot do not converge. It bounds the bytes of
+// each redistribution that the network does not count to a share of the
+// limit. The shares are a van der Corput sequence. All slots also reserve as
+// many bytes, none, or a part of them.
+void MemorySearch::spread() {
+  if (last_.plan.choices.empty()) return;
+  for (std::uint32_t i = 1; i < tuning::kSpreadElements; ++i) {
+    NetworkOptions network;
+    const auto most = static_cast<std::int64_t>(
+        tuning::kMostUncountedMemoryShare * spread_out(i, 2) *
+        static_cast<double>(limit_));
+    network.most_uncounted = most;
+    const auto between = static_cast<std::int64_t>(spread_out(i, 3) *
+                                                   static_cast<double>(most));
+    for (const std::int64_t aside : {most, std::int64_t{0}, between}) {
+      network.memory_limit = limit_ - aside;
+      network.reserved.clear();
+      look_around(network);
+      if (search_.out_of_limits() || has_looked_enough()) return;
+    }
+  }
+}
+
+bool MemorySearch::has_looked_enough() const {
+  return best_.found_here() &&
+         search_.budget().share_spent() > tuning::kSpreadBudgetShare;
+}
+
+// Solves a network in a few rounds, and raises the reserves after each.
+void MemorySearch::look_around(NetworkOptions& network) {
+  for (int round = 0; round < tuning::kSpreadRounds; ++round) {
+    if (fits_in(network) || nothing_there_) return;
+    if (search_.out_of_limits()) return;
+    reserve(network);
+  }
+}
+
+// Returns whether a short solve of the network leads to a plan that fits.
+bool MemorySearch::fits_in(const NetworkOptions& network) {
+  const std::optional<std::int64_t> before = best_.found_here();
+  if (!solve_in_round(network) || !best_.fits(last_.evaluation)) return false;
+  if (!before || *best_.found_here() < *before) {
+    best_look_ = network;
+  }
+  return true;
+}
+
+}  // namespace shardprop
