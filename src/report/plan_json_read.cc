@@ -5,16 +5,14 @@
 #include "io/json_tree.h"
 #include "report/explanation_json.h"
 #include "report/json_cursor.h"
-#include "report/local_run_read.h"
+#include "report/plan_program_read.h"
 #include "report/repeatable_options.h"
 #include "report/topology_json.h"
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <optional>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 
 namespace shardprop {
@@ -22,9 +20,8 @@ namespace {
 
 class Reader {
  public:
-  // `schema` is the number of the file's schema.
-  Reader(const JsonCursor& root, int schema)
-      : root_(root), runnable_(schema > 1), is_typed_(schema > 2) {}
+  Reader(const JsonCursor& root, PlanSchema schema)
+      : root_(root), schema_(schema) {}
 
   Plan read() {
     const JsonCursor graph = root_["graph"];
@@ -40,9 +37,9 @@ class Reader {
       root_["topology"].fail("not the name that its figures have");
     }
     plan_.topology.name = topology;
-    const std::vector<JsonCursor> nodes = root_["nodes"].elements();
-    end_ = std::max(static_cast<std::int64_t>(plan_.graph_ops),
-                    static_cast<std::int64_t>(nodes.size()));
+    end_ = std::max(
+        static_cast<std::int64_t>(plan_.graph_ops),
+        static_cast<std::int64_t>(root_["nodes"].elements().size()));
     read_options(root_["options"]);
     read_status();
     if (!root_["gap"].is_null()) root_["gap"].number();  // said, not believed
@@ -52,7 +49,7 @@ class Reader {
     plan_.solve_seconds = root_["solve_seconds"].number();
     if (root_.has("clash")) {
       plan_.conflict = read_conflict(root_["clash"], end_);
-      if (!is_typed_) add_recipe_of_options();
+      if (!schema_.is_typed()) add_recipe_of_options();
     }
     for (const JsonCursor& op : root_["unsupported"].elements()) {
       plan_.unsupported.push_back(
@@ -70,43 +67,7 @@ class Reader {
     if (root_.has("procedures")) read_procedures(root_["procedures"]);
     read_memory(root_["memory"]);
     if (root_.has("kernels")) read_kernels(root_["kernels"]);
-    for (const auto& [name, value] : root_["values"].members()) {
-      plan_.values.push_back(
-          {name,
-           input_kind(value["role"]),
-           tensor(value),
-           {},
-           value.has("reduced_once") && value["reduced_once"].boolean()});
-      if (value.has("state_placements")) {
-        plan_.values.back().state_layout = layout(value["state_placements"]);
-      }
-    }
-    const std::vector<JsonCursor> copies = root_["copies"].elements();
-    num_copies_ = static_cast<std::int64_t>(copies.size());
-    for (const JsonCursor& entry : copies) {
-      if (entry["id"].integer() !=
-          static_cast<std::int64_t>(plan_.copies.size())) {
-        entry["id"].fail("copies are numbered from 0 on");
-      }
-      plan_.copies.push_back(copy(entry));
-    }
-    check_copies(copies);
-    for (const JsonCursor& entry : nodes) {
-      if (entry["phase"].text() == kUpdatePhase) {
-        plan_.updates.push_back(update(entry));
-      } else if (plan_.updates.empty()) {
-        plan_.nodes.push_back(node(entry));
-      } else {
-        entry["phase"].fail("a node behind those of the optimizer");
-      }
-    }
-    check_reasons(copies);
-    for (const JsonCursor& entry : root_["outputs"].elements()) {
-      plan_.outputs.push_back(
-          {output_kind(entry["kind"]),
-           entry.has("target") ? entry["target"].text() : std::string(),
-           input(entry)});
-    }
+    read_program(root_, schema_, end_, plan_);
     read_summary(root_["summary"]);
     return std::move(plan_);
   }
@@ -145,10 +106,10 @@ class Reader {
     }
     plan_.objective_nanoseconds = maybe_nanoseconds(root_["objective_us"]);
     plan_.lower_bound_nanoseconds = root_["lower_bound_us"].nanoseconds();
-    if (!runnable_ && plan_.status == PlanStatus::kOptimal) {
+    if (!schema_.is_runnable() && plan_.status == PlanStatus::kOptimal) {
       plan_.status = PlanStatus::kFeasible;
     }
-    plan_.is_proof_given = !runnable_;
+    plan_.is_proof_given = !schema_.is_runnable();
     if (root_.has("proof")) root_["proof"].text();  // said, not believed
     if (root_.has("space")) plan_.space = space(root_["space"]);
     plan_.made_in =
@@ -189,14 +150,14 @@ class Reader {
 
   void read_roles(const JsonCursor& roles) {
     for (const JsonCursor& role : roles.elements()) {
-      plan_.roles.push_back(is_typed_ ? read_role(role, plan_.mesh)
+      plan_.roles.push_back(schema_.is_typed() ? read_role(role, plan_.mesh)
                                       : read_role_of_text(role, plan_.mesh));
     }
   }
 
   void read_notes(const JsonCursor& notes) {
     for (const JsonCursor& note : notes.elements()) {
-      plan_.notes.push_back(is_typed_ ? read_note(note, plan_.mesh)
+      plan_.notes.push_back(schema_.is_typed() ? read_note(note, plan_.mesh)
                                       : ReportedNote{note.text()});
     }
   }
@@ -253,7 +214,7 @@ class Reader {
     plan_.memory.peak_at = memory["peak_at"].integer(0, end_);
     plan_.memory.parameter_bytes = memory["parameter_bytes"].integer();
     plan_.memory.optimizer_bytes = memory["optimizer_bytes"].integer();
-    if (runnable_) {
+    if (schema_.is_runnable()) {
       plan_.memory.gradient_bytes = memory["gradient_bytes"].integer();
       plan_.memory.activation_bytes = memory["activation_bytes"].integer();
       plan_.memory.gathered_bytes = memory["gathered_bytes"].integer();
@@ -295,254 +256,13 @@ class Reader {
     }
   }
 
-  static InputKind input_kind(const JsonCursor& at) {
-    const auto kind = parse_input_kind(at.text());
-    if (kind && is_of_graph(*kind)) return *kind;
-    at.fail("unknown role");
-    return InputKind::kUser;
-  }
-
-  static OutputKind output_kind(const JsonCursor& at) {
-    if (const auto kind = parse_output_kind(at.text())) return *kind;
-    at.fail("unknown kind of output");
-    return OutputKind::kUser;
-  }
-
   static std::optional<std::int64_t> maybe_nanoseconds(const JsonCursor& at) {
     if (at.is_null()) return std::nullopt;
     return at.nanoseconds();
   }
 
-  Layout layout(const JsonCursor& at) const {
-    return read_layout(at, plan_.mesh);
-  }
-
-  static DType dtype(const JsonCursor& at) {
-    const auto known = parse_dtype(at.text());
-    if (known) return *known;
-    at.fail(known.error().message);
-    return DType::kF32;
-  }
-
-  PlannedTensor tensor(const JsonCursor& at) const {
-    PlannedTensor out;
-    for (const JsonCursor& size : at["shape"].elements()) {
-      out.shape.push_back(size.integer());
-    }
-    out.dtype = dtype(at["dtype"]);
-    out.layout = layout(at["placements"]);
-    if (out.layout.min_tensor_rank() > static_cast<int>(out.shape.size())) {
-      at["placements"].fail("shards a dim that the tensor lacks");
-    }
-    return out;
-  }
-
-  CollectiveStep step(const JsonCursor& at) const {
-    CollectiveStep out;
-    out.kind = read_collective_kind(at["collective"]);
-    out.mesh_dims = read_mesh_dims(at["mesh_dims"], plan_.mesh);
-    if (runnable_) {
-      out.reduce_op = read_reduce_op(at);
-      out.dtype = dtype(at["dtype"]);
-      out.message_bytes = at["message_bytes"].integer();
-    }
-    out.bytes_per_rank = at["bytes_per_rank"].integer();
-    out.nanoseconds = at["us"].nanoseconds();
-    out.padded = at.has("padded") && at["padded"].boolean();
-    out.staged = at.has("staged") && at["staged"].boolean();
-    return out;
-  }
-
-  RedistributeStep move(const JsonCursor& at) const {
-    RedistributeStep out{step(at), {}, {}};
-    if (!runnable_) return out;
-    out.src = layout(at["src"]);
-    out.dst = layout(at["dst"]);
-    out.peak_bytes = at["peak_bytes"].integer();
-    return out;
-  }
-
-  PlannedCopy copy(const JsonCursor& at) const {
-    PlannedCopy out;
-    out.from = at["from"].text();
-    out.src = layout(at["src"]);
-    out.dst = layout(at["dst"]);
-    const bool of_copy = runnable_ ? at["of"].is_integer() : at.has("source");
-    if (of_copy) {
-      const JsonCursor source = at[runnable_ ? "of" : "source"];
-      out.source = static_cast<std::size_t>(source.integer(0, num_copies_ - 1));
-      // The source is written twice, for readers of schema 1.
-      if (at.has("source") && at["source"].integer() != source.integer()) {
-        at["source"].fail("not the id in `of`");
-      }
-    } else {
-      out.of = runnable_ ? at["of"].text() : out.from;
-    }
-    if (at.has("undo")) out.undone = at["undo"].texts();
-    if (runnable_) out.views = at["views"].texts();
-    out.produced_at = at["made_at"].integer(0, end_);
-    out.freed_at = at["freed_at"].integer(out.produced_at, end_);
-    out.reason = reason(at);
-    out.overlapped_nanoseconds = at["hidden_us"].nanoseconds();
-    if (at.has("cut_us")) out.cut_nanoseconds = at["cut_us"].nanoseconds();
-    if (at.has("once_a_step")) out.once_a_step = at["once_a_step"].boolean();
-    for (const JsonCursor& element : at["steps"].elements()) {
-      out.steps.push_back(move(element));
-    }
-    if (runnable_) check_steps(at["steps"], out);
-    return out;
-  }
-
-  CopyReason reason(const JsonCursor& copy) const {
-    const JsonCursor other = copy["alternative_us"];
-    std::optional<std::int64_t> more;
-    if (!other.is_null()) more = other.nanoseconds_more();
-    if (is_typed_) {
-      CopyReason reason = read_reason(copy["reason"], plan_.mesh);
-      const auto& known = reason.alternative;
-      if (known ? known->nanoseconds != more : more.has_value()) {
-        other.fail("not the alternative of `reason`");
-      }
-      return reason;
-    }
-    CopyReason reason;
-    reason.cause = CopyCause::kReported;
-    reason.text = copy["reason"].text();
-    if (more) reason.alternative = {*more, {}};
-    return reason;
-  }
-
-  // Checks that the plan has the nodes and operands that the reasons name.
-  void check_reasons(const std::vector<JsonCursor>& entries) const {
-    std::unordered_map<std::string_view, std::size_t> operands;
-    for (const PlannedNode& node : plan_.nodes) {
-      operands.emplace(node.name, node.inputs.size());
-    }
-    for (std::size_t c = 0; c < plan_.copies.size(); ++c) {
-      const CopyReason& reason = plan_.copies[c].reason;
-      if (!reason.operand) continue;
-      const auto found = operands.find(reason.user->name);
-      if (found == operands.end()) {
-        entries[c]["reason"]["user"]["name"].fail("no node has this name");
-      } else if (*reason.operand >= found->second) {
-        entries[c]["reason"]["operand"].fail("the node has no such input");
-      }
-    }
-  }
-
-  // Checks that the steps lead from `src` to `dst`.
-  static void check_steps(const JsonCursor& at, const PlannedCopy& copy) {
-    const Layout* before = &copy.src;
-    for (const RedistributeStep& step : copy.steps) {
-      if (!(step.src == *before)) at.fail("a step starts elsewhere");
-      before = &step.dst;
-    }
-    if (!(*before == copy.dst)) at.fail("the steps lead elsewhere");
-  }
-
-  // Checks that copies are in the order of production, and that their sources
-  // exist.
-  void check_copies(const std::vector<JsonCursor>& entries) {
-    std::int64_t slot = 0;
-    for (std::size_t c = 0; c < entries.size(); ++c) {
-      PlannedCopy& copy = plan_.copies[c];
-      if (copy.source) copy.of = plan_.copies[*copy.source].from;
-      if (!runnable_) continue;
-      if (copy.produced_at < slot) {
-        entries[c]["made_at"].fail("before the copy above it");
-      }
-      slot = copy.produced_at;
-      if (copy.source && *copy.source >= c) {
-        entries[c]["of"].fail("a later copy is the source");
-      }
-    }
-  }
-
-  PlannedInput input(const JsonCursor& at) const {
-    PlannedInput out{at["from"].text(), layout(at["placements"]), {}};
-    if (at.has("copy")) {
-      out.copy = static_cast<std::size_t>(at["copy"].integer(
-          0, static_cast<std::int64_t>(plan_.copies.size()) - 1));
-    }
-    return out;
-  }
-
-  PlannedNode node(const JsonCursor& at) const {
-    PlannedNode out;
-    out.name = at["id"].text();
-    out.op = at["op"].text();
-    if (at.has("kind")) {
-      if (const auto kind = parse_op_kind(at["kind"].text())) {
-        out.kind = *kind;
-      } else {
-        at["kind"].fail("unknown kind of operator");
-      }
-    }
-    out.module_path = at["module"].text();
-    out.source = at["source"].text();
-    if (at.has("assignment")) {
-      for (const JsonCursor& to : at["assignment"].elements()) {
-        out.assignment.push_back(
-            static_cast<std::int16_t>(to.integer(kUnassigned, INT16_MAX)));
-      }
-    }
-    if (at.has("strategy")) at["strategy"].text();  // follows from the rest
-    out.is_random = at.has("rng");
-    if (out.is_random && at["rng"].text() != "by element") {
-      at["rng"].fail("unknown way to draw numbers");
-    }
-    if (at.has("local_args")) {
-      out.local.arguments = read_local_args(at["local_args"], plan_.mesh);
-    }
-    if (at.has("local_program")) {
-      out.local.program = read_local_program(at["local_program"], plan_.mesh);
-    }
-    const std::string phase = at["phase"].text();
-    if (phase == to_string(Phase::kBackward)) {
-      out.phase = Phase::kBackward;
-    } else if (phase != to_string(Phase::kForward)) {
-      at["phase"].fail("unknown phase");
-    }
-    out.compute_nanoseconds = at["compute_us"].nanoseconds();
-    for (const JsonCursor& element : at["inside"].elements()) {
-      out.inside.push_back(step(element));
-    }
-    for (const JsonCursor& element : at["outputs"].elements()) {
-      out.outputs.push_back({element["name"].text(), tensor(element)});
-    }
-    for (const JsonCursor& element : at["inputs"].elements()) {
-      out.inputs.push_back(input(element));
-    }
-    return out;
-  }
-
-  PlannedUpdate update(const JsonCursor& at) const {
-    PlannedUpdate out;
-    at["id"].text();  // the name of its output
-    at["source"].text();
-    if (!at["inside"].elements().empty()) {
-      at["inside"].fail("an update moves nothing");
-    }
-    out.op = at["op"].text();
-    out.parameter = at["parameter"].text();
-    out.module_path = at["module"].text();
-    out.compute_nanoseconds = at["compute_us"].nanoseconds();
-    const std::vector<JsonCursor> inputs = at["inputs"].elements();
-    const std::vector<JsonCursor> outputs = at["outputs"].elements();
-    if (inputs.empty() || inputs.size() > 2 || outputs.size() != 1) {
-      at.fail("an update reads a gradient and a parameter, and produces one");
-      return out;
-    }
-    if (inputs.size() == 2) out.gradient = input(inputs.front());
-    out.value = input(inputs.back());
-    out.result = {outputs[0]["name"].text(), tensor(outputs[0])};
-    return out;
-  }
-
   const JsonCursor& root_;
-  bool runnable_;
-  bool is_typed_;  // reasons, notes and roles are objects
-  std::int64_t num_copies_ = 0;
+  PlanSchema schema_;
   std::int64_t end_ = 0;  // of the program: as many slots come before it
   Plan plan_;
 };
@@ -573,7 +293,7 @@ Result<Plan> parse(std::string_view text) {
                     std::string(kPlanSchema) + "`",
                 "make it again with this version");
   }
-  Plan plan = Reader(root, static_cast<int>(number)).read();
+  Plan plan = Reader(root, {static_cast<int>(number)}).read();
   root.refuse_unread();
   if (const auto& problem = reading.problem) {
     return fail(malformed(problem->message, "$" + problem->path));

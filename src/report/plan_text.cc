@@ -2,168 +2,68 @@
 
 #include "base/name_folding.h"
 #include "base/quantities.h"
-#include "report/dear_moves.h"
-#include "report/module_tree.h"
+#include "report/module_text.h"
 #include "report/once_a_step.h"
+#include "report/plan_heading.h"
 #include "report/plan_in_words.h"
 #include "report/plan_totals.h"
 #include "report/printable_plan.h"
+#include "report/text_lines.h"
 #include "report/wrapped_text.h"
 
-#include <shardprop/base/hash.h>
 #include <shardprop/report/plan_sentences.h>
 #include <shardprop/report/procedure_text.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <iterator>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 namespace shardprop {
 namespace {
 
-std::string_view why_no_more(RanOut what) {
-  switch (what) {
-    case RanOut::kMemory:
-      return "memory ran out in a larger space";
-    case RanOut::kSize:
-      return "a larger space has more layouts than can be listed";
-    case RanOut::kWork:
-      return "the work limit was reached in a larger space";
-    case RanOut::kInterrupted:
-      return "the search was interrupted";
-    case RanOut::kAttempts:
-      return "the search has made all of its attempts";
-    case RanOut::kGap:
-      return "the plan is within the gap that was asked for";
-    case RanOut::kNothing:
-    case RanOut::kTime:
-      return "time ran out in a larger space";
-  }
-  return {};
-}
-
 class Printer {
  public:
   Printer(const Plan& plan, const TextOptions& options)
-      : plan_(plan), options_(options), reasons_(reasons_in_words(plan)) {}
+      : plan_(plan), options_(options) {}
 
   std::string print() {
-    print_heading();
+    out_.text += plan_heading(plan_);
     if (plan_.has_plan()) {
       print_words();
-      out_ += "\n" + plan_totals(plan_);
+      out_.text += "\n" + plan_totals(plan_);
       print_recipes();
       print_values();
     }
     print_remarks();
     if (plan_.has_plan()) {
-      if (!options_.detail) print_expensive_moves();
-      print_modules();
+      ModuleText modules(plan_, options_.detail);
+      if (!options_.detail) out_.text += modules.expensive_moves();
+      out_.text += modules.modules();
+      left_out_ = left_out_ || modules.is_shortened();
     }
     if (left_out_) line("\n--detail shows the rest");
     if (options_.statistics) print_procedures();
-    return std::move(out_);
+    return std::move(out_.text);
   }
 
  private:
   template <class... Args>
   void line(fmt::format_string<Args...> format, Args&&... args) {
-    fmt::format_to(std::back_inserter(out_), format,
-                   std::forward<Args>(args)...);
-    out_ += '\n';
-  }
-
-  void print_heading() {
-    line("{} ({}) on {} ({}), {}", plan_.graph_name,
-         counted(plan_.graph_ops, "op"), to_string(plan_.mesh),
-         counted(plan_.mesh.size(), "rank"), plan_.topology.name);
-    if (!plan_.has_plan()) return print_no_plan();
-    line("{}", verdict(plan_));
-    if (plan_.status == PlanStatus::kOptimal) return;
-    if (!plan_.space.is_named()) {
-      line("searched and bounded: {}; {}", space_in_words(plan_),
-           why_no_more(plan_.ran_out));
-    } else if (plan_.ran_out == RanOut::kMemory) {
-      line("memory ran out in the search");
-    }
+    out_.add(format, std::forward<Args>(args)...);
   }
 
   // The sentences are wrapped to the width of a terminal.
   void print_words() {
     const std::vector<std::string> sentences = plan_in_words(plan_);
     if (!sentences.empty()) line("");
-    for (const std::string& sentence : sentences) out_ += wrapped(sentence);
+    for (const std::string& sentence : sentences) {
+      out_.text += wrapped(sentence);
+    }
     for (const PlanNote& note : plan_.notes)
-      out_ += wrapped("note: " + note_in_words(note));
-  }
-
-  void print_no_plan() {
-    const std::string status(to_string(plan_.status));
-    const PlanMemory& memory = plan_.memory;
-    if (plan_.status != PlanStatus::kInfeasible) {
-      line("{}: {} before there was a plan{}{}", status,
-           why_none(plan_.ran_out),
-           memory.limit_bytes
-               ? " within " + bytes_text(*memory.limit_bytes) + " a rank"
-               : std::string(),
-           memory.peak_bytes > 0
-               ? "; the nearest takes " + bytes_text(memory.peak_bytes)
-               : std::string());
-      return;
-    }
-    const bool by_memory_alone = plan_.conflict.irreducible &&
-                                 !plan_.conflict.recipe &&
-                                 plan_.conflict.pins.empty() &&
-                                 plan_.conflict.memory.size() == 1 &&
-                                 memory.limit_bytes;
-    if (by_memory_alone) {
-      const PlanConflict::Step& step = plan_.conflict.memory.front();
-      line("{}: a rank needs at least {} at {}, and the limit is {}{}", status,
-           bytes_text(*memory.limit_bytes + step.bytes_short), place_of(step),
-           bytes_text(*memory.limit_bytes), as_said(plan_));
-    } else {
-      print_conflict();
-    }
-    if (memory.peak_bytes > 0) {
-      line("a plan that takes {} a rank is known",
-           bytes_text(memory.peak_bytes));
-    }
-    // A replicated operator takes more memory than it would with a definition.
-    for (const UnsupportedOp& op : plan_.unsupported) {
-      line(
-          "`{}` ({}) runs replicated because it has no rule, which may be the "
-          "cause",
-          op.op, op.count);
-    }
-  }
-
-  static std::string place_of(const PlanConflict::Step& step) {
-    return step.node.empty() ? std::string("the end") : "`" + step.node + "`";
-  }
-
-  void print_conflict() {
-    const PlanMemory& memory = plan_.memory;
-    line("{}: these cannot hold together{}{}", to_string(plan_.status),
-         plan_.conflict.irreducible ? "; without any one of them the others can"
-                                    : "",
-         as_said(plan_));
-    if (const auto& recipe = plan_.conflict.recipe) {
-      line("  --recipe {}", to_string(*recipe));
-    }
-    for (const Pin& pin : plan_.conflict.pins)
-      line("  --pin '{}'", to_string(pin));
-    for (const PlanConflict::Step& step : plan_.conflict.memory) {
-      line("  {} a rank at {}: at least {} short",
-           memory.limit_bytes ? bytes_text(*memory.limit_bytes)
-                              : std::string("the memory"),
-           place_of(step), bytes_text(step.bytes_short));
-    }
+      out_.text += wrapped("note: " + note_in_words(note));
   }
 
   void print_values() {
@@ -253,10 +153,6 @@ class Printer {
     return bytes;
   }
 
-  static std::string repeats_text(std::size_t repeats) {
-    return repeats > 1 ? fmt::format(" (x{})", repeats) : std::string();
-  }
-
   // "bf16[8,2048] S(0),R"
   static std::string described(const PlannedTensor& tensor) {
     return fmt::format("{}[{}] {}", to_string(tensor.dtype),
@@ -265,7 +161,7 @@ class Printer {
 
   void print_procedures() {
     line("\nsearch procedures; each includes those that it calls");
-    out_ += procedures_to_text(plan_.procedures, CostUnit::kNanoseconds);
+    out_.text += procedures_to_text(plan_.procedures, CostUnit::kNanoseconds);
   }
 
   void print_recipes() {
@@ -341,180 +237,12 @@ class Printer {
     }
   }
 
-  void print_expensive_moves() {
-    const std::vector<ExpensiveMove> moves = expensive_moves(plan_);
-    if (moves.empty()) return;
-    line("\nredistributions, costliest first");
-    for (std::size_t i = 0; i < std::min(moves.size(), kMostMoves); ++i) {
-      const ExpensiveMove& move = moves[i];
-      line("  {} in {}{}", time_text(move.nanoseconds),
-           move.module.empty() ? plan_.graph_name : move.module,
-           move.count > 1 ? fmt::format(", {} times", move.count)
-                          : std::string());
-      print_move(move.first, 1, "    ");
-    }
-    std::int64_t rest = 0;
-    for (std::size_t i = kMostMoves; i < moves.size(); ++i) {
-      rest += moves[i].nanoseconds;
-    }
-    if (moves.size() > kMostMoves) {
-      line("  {} in {}", time_text(rest),
-           counted(moves.size() - kMostMoves, "other"));
-    }
-    left_out_ = true;
-  }
-
-  void print_modules() {
-    line("\n{:<44} {:>22} {:>24}", "modules", "compute fwd + bwd",
-         "communication fwd + bwd");
-    const Module root = module_tree(plan_);
-    if (options_.detail) print_moves(root, 1);
-    for (const Module& child : root.children) print_module(child, {}, 1);
-  }
-
-  void print_module(const Module& module, const std::string& prefix,
-                    std::size_t depth) {
-    const std::string name =
-        prefix.empty() ? module.name : prefix + "." + module.name;
-    // A module without nodes is printed on the lines of its children if all of
-    // them are numbered or it has one child.
-    const bool only_numbers =
-        !module.children.empty() &&
-        std::all_of(module.children.begin(), module.children.end(),
-                    [](const Module& child) {
-                      return is_number(
-                          child.name.substr(0, child.name.find_first_of(".,")));
-                    });
-    if (module.repeats == 1 && module.nodes.empty() &&
-        (module.moves.empty() || !options_.detail) &&
-        (only_numbers || module.children.size() == 1)) {
-      for (const Module& child : module.children) {
-        print_module(child, name, depth);
-      }
-      return;
-    }
-    const ModuleTimes& times = module.times;
-    const std::string title =
-        std::string(2 * depth, ' ') + name + repeats_text(module.repeats);
-    line("{:<44} {:>22} {:>24}{}", title,
-         time_text(times.compute[0]) + " + " + time_text(times.compute[1]),
-         time_text(times.communication[0]) + " + " +
-             time_text(times.communication[1]),
-         module.repeats > 1 ? "  each" : "");
-    if (!options_.detail && depth >= kMostDepth) {
-      left_out_ = left_out_ || !module.children.empty();
-      return;
-    }
-    if (options_.detail) print_moves(module, depth + 1);
-    for (const Module& child : module.children) {
-      print_module(child, {}, depth + 1);
-    }
-  }
-
-  // Prints redistributions of one module that differ only in names once.
-  void print_moves(const Module& module, std::size_t depth) {
-    const std::string indent(2 * depth, ' ');
-    struct Group {
-      const ModuleMove* first;
-      std::size_t count;
-    };
-    std::vector<Group> groups;
-    std::unordered_multimap<std::size_t, std::size_t> by_hash;
-    for (const ModuleMove& move : module.moves) {
-      const std::size_t hash = hash_of(move);
-      const auto [begin, end] = by_hash.equal_range(hash);
-      const auto known = std::find_if(begin, end, [&](const auto& entry) {
-        return alike(*groups[entry.second].first, move);
-      });
-      if (known != end) {
-        ++groups[known->second].count;
-      } else {
-        by_hash.emplace(hash, groups.size());
-        groups.push_back({&move, 1});
-      }
-    }
-    for (const Group& group : groups) {
-      print_move(*group.first, group.count, indent);
-    }
-  }
-
-  // Equal for moves that are printed alike.
-  std::size_t hash_of(const ModuleMove& move) const {
-    std::size_t seed =
-        hash_mix(move.inside ? 1 : 0,
-                 static_cast<std::uint64_t>(plan_.nodes[move.node].phase));
-    if (!move.inside) {
-      const PlannedCopy& copy = plan_.copies[move.copy];
-      seed = hash_combine(hash_combine(seed, copy.src), copy.dst);
-    }
-    const auto add = [&](const CollectiveStep& step) {
-      seed = hash_mix(seed, static_cast<std::uint64_t>(step.nanoseconds));
-    };
-    if (move.inside) {
-      for (const auto& step : plan_.nodes[move.node].inside) add(step);
-    } else {
-      for (const auto& step : plan_.copies[move.copy].steps) add(step);
-    }
-    return seed;
-  }
-
-  bool alike(const ModuleMove& a, const ModuleMove& b) const {
-    if (a.inside != b.inside ||
-        plan_.nodes[a.node].phase != plan_.nodes[b.node].phase) {
-      return false;
-    }
-    if (a.inside)
-      return plan_.nodes[a.node].inside == plan_.nodes[b.node].inside;
-    const PlannedCopy& x = plan_.copies[a.copy];
-    const PlannedCopy& y = plan_.copies[b.copy];
-    return x.src == y.src && x.dst == y.dst && x.steps == y.steps;
-  }
-
-  void print_move(const ModuleMove& move, std::size_t count,
-                  const std::string& indent) {
-    const PlannedNode& node = plan_.nodes[move.node];
-    const std::string_view phase =
-        node.phase == Phase::kForward ? "fwd" : "bwd";
-    const std::string times =
-        count > 1 ? fmt::format("   and {} more like it", count - 1) : "";
-    if (move.inside) {
-      line("{}{} inside {} ({}{}){}", indent, phase, node.name, node.op,
-           node.source.empty() ? "" : ", " + node.source, times);
-      print_steps(node.inside, indent);
-      return;
-    }
-    const PlannedCopy& copy = plan_.copies[move.copy];
-    line("{}{} {}  {} -> {}{}", indent, phase, copy.from, to_string(copy.src),
-         to_string(copy.dst), times);
-    print_steps(copy.steps, indent,
-                copy.once_a_step ? "   " + once_in(plan_) : std::string());
-    out_ += wrapped("because " + reasons_[move.copy],
-                    {.indent = indent.size() + 4, .behind = indent.size() + 6});
-  }
-
-  template <class Steps>  // of CollectiveStep, or of what derives from it
-  void print_steps(const Steps& steps, const std::string& indent,
-                   const std::string& how_often = {}) {
-    for (const CollectiveStep& step : steps) {
-      std::string dims;
-      for (const std::int32_t dim : step.mesh_dims) {
-        dims += (dims.empty() ? "" : ",") + plan_.mesh.name(dim);
-      }
-      line("{}    {:<14} over {:<8} {:>10} {:>10}{}", indent,
-           to_string(step.kind), dims, bytes_text(step.bytes_per_rank),
-           time_text(step.nanoseconds), how_often);
-    }
-  }
-
   // Without details.
   static constexpr std::size_t kMostRows = 16;
-  static constexpr std::size_t kMostMoves = 6;
-  static constexpr std::size_t kMostDepth = 2;
 
   const Plan& plan_;
   const TextOptions& options_;
-  std::vector<std::string> reasons_;  // by copy
-  std::string out_;
+  TextLines out_;
   bool left_out_ = false;
 };
 

@@ -1,0 +1,122 @@
+#include "report/plan_heading.h"
+
+#include "base/quantities.h"
+#include "report/plan_in_words.h"
+#include "report/text_lines.h"
+
+#include <string_view>
+#include <utility>
+
+namespace shardprop {
+namespace {
+
+std::string_view why_no_more(RanOut what) {
+  switch (what) {
+    case RanOut::kMemory:
+      return "memory ran out in a larger space";
+    case RanOut::kSize:
+      return "a larger space has more layouts than can be listed";
+    case RanOut::kWork:
+      return "the work limit was reached in a larger space";
+    case RanOut::kInterrupted:
+      return "the search was interrupted";
+    case RanOut::kAttempts:
+      return "the search has made all of its attempts";
+    case RanOut::kGap:
+      return "the plan is within the gap that was asked for";
+    case RanOut::kNothing:
+    case RanOut::kTime:
+      return "time ran out in a larger space";
+  }
+  return {};
+}
+
+std::string conflict_place(const PlanConflict::Step& step) {
+  return step.node.empty() ? std::string("the end") : "`" + step.node + "`";
+}
+
+void add_conflict(const Plan& plan, TextLines& lines) {
+  const PlanMemory& memory = plan.memory;
+  lines.add("{}: these cannot hold together{}{}", to_string(plan.status),
+            plan.conflict.irreducible
+                ? "; without any one of them the others can"
+                : "",
+            as_said(plan));
+  if (const auto& recipe = plan.conflict.recipe) {
+    lines.add("  --recipe {}", to_string(*recipe));
+  }
+  for (const Pin& pin : plan.conflict.pins)
+    lines.add("  --pin '{}'", to_string(pin));
+  for (const PlanConflict::Step& step : plan.conflict.memory) {
+    lines.add("  {} a rank at {}: at least {} short",
+              memory.limit_bytes ? bytes_text(*memory.limit_bytes)
+                                 : std::string("the memory"),
+              conflict_place(step), bytes_text(step.bytes_short));
+  }
+}
+
+void add_why_no_plan(const Plan& plan, TextLines& lines) {
+  const std::string status(to_string(plan.status));
+  const PlanMemory& memory = plan.memory;
+  if (plan.status != PlanStatus::kInfeasible) {
+    lines.add("{}: {} before there was a plan{}{}", status,
+              why_none(plan.ran_out),
+              memory.limit_bytes
+                  ? " within " + bytes_text(*memory.limit_bytes) + " a rank"
+                  : std::string(),
+              memory.peak_bytes > 0
+                  ? "; the nearest takes " + bytes_text(memory.peak_bytes)
+                  : std::string());
+    return;
+  }
+  const bool by_memory_alone = plan.conflict.irreducible &&
+                               !plan.conflict.recipe &&
+                               plan.conflict.pins.empty() &&
+                               plan.conflict.memory.size() == 1 &&
+                               memory.limit_bytes;
+  if (by_memory_alone) {
+    const PlanConflict::Step& step = plan.conflict.memory.front();
+    lines.add("{}: a rank needs at least {} at {}, and the limit is {}{}",
+              status,
+              bytes_text(*memory.limit_bytes + step.bytes_short),
+              conflict_place(step), bytes_text(*memory.limit_bytes),
+              as_said(plan));
+  } else {
+    add_conflict(plan, lines);
+  }
+  if (memory.peak_bytes > 0) {
+    lines.add("a plan that takes {} a rank is known",
+              bytes_text(memory.peak_bytes));
+  }
+  // A replicated operator takes more memory than it would with a definition.
+  for (const UnsupportedOp& op : plan.unsupported) {
+    lines.add(
+        "`{}` ({}) runs replicated because it has no rule, which may be the "
+        "cause",
+        op.op, op.count);
+  }
+}
+
+}  // namespace
+
+std::string plan_heading(const Plan& plan) {
+  TextLines lines;
+  lines.add("{} ({}) on {} ({}), {}", plan.graph_name,
+            counted(plan.graph_ops, "op"), to_string(plan.mesh),
+            counted(plan.mesh.size(), "rank"), plan.topology.name);
+  if (!plan.has_plan()) {
+    add_why_no_plan(plan, lines);
+    return std::move(lines.text);
+  }
+  lines.add("{}", verdict(plan));
+  if (plan.status == PlanStatus::kOptimal) return std::move(lines.text);
+  if (!plan.space.is_named()) {
+    lines.add("searched and bounded: {}; {}", space_in_words(plan),
+              why_no_more(plan.ran_out));
+  } else if (plan.ran_out == RanOut::kMemory) {
+    lines.add("memory ran out in the search");
+  }
+  return std::move(lines.text);
+}
+
+}  // namespace shardprop
