@@ -138,8 +138,11 @@ void bind_graph(nb::module_& module) {
       .def_prop_ro(
           "notes",
           [](const LoadedGraph& g) {
-            const auto notes = g.graph->notes();
-            return std::vector<std::string>(notes.begin(), notes.end());
+            std::vector<std::string> texts;
+            for (const ReadingNote& note : g.graph->notes()) {
+              texts.push_back(to_string(note));
+            }
+            return texts;
           },
           "Assumptions made while the program was read.");
 

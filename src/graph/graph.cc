@@ -30,7 +30,7 @@ std::span<const GraphInput> Graph::inputs() const { return body_->inputs; }
 std::span<const GraphOutput> Graph::outputs() const { return body_->outputs; }
 std::span<const Symbol> Graph::symbols() const { return body_->symbols; }
 std::span<const Guard> Graph::guards() const { return body_->guards; }
-std::span<const std::string> Graph::notes() const { return body_->notes; }
+std::span<const ReadingNote> Graph::notes() const { return body_->notes; }
 
 std::optional<NodeId> Graph::find_node(std::string_view name) const {
   const auto found = body_->node_names.find(std::string(name));

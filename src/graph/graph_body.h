@@ -21,7 +21,7 @@ struct Graph::Body {
   std::vector<GraphOutput> outputs;
   std::vector<Symbol> symbols;
   std::vector<Guard> guards;
-  std::vector<std::string> notes;
+  std::vector<ReadingNote> notes;
 
   // The fields below are computed once, after all fields above are complete.
   DataFlow data_flow;

@@ -139,7 +139,7 @@ void GraphBuilder::set_device(std::string kind) {
   impl_->nodes.body().device = std::move(kind);
 }
 
-void GraphBuilder::add_note(std::string note) {
+void GraphBuilder::add_note(ReadingNote note) {
   impl_->nodes.body().notes.push_back(std::move(note));
 }
 

@@ -227,10 +227,8 @@ Result<ValueId> Mutations::carry_back(ValueId handle, ValueId base_now,
 // an operator of its own. It takes the base and the written part.
 Result<ValueId> Mutations::keep_write(const Node& view, ValueId base_now,
                                       ValueId written) {
-  nodes_.body().notes.push_back(
-      "a write through the view `" + view.name + "` (`" + view.op_name() +
-      "`) is carried back to what it views by `shardprop.write_through_view`, "
-      "which runs replicated");
+  nodes_.body().notes.emplace_back(
+      WriteThroughViewNote{view.name, view.op_name()});
   SP_ASSIGN(FunctionSchema declared,
             FunctionSchema::parse("shardprop::write_through_view(Tensor self, "
                                   "Tensor part) -> Tensor",

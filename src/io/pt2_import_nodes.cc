@@ -35,23 +35,18 @@ bool is_assertion(std::string_view target) {
                "torch.ops.aten._linalg_check_errors."});
 }
 
-std::string quoted_list(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) {
-    text += (text.empty() ? "" : ", ") + quote(name);
-  }
-  return text.empty() ? "nothing" : text;
-}
-
 // Describes the guess about an undeclared operator in a note.
-std::string taken_for(const WrittenArguments& written,
-                      const std::string& declaration) {
-  if (written.names.empty()) return "functional: " + declaration;
-  if (written.are_results) {
-    return "a write of " + quoted_list(written.names) + ": " + declaration;
-  }
-  return "a write of its first tensor: " + declaration +
-         "; a rule with its declaration states what it writes";
+UndeclaredOperatorNote undeclared(const Node& node,
+                                  const WrittenArguments& written,
+                                  const std::string& declaration) {
+  UndeclaredOperatorNote note{.op = std::string(node.target),
+                              .declaration = declaration};
+  if (written.names.empty()) return note;
+  note.writes = written.are_results
+                    ? UndeclaredOperatorNote::Writes::kNamed
+                    : UndeclaredOperatorNote::Writes::kFirstTensor;
+  note.written = written.names;
+  return note;
 }
 
 }  // namespace
@@ -132,8 +127,7 @@ Result<void> Importer::add_with_effects(const Node& node) {
   SP_ASSIGN(const Node within, without_token(node));
   if (!within.outputs.empty()) return add_node(within);
   if (!is_assertion(within.target) && left_out_.insert(within.target).second) {
-    builder_.add_note(quote(within.target) +
-                      " has effects and no results; it is left out");
+    builder_.add_note(LeftOutOperatorNote{std::string(within.target)});
   }
   return {};
 }
@@ -168,8 +162,7 @@ Result<std::shared_ptr<const FunctionSchema>> Importer::declare(
   if (schema == nullptr) {
     SP_ASSIGN(FunctionSchema parsed, FunctionSchema::parse(text, "undeclared"));
     if (!is_higher_order(node.target)) {
-      builder_.add_note(quote(node.target) + " is not declared; taken for " +
-                        taken_for(written, text));
+      builder_.add_note(undeclared(node, written, text));
     }
     schema = std::make_shared<const FunctionSchema>(std::move(parsed));
   }

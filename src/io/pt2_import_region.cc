@@ -180,9 +180,7 @@ Result<void> Importer::take_as_written(const Node& node, NewNode& added) {
   const bool is_taken = library_.infer_results(added.op).has_value();
   const bool has_extra_dims = is_taken && drop_extra_dims(node, added);
   if (has_extra_dims && library_.check_outputs(added.op)) {
-    builder_.add_note(quote(display_name(node)) +
-                      ": results that nothing reads have a dim of size 1 too "
-                      "many, as PyTorch before 2.13 writes them");
+    builder_.add_note(ExtraDimsNote{std::string(display_name(node))});
     return {};
   }
   const bool is_known = is_taken ? op_proof(added.op.name()) == "torch"
@@ -190,10 +188,11 @@ Result<void> Importer::take_as_written(const Node& node, NewNode& added) {
   if (is_known && !has_extra_dims && fits.error().code == ErrorCode::kShapeMismatch) {
     return fail(std::move(fits).error());
   }
-  std::string note = quote(display_name(node)) + ": " + fits.error().message;
-  for (const std::string& line : fits.error().notes) note += "; " + line;
-  note += "; taken as it is written";
-  if (!is_taken) note += ", to run replicated";
+  AsWrittenNote note{std::string(display_name(node)),
+                     {fits.error().message},
+                     !is_taken};
+  note.findings.insert(note.findings.end(), fits.error().notes.begin(),
+                       fits.error().notes.end());
   builder_.add_note(std::move(note));
   return {};
 }

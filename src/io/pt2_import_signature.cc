@@ -1,6 +1,5 @@
 // Imports the inputs, outputs and guards of a program.
 
-#include "base/quantities.h"
 #include "base/try.h"
 #include "io/pt2_importer.h"
 
@@ -230,14 +229,7 @@ void Importer::add_bounds() {
     if (!bounds_.contains(name)) sizes[value].push_back(name);
   }
   for (const auto& [value, names] : sizes) {
-    const std::size_t others = names.size() - 1;
-    builder_.add_note(quote(names.front()) +
-                      (others == 0 ? " depends on data and is taken to be "
-                                   : " and " + counted(others, "more size") +
-                                         " depend on data and are each taken "
-                                         "to be ") +
-                      std::to_string(value) + "; --bound " + names.front() +
-                      "=N says otherwise");
+    builder_.add_note(AssumedSizesNote{names, value});
   }
 }
 
@@ -251,10 +243,7 @@ void Importer::add_open_sizes() {
         frame_.values.is_set(name)) {
       continue;
     }
-    builder_.add_note(quote(name) + " (" + origin->second +
-                      ") may vary in the program; the plan fixes it at " +
-                      std::to_string(*symbol.hint) +
-                      ", its size in the example inputs");
+    builder_.add_note(FixedSizeNote{name, origin->second, *symbol.hint});
   }
 }
 
@@ -266,13 +255,9 @@ void Importer::add_checkpoints() {
                spec.role == OutputRole::kInputGradient;
       });
   if (!trains || checkpoints_.empty()) return;
-  std::int64_t operators = 0;
-  for (const auto& [region, count] : checkpoints_) operators += count;
-  builder_.add_note("the model checkpoints " +
-                    counted(checkpoints_.size(), "region") + " of " +
-                    counted(operators, "operator") +
-                    "; the plan does not recompute them: it keeps their "
-                    "activations for the backward pass");
+  CheckpointsNote note{static_cast<std::int64_t>(checkpoints_.size())};
+  for (const auto& [region, count] : checkpoints_) note.operators += count;
+  builder_.add_note(note);
 }
 
 }  // namespace shardprop::pt2

@@ -84,8 +84,7 @@ TEST_CASE("symbolic sizes carry hints, expressions and guards") {
                                      {"L['x'].size()[0] >= 2", "guards_code"}});
   REQUIRE(graph.notes().size() == 1);
   CHECK(graph.notes()[0] ==
-        "`s77` (dim 0 of x) may vary in the program; the plan fixes it at 16, "
-        "its size in the example inputs");
+        ReadingNote(FixedSizeNote{"s77", "dim 0 of x", 16}));
 }
 
 TEST_CASE("a bound of a size that the example inputs fix says so") {
@@ -196,7 +195,10 @@ TEST_CASE("an operator of one's own is taken as it is called") {
   CHECK(own.op.function->has_tag("undeclared"));
   CHECK(own.op.outputs.size() == 1);
   REQUIRE(graph.notes().size() == 2);
-  CHECK(graph.notes()[0].find("my_ops.act.fast") != std::string::npos);
+  CHECK(graph.notes()[0] ==
+        ReadingNote(UndeclaredOperatorNote{
+            .op = "torch.ops.my_ops.act.fast",
+            .declaration = "my_ops::act.fast(Tensor self) -> Tensor"}));
 }
 
 TEST_CASE("run-time checks are no part of the graph") {

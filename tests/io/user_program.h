@@ -28,8 +28,8 @@ inline const Node* find_node(const Graph& graph, std::string_view name) {
 
 inline bool has_note(const Graph& graph, std::string_view part) {
   const auto notes = graph.notes();
-  return std::any_of(notes.begin(), notes.end(), [&](const std::string& note) {
-    return note.find(part) != std::string::npos;
+  return std::any_of(notes.begin(), notes.end(), [&](const ReadingNote& note) {
+    return to_string(note).find(part) != std::string::npos;
   });
 }
 

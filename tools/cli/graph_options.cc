@@ -70,8 +70,8 @@ Result<GraphReading> reading_of(const Arguments& arguments) {
 }
 
 void print_notes(const Graph& graph, Console& console) {
-  for (const std::string& note : graph.notes()) {
-    console.messages << "note: " << printable(note) << '\n';
+  for (const ReadingNote& note : graph.notes()) {
+    console.messages << "note: " << printable(to_string(note)) << '\n';
   }
 }
 

@@ -12,6 +12,7 @@
 #include <shardprop/graph/input_kind.h>
 #include <shardprop/graph/node.h>
 #include <shardprop/graph/output_kind.h>
+#include <shardprop/graph/reading_note.h>
 #include <shardprop/graph/value.h>
 
 #include <cstddef>
@@ -100,8 +101,8 @@ class Graph {
 
   std::span<const Symbol> symbols() const;
   std::span<const Guard> guards() const;
-  // Returns remarks for users that were made while the graph was built.
-  std::span<const std::string> notes() const;
+  // Returns the assumptions that were made while the graph was built.
+  std::span<const ReadingNote> notes() const;
 
   // Returns one flag per node: true for the nodes `of` and for all nodes on
   // which they depend.

@@ -107,7 +107,7 @@ class GraphBuilder {
 
   void add_symbol(Symbol symbol);
   void add_guard(Guard guard);
-  void add_note(std::string note);
+  void add_note(ReadingNote note);
 
   const TensorMeta& meta(ValueId value) const;
 

@@ -18,7 +18,7 @@
 
 namespace shardprop {
 
-// A note of the graph (Graph::notes()).
+// A note of the graph (Graph::notes()), as text.
 struct GraphNote {
   std::string text;
   friend bool operator==(const GraphNote&, const GraphNote&) = default;

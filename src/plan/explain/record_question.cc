@@ -89,8 +89,8 @@ void record_question(const PlanProblem& problem, Plan& plan) {
   plan.unsupported = unsupported_ops(problem);
   plan.guards = guards_of(problem.graph());
   plan.pins = problem.pins();
-  for (const std::string& note : problem.graph().notes()) {
-    plan.notes.emplace_back(GraphNote{note});
+  for (const ReadingNote& note : problem.graph().notes()) {
+    plan.notes.emplace_back(GraphNote{to_string(note)});
   }
 }
 
