@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the includes between the folders of a module.
+"""Checks the includes between the folders of a module, and the walk of `explain`.
 
     scripts/include_graph.py            check; exit status 1 at a finding
     scripts/include_graph.py --print    also print which folder includes which
@@ -9,6 +9,8 @@ Three rules hold for `plan` and `solver`:
   2. No two sources include each other, directly or through others. A header and
      its source count as one.
   3. A folder holds at most 30 files.
+The walk of `explain` in docs/architecture.md has at most 20 files. Each one includes
+the header of every file that is drawn below it.
 """
 
 import argparse
@@ -26,6 +28,20 @@ ORDER = {
 # Sources of the module's own folder that every folder may include.
 FIRST = {"tuning"}
 MOST_FILES = 30
+WALK = SRC.parent / "docs" / "architecture.md"
+WALK_START = "passes through these 20 files"
+MOST_STEPS = 20
+# Sources whose header does not have their name.
+HEADER_OF = {
+    "request/plan_request": "shardprop/request/plan_request",
+    "plan/make_plan": "shardprop/plan/make_plan",
+    "report/plan_text": "shardprop/report/plan_text",
+    "solver/search/solve": "shardprop/solver/solve",
+    "plan/problem/build/problem_builder": "plan/problem/plan_problem",
+    "plan/network/decode": "plan/network/plan_network",
+    "plan/evaluate/evaluate": "plan/evaluate/plan_assignment",
+    "tools/cli/graph_plan": "cli/graph_plan",
+}
 INCLUDE = re.compile(r'^#include "([^"]+)\.h"', re.MULTILINE)
 
 
@@ -91,6 +107,50 @@ def check(module, order):
     return findings
 
 
+def steps_of_walk():
+    """Returns the depth and the source of each step, in order."""
+    drawing = WALK.read_text().partition(WALK_START)[2].split("```")[1]
+    for line in drawing.splitlines():
+        if line.strip():
+            yield (len(line) - len(line.lstrip())) // 2, line.split()[0]
+
+
+def includes_reached(path, folders):
+    """Returns the headers that a source includes, directly or through headers."""
+    reached, left = set(), [path]
+    while left:
+        for found in re.findall(r'^#include ["<]([^">]+)\.h[">]',
+                                left.pop().read_text(), re.MULTILINE):
+            if found in reached:
+                continue
+            reached.add(found)
+            left += [f for f in (folder / (found + ".h") for folder in folders)
+                     if f.exists()]
+    return reached
+
+
+def check_walk():
+    root = SRC.parent
+    folders = [SRC, root / "include", root / "tools"]
+    findings, above, count = [], [], 0
+    for depth, step in steps_of_walk():
+        path = root / step if step.startswith("tools/") else SRC / step
+        if not path.exists():
+            findings.append(f"walk of explain: {step} does not exist")
+            continue
+        count += 1
+        del above[depth:]
+        name = step.removesuffix(".cc")
+        if above and HEADER_OF.get(name, name) not in includes_reached(above[-1],
+                                                                       folders):
+            findings.append(f"walk of explain: {above[-1].name} does not include the "
+                            f"header of {step}")
+        above.append(path)
+    if not 0 < count <= MOST_STEPS:
+        findings.append(f"walk of explain: {count} files, expected 1 to {MOST_STEPS}")
+    return findings
+
+
 def show(module, order):
     used = collections.defaultdict(set)
     for name, others in includes_of(module).items():
@@ -110,6 +170,7 @@ def main():
         if options.show:
             show(module, order)
         findings += check(module, order)
+    findings += check_walk()
     for finding in findings:
         print(finding, file=sys.stderr)
     return 1 if findings else 0

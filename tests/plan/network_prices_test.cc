@@ -1,6 +1,5 @@
 // A network that gets other prices equals the network that is built with them.
 #include "plan/network/plan_network.h"
-#include "plan/network/solved_network.h"
 #include "plan/slow_links.h"
 #include "plan/small_graphs.h"
 #include "support/property.h"
@@ -133,7 +132,7 @@ TEST_CASE("a solve returns its plan by value") {
   const PlanProblem problem = accumulated_training(graph);
   PlanNetwork network(problem, {});
   const Budget budget({.seconds = 1e9, .work = 2'000'000'000});
-  const SolvedNetwork free = solve(network, {}, budget);
+  const SolvedNetwork free = network.solve({}, budget);
   REQUIRE(free);
   CHECK(free.evaluation.objective == evaluate(problem, free.plan).objective);
   CHECK(free.bound <= free.evaluation.objective - free.evaluation.exposed());
@@ -142,7 +141,7 @@ TEST_CASE("a solve returns its plan by value") {
   NetworkOptions exposed;
   exposed.overlap_multipliers.assign(problem.num_windows(),
                                      kOverlapMultiplierUnit);
-  const SolvedNetwork priced = solve(network, exposed, budget);
+  const SolvedNetwork priced = network.solve(exposed, budget);
   REQUIRE(priced);
   CHECK(priced.bound <= free.evaluation.objective);
 
@@ -150,7 +149,7 @@ TEST_CASE("a solve returns its plan by value") {
   for (std::size_t v = 0; v < free.assignment.size(); ++v) {
     held.left.hold(free.assignment, v);
   }
-  const SolvedNetwork same = solve(network, held, budget);
+  const SolvedNetwork same = network.solve(held, budget);
   REQUIRE(same);
   CHECK(same.assignment == free.assignment);
 
@@ -158,7 +157,7 @@ TEST_CASE("a solve returns its plan by value") {
   NetworkOptions none;
   none.left.hold(free.assignment, 0);
   CHECK_FALSE(none.left.forbid(free.assignment, 0));
-  const SolvedNetwork infeasible = solve(network, none, budget);
+  const SolvedNetwork infeasible = network.solve(none, budget);
   CHECK_FALSE(infeasible);
   CHECK(infeasible.is_infeasible());
 }

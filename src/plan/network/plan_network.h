@@ -16,18 +16,23 @@
 // are made for a single use within a segment. evaluate() counts everything.
 //
 // A search solves many networks that differ only in prices, reserved bytes and
-// remaining choices. It builds one network and gives it other prices for each solve:
+// remaining choices. It builds one network and gives it other prices for each
+// solve:
 //
 //   PlanNetwork network(problem, {});
-//   network.price({.overlap_multipliers = {512, 1024}});
+//   SolvedNetwork solved =
+//       network.solve({.overlap_multipliers = {512, 1024}}, budget);
+//   if (solved) ...  // solved.plan, solved.evaluation
 #pragma once
 
 #include "plan/evaluate/plan_assignment.h"
 #include "plan/network/live_interval.h"
 #include "plan/network/network_assignment.h"
 #include "plan/network/network_structure.h"
+#include "plan/network/solved_network.h"
 
 #include <shardprop/solver/problem.h>
+#include <shardprop/solver/solve.h>
 
 #include <cstdint>
 #include <memory>
@@ -100,6 +105,13 @@ class PlanNetwork {
   const solver::Assignment& choices(const NetworkAssignment& assignment) const;
   PlanAssignment decode(const NetworkAssignment& decoded) const;
 
+  // Gives the network the prices and the restriction of the options, and solves
+  // it within the rest of the budget. It keeps nothing of the result: the
+  // caller keeps the best plan (plan_incumbent.h). Precondition:
+  // can_price(options).
+  SolvedNetwork solve(const NetworkOptions& options, const Budget& budget,
+                      const NetworkGoals& goals = {});
+
  private:
   std::vector<std::int64_t> costs_of(const NetworkVariable& variable,
                                      const NetworkOptions& options) const;
@@ -120,5 +132,10 @@ class PlanNetwork {
   std::vector<solver::TableId> unpriced_;
   std::optional<solver::Problem> network_;
 };
+
+// Returns the solver's options with the rest of the budget, and with the
+// threads, the seed and the switches of the problem's options.
+solver::SolveOptions solver_options(const PlanProblem& problem,
+                                    const Budget& budget);
 
 }  // namespace shardprop

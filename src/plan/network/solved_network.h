@@ -1,13 +1,10 @@
-// solve() solves one network of a plan problem and returns its plan by value.
-// It keeps nothing: whoever calls it keeps the best plan (plan_incumbent.h).
-//
-//   PlanNetwork network(problem, {});
-//   SolvedNetwork solved = solve(network, {}, budget);
-//   if (solved) ...  // solved.plan, solved.evaluation
+// SolvedNetwork is the result of PlanNetwork::solve(), and NetworkGoals are its
+// goals.
 #pragma once
 
 #include "base/budget.h"
-#include "plan/network/plan_network.h"
+#include "plan/evaluate/plan_assignment.h"
+#include "plan/network/network_assignment.h"
 
 #include <shardprop/solver/solve.h>
 
@@ -60,15 +57,5 @@ struct NetworkGoals {
   // Returns whether to continue, as solver::SolveOptions::go_on.
   std::function<bool(const NetworkAssignment&, double spent)> go_on;
 };
-
-// Returns the solver's options with the rest of the budget, and with the
-// threads, the seed and the switches of the problem's options.
-solver::SolveOptions solver_options(const PlanProblem& problem,
-                                    const Budget& budget);
-
-// Gives the network the prices and the restriction of the options, and solves
-// it within the rest of the budget. Precondition: network.can_price(options).
-SolvedNetwork solve(PlanNetwork& network, const NetworkOptions& options,
-                    const Budget& budget, const NetworkGoals& goals = {});
 
 }  // namespace shardprop

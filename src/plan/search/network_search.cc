@@ -138,7 +138,7 @@ SolvedNetwork NetworkSearch::solve(const NetworkOptions& options,
   }
   const Budget budget = attempt.budget ? *attempt.budget : budget_;
   SolvedNetwork solved =
-      shardprop::solve(network_for(options), options, budget, goals);
+      network_for(options).solve(options, budget, goals);
   if (solved.failure) incumbent_.solution().failure = solved.failure;
   if (solved.end == SolvedNetwork::End::kFailed) return solved;
   budget_.charge(solved.work);

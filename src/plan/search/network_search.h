@@ -7,7 +7,7 @@
 #include "base/budget.h"
 #include "base/index.h"
 #include "plan/evaluate/plan_solution.h"
-#include "plan/network/solved_network.h"
+#include "plan/network/plan_network.h"
 #include "plan/search/plan_incumbent.h"
 #include "plan/search/procedures.h"
 
