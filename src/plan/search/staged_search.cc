@@ -3,7 +3,7 @@
 #include "base/try.h"
 #include "plan/problem/constraints/recipe_layouts.h"
 #include "plan/problem/plan_budget.h"
-#include "plan/search/plan_incumbent.h"
+#include "plan/search/best_stage.h"
 #include "plan/search/procedures.h"
 #include "plan/search/solve_plan.h"
 #include "plan/tuning.h"
@@ -100,7 +100,7 @@ class StagedSearch {
     SP_ASSIGN(const std::vector<Stage> stages, stages_for(mesh_, options_));
     for (const Stage& stage : stages) {
       if (budget_.share_of_time_spent() < stage.shares.worthwhile_after ||
-          (stage.without_plan && best_ && best_->solution.assignment)) {
+          (stage.without_plan && best_.has_plan())) {
         continue;
       }
       SP_CHECK(enter(stage));
@@ -119,7 +119,7 @@ class StagedSearch {
     best_->left_out = std::move(left_out_);
     best_->procedures = std::move(procedures_);
     best_->start = std::move(start_);
-    return std::move(*best_);
+    return std::move(best_).result();
   }
 
  private:
@@ -249,19 +249,11 @@ class StagedSearch {
         {.break_ties = false});
     if (solution.failure && !solution.assignment) note(*solution.failure);
     if (best_ && !solution.assignment) return {};
-    if (!best_ || !best_->solution.assignment) {
+    if (!best_.has_plan()) {
       take({*std::move(problem), std::move(solution), kReplicated});
-      return {};
+    } else {
+      best_.take_member({*std::move(problem), std::move(solution), {}});
     }
-    // The replicated plan is in the space that was searched, whose bound it
-    // keeps.
-    const std::int64_t cost = solution.evaluation.objective;
-    if (cost >= best_->solution.evaluation.objective) return {};
-    solution.lower_bound = best_->solution.lower_bound;
-    check_bound(solution.lower_bound, cost);
-    solution.status = PlanStatus::kFeasible;
-    const PlanSpace space = best_->space;
-    best_.emplace(*std::move(problem), std::move(solution), space);
     return {};
   }
 
@@ -296,63 +288,13 @@ class StagedSearch {
       left_out_.push_back({"plans that join mesh dims", *lacks});
     }
     if (next.space.is_named()) failure_ = next.solution.failure;
-    // A proof for a part of the space does not hold for the whole.
-    PlanStatus& status = next.solution.status;
-    if (!next.space.is_named() && status == PlanStatus::kOptimal) {
-      status = PlanStatus::kFeasible;
-    }
-    if (!next.space.is_named() && status == PlanStatus::kInfeasible) {
-      status = PlanStatus::kUnknown;
-      next.solution.conflict.clear();
-    }
-    if (!next.space.is_named() && !next.solution.assignment) {
-      next.solution.lower_bound = 0;
-    }
-    if (!best_) {
-      if (next.space.joined_dims != 0 && next.solution.assignment) {
-        joined_bound_ = next.solution.lower_bound;
-      }
-      best_.emplace(std::move(next));
-      return;
-    }
-    const bool better =
-        next.solution.assignment && (!best_->solution.assignment ||
-                                     next.solution.evaluation.objective <=
-                                         best_->solution.evaluation.objective);
-    const bool proof = next.solution.status == PlanStatus::kInfeasible &&
-                       !best_->solution.assignment;
-    if (better || proof ||
-        (!best_->solution.assignment && next.space.is_named())) {
-      joined_bound_.reset();
-      best_.emplace(std::move(next));
-      return;
-    }
-    // The larger space contains the smaller one, so its bound holds for this
-    // plan.
-    if (!best_->solution.assignment || next.solution.lower_bound == 0) return;
-    best_->space = next.space;
-    if (joined_bound_ &&
-        next.solution.lower_bound > best_->solution.evaluation.objective) {
-      // Buffers on joined mesh dims may be cached in two layouts, while the
-      // larger space allows one. So the plan is outside that space, and the
-      // bound of the joined mesh dims is the one that holds for both.
-      best_->solution.lower_bound = *joined_bound_;
-    } else {
-      best_->solution.lower_bound = next.solution.lower_bound;
-    }
-    check_bound(best_->solution.lower_bound,
-                best_->solution.evaluation.objective);
-    const bool proven =
-        next.space.is_named() &&
-        best_->solution.lower_bound == best_->solution.evaluation.objective;
-    best_->solution.status =
-        proven ? PlanStatus::kOptimal : PlanStatus::kFeasible;
+    best_.take(std::move(next));
   }
 
   void tell(PlanProgress::Phase phase) const {
     if (!options_.progress) return;
     PlanProgress progress{.phase = phase, .seconds = budget_.seconds_spent()};
-    if (best_ && best_->solution.assignment) {
+    if (best_.has_plan()) {
       progress.objective = best_->solution.evaluation.objective;
     }
     options_.progress(progress);
@@ -364,12 +306,10 @@ class StagedSearch {
   const OpLibrary& library_;
   const PlanOptions& options_;
   Budget budget_;
-  std::optional<StagedResult> best_;
+  BestStage best_;
   std::optional<Error> failure_;
   // The limit that ended the last stage.
   RanOut ended_by_ = RanOut::kNothing;
-  // The bound of the joined mesh dims, while the best plan is one of these.
-  std::optional<std::int64_t> joined_bound_;
   std::vector<PlanRecipe> recipes_;
   std::vector<PlanSolution::LeftOut> left_out_;
   std::vector<Procedure> procedures_;

@@ -14,37 +14,11 @@
 #pragma once
 
 #include "base/budget.h"
-#include "plan/evaluate/plan_solution.h"
+#include "plan/search/best_stage.h"
 
 #include <shardprop/plan/plan_space.h>
 
-#include <optional>
-#include <vector>
-
 namespace shardprop {
-
-struct StagedResult {
-  // The problem and solution of the best plan or, without a plan, of the space
-  // that was searched last.
-  PlanProblem problem;
-  PlanSolution solution;
-  // The space for which `solution.lower_bound` and a proof of infeasibility
-  // hold. It is at least the named space if that was searched.
-  PlanSpace space;
-  // Why the named space was not built or not searched to the end.
-  std::optional<Error> failure;
-  // The limit that ended the search; kNothing with a proof.
-  RanOut ran_out = RanOut::kNothing;
-  // Parts of the space without which the search went on, over all stages.
-  std::vector<PlanSolution::LeftOut> left_out;
-  // The search procedures of all stages, with the set-up of their spaces.
-  std::vector<Procedure> procedures;
-  // The costs of the known recipes, in the order of
-  // PlanProblem::known_recipes(). Empty if the options ask for a recipe.
-  std::vector<PlanRecipe> recipes;
-  // How the search used RunControl::incumbent, in the last stage.
-  std::optional<EarlierPlanNote> start;
-};
 
 // Errors: those of PlanProblem::create(), and PlanSolution::failure if no plan
 // was found. Running out of time is an error only if no space could be built.
