@@ -51,9 +51,9 @@ std::vector<std::string> unlike_parameters(const Plan& plan) {
   return ambiguous(layouts);
 }
 
-// Products that are the same ones of modules alike but for numbers, and are
-// split differently.
-std::vector<std::string> unlike_products(const Plan& plan) {
+// Returns matmuls that have the same place in modules whose names differ in
+// numbers only, and that are sharded differently.
+std::vector<std::string> unlike_matmuls(const Plan& plan) {
   std::map<std::string, std::set<std::string>> splits;
   std::map<std::string, int> seen;  // of a module, so far
   for (const PlannedNode& node : plan.nodes) {
@@ -105,8 +105,8 @@ std::vector<std::string> graphs() {
 
 std::vector<std::string> unlike(const Plan& plan) {
   std::vector<std::string> out = unlike_parameters(plan);
-  for (std::string& product : unlike_products(plan)) {
-    out.push_back(std::move(product));
+  for (std::string& matmul : unlike_matmuls(plan)) {
+    out.push_back(std::move(matmul));
   }
   return out;
 }
@@ -215,7 +215,7 @@ TEST_CASE("a note states the cost of equal layouts if pins separate layers") {
   const Plan plan = value_of(make_plan(graph, value_of(DeviceMesh::parse("2")),
                                        default_topology(), library, options));
   REQUIRE(plan.has_plan());
-  CHECK(!unlike_products(plan).empty());
+  CHECK(!unlike_matmuls(plan).empty());
   REQUIRE(!unlike_parameters(plan).empty());
   CHECK(cost_of_alike(plan).value_or(0) > 0);
 }
