@@ -1,5 +1,9 @@
 // RecipeChoices filters each operator's choices to those that follow the recipe
 // of the options, and states how the recipe stores each input.
+//
+// RestrictedProblem with following() is a smaller space: its buffers lose the
+// layouts that no remaining choice produces or reads. Under a memory limit, a
+// plan may cache a buffer in such a layout.
 #pragma once
 
 #include "plan/problem/constraints/recipe_layouts.h"
