@@ -2,6 +2,7 @@
 """Compares the plans of two builds of the command line.
 
     scripts/same_plans.py OLD NEW [--meshes 2,4 8 dp=2,tp=2,pp=2] [--graphs GLOB]
+                          [--recipe fsdp,megatron]
 
 OLD and NEW are two `shardprop` binaries. Every graph under examples/graphs is
 planned on every mesh, with and without a memory limit, under the same work limit
@@ -32,10 +33,12 @@ def exactly(binary):
     return ["--gap", "0"] if "--gap" in done.stdout else []
 
 
-def plan_of(binary, graph, mesh, memory, work):
+def plan_of(binary, graph, mesh, memory, options):
     """Returns the plan file without its time, or the error text."""
     command = [binary, "explain", str(graph), "--mesh", mesh, "--seed", "1",
-               "--work-limit", str(work), *exactly(binary), "--format", "json"]
+               "--work-limit", str(options.work), *exactly(binary), "--format", "json"]
+    if options.recipe:
+        command += ["--recipe", options.recipe]
     if memory:
         command += ["--memory", memory]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -56,7 +59,7 @@ def compare(case, options):
     """Returns a line for one graph on one mesh: equal, or what differs."""
     graph, mesh = case
     name = f"{graph.relative_to(GRAPHS)} on {mesh}"
-    plans = [plan_of(b, graph, mesh, None, options.work) for b in options.binaries]
+    plans = [plan_of(b, graph, mesh, None, options) for b in options.binaries]
     if plans[0] != plans[1]:
         return f"differs: {name}"
     peak = needed_bytes(plans[0])
@@ -64,7 +67,7 @@ def compare(case, options):
         return f"equal, no plan: {name}"
     # Tight enough to change the plan.
     limit = str(peak * 9 // 10)
-    plans = [plan_of(b, graph, mesh, limit, options.work) for b in options.binaries]
+    plans = [plan_of(b, graph, mesh, limit, options) for b in options.binaries]
     if plans[0] != plans[1]:
         return f"differs at {limit} bytes: {name}"
     return f"equal: {name}"
@@ -76,6 +79,7 @@ def main():
     parser.add_argument("binaries", nargs=2, metavar="BINARY")
     parser.add_argument("--meshes", nargs="+", default=["2,4", "8", "2,2,2"])
     parser.add_argument("--graphs", default="**/*.json.gz")
+    parser.add_argument("--recipe", help="plan all graphs with this recipe")
     parser.add_argument("--work", type=int, default=20_000_000)
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
