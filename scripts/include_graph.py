@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks the includes between the folders of a module, and the walk of `explain`.
+"""Checks the includes between the folders of a module, the walk of `explain`, and
+the lengths of files.
 
     scripts/include_graph.py            check; exit status 1 at a finding
     scripts/include_graph.py --print    also print which folder includes which
@@ -9,6 +10,7 @@ Three rules hold for `plan` and `solver`:
   2. No two sources include each other, directly or through others. A header and
      its source count as one.
   3. A folder holds at most 30 files.
+A source or header of the modules up to `plan` has at most 400 lines.
 The walk of `explain` in docs/architecture.md has at most 20 files. Each one includes
 the header of every file that is drawn below it.
 """
@@ -28,6 +30,9 @@ ORDER = {
 # Sources of the module's own folder that every folder may include.
 FIRST = {"tuning"}
 MOST_FILES = 30
+MOST_LINES = 400
+PLANNING = ["mesh", "placement", "graph", "redistribute", "strategy", "propagate",
+            "solver", "plan"]
 WALK = SRC.parent / "docs" / "architecture.md"
 WALK_START = "passes through these 20 files"
 MOST_STEPS = 20
@@ -107,6 +112,20 @@ def check(module, order):
     return findings
 
 
+def check_lengths():
+    findings = []
+    for module in PLANNING:
+        for top in (SRC, SRC.parent / "include" / "shardprop"):
+            for path in sorted((top / module).rglob("*")):
+                if path.suffix not in (".h", ".cc"):
+                    continue
+                lines = path.read_text().count("\n")
+                if lines > MOST_LINES:
+                    findings.append(f"{path.relative_to(SRC.parent)} has {lines} lines, "
+                                    f"more than {MOST_LINES}")
+    return findings
+
+
 def steps_of_walk():
     """Returns the depth and the source of each step, in order."""
     drawing = WALK.read_text().partition(WALK_START)[2].split("```")[1]
@@ -170,7 +189,7 @@ def main():
         if options.show:
             show(module, order)
         findings += check(module, order)
-    findings += check_walk()
+    findings += check_lengths() + check_walk()
     for finding in findings:
         print(finding, file=sys.stderr)
     return 1 if findings else 0
