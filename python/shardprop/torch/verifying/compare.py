@@ -419,10 +419,10 @@ def _is_inside(name: str, other: str) -> bool:
 
 def _finite(reference, values):
     """Replaces infinite elements, so that differences remain numbers."""
+    if bool(torch.isfinite(reference).all()):
+        return reference, values
     finite = reference[torch.isfinite(reference)]
     largest = float(finite.abs().max()) if finite.numel() else 1.0
-    if finite.numel() == reference.numel():
-        return reference, values
 
     def clean(tensor):
         return torch.nan_to_num(
