@@ -6,6 +6,7 @@ and the report of the mistake names the value at which it begins.
 `--only NAME` runs one program and prints its reports.
 """
 
+import importlib
 import os
 import sys
 import unittest
@@ -34,6 +35,11 @@ class Programs(unittest.TestCase):
 
 def _add(case):
     def test(self):
+        if case.needs:
+            try:
+                importlib.import_module(case.needs)
+            except Exception as missing:
+                self.skipTest(f"SKIPPED: {case.needs} cannot be imported: {missing}")
         right, wrong = reports(case)
         self.assertTrue(right.ok, f"{right}")
         self.assertIsNotNone(wrong.first, "the mistake is not found")

@@ -24,16 +24,18 @@ class Case:
     says: str
     #: Returns the program; with True it has the mistake.
     code: "Callable[[bool], Code]"
+    #: A module that the program imports, and that may be absent.
+    needs: str = ""
 
 
 CASES: "list[Case]" = []
 
 
-def case(mesh: str, wrong: "tuple[str, str]", says: str):
+def case(mesh: str, wrong: "tuple[str, str]", says: str, needs: str = ""):
     """Adds a function that returns the code of a program to the cases."""
 
     def add(function):
-        CASES.append(Case(function.__name__, mesh, wrong, says, function))
+        CASES.append(Case(function.__name__, mesh, wrong, says, function, needs))
         return function
 
     return add

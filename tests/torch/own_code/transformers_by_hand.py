@@ -1,7 +1,5 @@
 """These programs shard the GPT-2 of transformers by hand."""
 
-import importlib.util
-
 import torch
 import torch.nn.functional as F
 
@@ -74,12 +72,17 @@ def _code(is_one_part=False, has_bias_on_each_rank=False):
     return Code(_build, parallelize, step, ids)
 
 
-if importlib.util.find_spec("transformers") is not None:
+@case(
+    "tp=2", ("input", "transformer.h.0.attn.c_proj"), "No layout makes it right",
+    needs="transformers.models.gpt2.modeling_gpt2",
+)
+def gpt2_fused_weight_in_contiguous_parts(mistake):
+    return _code(is_one_part=mistake)
 
-    @case("tp=2", ("input", "transformer.h.0.attn.c_proj"), "No layout makes it right")
-    def gpt2_fused_weight_in_contiguous_parts(mistake):
-        return _code(is_one_part=mistake)
 
-    @case("tp=2", ("output", "transformer.h.0.mlp.c_proj"), "which it contains 2 times")
-    def gpt2_bias_on_each_rank(mistake):
-        return _code(has_bias_on_each_rank=mistake)
+@case(
+    "tp=2", ("output", "transformer.h.0.mlp.c_proj"), "which it contains 2 times",
+    needs="transformers.models.gpt2.modeling_gpt2",
+)
+def gpt2_bias_on_each_rank(mistake):
+    return _code(has_bias_on_each_rank=mistake)
