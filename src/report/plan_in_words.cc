@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace shardprop {
@@ -175,16 +176,22 @@ class DimInWords {
     const bool data = share(RoleUse::kBatch) + share(RoleUse::kTokens) >= 500;
     if (!data) {
       // Sharded matmuls have sharded parameters anyway.
-      if (share(RoleUse::kTensor) + share(RoleUse::kExperts) < 500 && parameters >= kSome) {
+      if (share(RoleUse::kTensor) + share(RoleUse::kExperts) < 500 &&
+          parameters >= kSome) {
         return percent(parameters) + " of parameter bytes sharded";
       }
       return "";
     }
     if (parameters >= kNearlyAll) return "parameters sharded (as FSDP does)";
-    std::string text = parameters < kSome
-                           ? "parameters replicated"
-                           : percent(parameters) +
-                                 " of parameter bytes sharded (as FSDP does)";
+    std::string text;
+    if (parameters >= kSome) {
+      text = percent(parameters) + " of parameter bytes sharded (as FSDP does)";
+    } else if (const std::int64_t used = stored_in_shards(); used >= kSome) {
+      // Tables and the weights of tensor parallelism.
+      text = percent(used) + " of parameter bytes stored and used in shards";
+    } else {
+      text = "parameters replicated";
+    }
     if (optimizer >= parameters + kSome) {
       text += fmt::format(", optimizer state sharded{} (as ZeRO-1 does)",
                           optimizer >= kNearlyAll
@@ -192,6 +199,29 @@ class DimInWords {
                               : " for " + percent(optimizer) + " of it");
     }
     return text;
+  }
+
+  // Returns the share of parameter bytes that the mesh dim shards, in
+  // thousandths.
+  std::int64_t stored_in_shards() const {
+    const auto& dims = plan_.mesh.dims();
+    const int at = static_cast<int>(std::find(dims.begin(), dims.end(), dim_) -
+                                    dims.begin());
+    double all = 0;
+    double sharded = 0;
+    for (const PlannedValue& value : plan_.values) {
+      if (value.kind != InputKind::kParameter) continue;
+      const PlannedTensor& tensor = value.tensor;
+      auto bytes = static_cast<double>(item_size(tensor.dtype));
+      for (const std::int64_t size : tensor.shape) {
+        bytes *= static_cast<double>(size);
+      }
+      all += bytes;
+      if (at < tensor.layout.mesh_ndim() && tensor.layout[at].is_shard()) {
+        sharded += bytes;
+      }
+    }
+    return all > 0 ? std::llround(1000 * sharded / all) : 0;
   }
 
   const Plan& plan_;

@@ -91,12 +91,30 @@ TEST_CASE("modules that only some layers have so are said with the layers") {
         "model.layers.3, a and 1 more (45 %); parameters replicated");
 }
 
+TEST_CASE(
+    "tables that are stored and used in shards are not called replicated") {
+  Plan plan = plan_with({{RoleUse::kBatch, "dp", 1000, {}}});
+  plan.values.push_back({.name = "table", .kind = InputKind::kParameter});
+  plan.values[0].tensor = {
+      {90, 8}, DType::kF32, value_of(Layout::parse("S(1),R"))};
+  plan.values.push_back({.name = "w", .kind = InputKind::kParameter});
+  plan.values[1].tensor = {
+      {10, 8}, DType::kF32, value_of(Layout::parse("R,R"))};
+  plan.values.push_back({.name = "x", .kind = InputKind::kUser});
+  plan.values[2].tensor = {
+      {90, 8}, DType::kF32, value_of(Layout::parse("S(0),R"))};
+  CHECK(
+      plan_in_words(plan).at(0) ==
+      "dp=8: data parallel; 90 % of parameter bytes stored and used in shards");
+}
+
 TEST_CASE("shares of the matmuls add up to the whole") {
   const auto shares = [](std::int64_t batch, std::int64_t tensor,
                          std::int64_t replicated) {
-    return plan_in_words(plan_with({{RoleUse::kBatch, "dp", batch, {}},
-                                    {RoleUse::kTensor, "dp", tensor, {}},
-                                    {RoleUse::kReplicated, "dp", replicated, {}}}))
+    return plan_in_words(
+               plan_with({{RoleUse::kBatch, "dp", batch, {}},
+                          {RoleUse::kTensor, "dp", tensor, {}},
+                          {RoleUse::kReplicated, "dp", replicated, {}}}))
         .at(0);
   };
   CHECK(shares(505, 495, 0) ==
@@ -125,8 +143,8 @@ TEST_CASE("a sharded optimizer beside whole parameters is said") {
 }
 
 TEST_CASE("what runs no longer than its launch is why nothing is split") {
-  Plan plan = plan_with(
-      {{RoleUse::kReplicated, "dp", 1000, {}}, {RoleUse::kReplicated, "tp", 1000, {}}});
+  Plan plan = plan_with({{RoleUse::kReplicated, "dp", 1000, {}},
+                         {RoleUse::kReplicated, "tp", 1000, {}}});
   PlannedNode node;
   node.compute_nanoseconds =
       static_cast<std::int64_t>(plan.topology.launch_us.value * 1000);
@@ -183,7 +201,8 @@ TEST_CASE("what was searched is said of the request") {
   plan.space.most_runs = 0;
   CHECK(space_in_words(plan) == "all replicated");
   plan.options = {{"recipe", "fsdp=dp"}};
-  CHECK(space_in_words(plan) == "the layouts of the recipe, all else replicated");
+  CHECK(space_in_words(plan) ==
+        "the layouts of the recipe, all else replicated");
   plan.options.emplace_back("pin", "w=R,R");
   CHECK(space_in_words(plan) ==
         "the layouts of the recipe and the pins, all else replicated");
