@@ -9,7 +9,7 @@
 namespace shardprop::c {
 namespace {
 
-// Handed out where there is no memory left to say so; freeing it does nothing.
+// The handle of the error that no memory is left. Freeing it does nothing.
 constexpr std::uintptr_t kOutOfMemoryHandle = 2;
 
 shardprop_error* out_of_memory() {

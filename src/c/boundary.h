@@ -1,5 +1,5 @@
-// What every function of the C API goes through: handles in and out, and
-// nothing thrown.
+// Every function of the C API uses these functions. They convert handles and
+// values in both directions, and no exception leaves them.
 //
 //   shardprop_error* shardprop_mesh_parse(const char* text,
 //                                         shardprop_mesh** mesh) {
@@ -82,14 +82,14 @@ Result<void> give(Handle** out, typename HandleOf<Handle>::Object object) {
 
 template <class Handle>
 void release(Handle* handle) noexcept {
-  // What it held is freed here, outside of the table's lock.
+  // The object is freed here, outside of the table's lock.
   const std::shared_ptr<void> object =
       HandleTable::instance().remove(HandleOf<Handle>::kType, handle);
 }
 
-// Error: kInvalidArgument where it is null.
+// Error: kInvalidArgument if `text` is null.
 Result<const char*> text_of(const char* text, std::string_view name);
-// An index below `count`. Error: kInvalidArgument.
+// Returns `i` if it is below `count`. Error: kInvalidArgument.
 Result<std::size_t> index_of(std::int64_t i, std::size_t count,
                              std::string_view what);
 // A list of `count` elements. Error: kInvalidArgument.

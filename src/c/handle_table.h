@@ -1,10 +1,10 @@
-// HandleTable: what the handles of the C API stand for. A handle is not an
-// address but a place and how often it was used before, so that one that is
-// null, freed, of another type or made up is told from one that is good,
-// without looking at freed memory.
+// `HandleTable` holds the objects of the handles of the C API. A handle is no
+// address: it is a place, and the number of times that this place was used
+// before. So the table recognises a handle that is null, freed, of another type
+// or made up, and reads no freed memory.
 //
-// Looking up takes no lock. Objects are shared, so that handles keep alive what
-// they need of each other.
+// A lookup takes no lock. Objects are shared, so a handle keeps the objects alive
+// that it needs.
 #pragma once
 
 #include <array>

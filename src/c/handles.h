@@ -1,4 +1,4 @@
-// What each handle of the C API stands for.
+// The types of the objects that the handles of the C API hold.
 #pragma once
 
 #include "c/handle_table.h"

@@ -1,4 +1,4 @@
-// Propagators, caches, and what they answer; redistributions.
+// Implements the propagators, caches, answers and redistributions of the C API.
 
 #include "c/boundary.h"
 

@@ -1,4 +1,4 @@
-// Meshes, topologies and specs.
+// Implements the meshes, topologies and specs of the C API.
 
 #include "c/boundary.h"
 

@@ -159,7 +159,7 @@ TEST_CASE("a plan that cannot be a start is left out, and a note says so") {
   const Plan other_graph = plan_of(mlp, "2,2", from(options, before));
   CHECK(other_graph.status == PlanStatus::kOptimal);
   CHECK(start_of(other_graph).matched_operators == 0);
-  // A plan that does not fit the memory limit is no answer.
+  // A plan above the memory limit cannot be the answer.
   options.memory_limit = before.memory.peak_bytes * 3 / 4;
   const Plan tight = plan_of(graph, "2,2", from(options, before));
   const Plan fresh = plan_of(graph, "2,2", [&] {

@@ -32,7 +32,7 @@ enum class SavedPlan : std::uint8_t { kAsWritten, kJudged };
 // output is written (Console::until_written).
 enum class WithPlan : std::uint8_t { kWork, kOutput };
 
-// `PlanUse` states how a command gets its plan and what it does with it.
+// `PlanUse` states how a command gets its plan and how it uses it.
 struct PlanUse {
   SavedPlan saved = SavedPlan::kJudged;
   WithPlan next = WithPlan::kWork;

@@ -109,8 +109,8 @@ struct FailedPartNote {
 struct EarlierPlanNote {
   std::string graph;  // name of the plan's graph
   bool has_same_mesh_ndim = true;
-  // Operators and inputs of this graph, and those that have the name and the
-  // kind of one in the plan.
+  // Operators and inputs of this graph. A matched one has the name and the kind
+  // of an operator or input in the plan.
   std::int64_t operators = 0;
   std::int64_t matched_operators = 0;
   std::int64_t tensors = 0;

@@ -19,10 +19,10 @@
 
 namespace shardprop {
 
-// `PlanDebugging` switches parts of the planner off, to find out what they do.
+// `PlanDebugging` switches parts of the planner off, to measure their gain.
 struct PlanDebugging {
-  // The search procedures that are switched off, by name (`layer-mix`), to
-  // measure what they gain. Plan::procedures lists all names.
+  // The names of the search procedures that are switched off (`layer-mix`).
+  // Plan::procedures lists all names.
   std::vector<std::string> switched_off;
 };
 

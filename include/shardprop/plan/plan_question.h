@@ -1,6 +1,6 @@
-// `PlanQuestion` states which plan of a graph on a mesh is asked for: what is
-// counted, how programs run, and which layouts are fixed. Two runs of the
-// planner with the same question look for the same plan.
+// `PlanQuestion` asks for a plan of a graph on a mesh. It states which costs
+// count, how programs run, and which layouts are fixed. Two runs of the planner
+// with the same question look for the same plan.
 //
 //   PlanQuestion question;
 //   question.memory_limit = std::int64_t{80} << 30;
@@ -58,8 +58,8 @@ struct PlanQuestion {
   // Empty: mixed with adamw, own with others.
   std::optional<Precision> precision;
   Fusion fusion = Fusion::kCompiler;
-  // Micro-batches whose gradients one optimizer step accumulates. Costs are
-  // those of one micro-batch plus its share of the step.
+  // One optimizer step accumulates the gradients of this many micro-batches.
+  // Costs are those of one micro-batch plus its share of the step.
   int accumulate = 1;
   // Overlap multiplier, 0 to 1: the fraction of an overlappable transfer that
   // may overlap with the compute of its window (docs/planning.md). Gathers of

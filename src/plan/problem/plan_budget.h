@@ -1,4 +1,4 @@
-// The budget of planning, and what it says once it is spent.
+// The budget of planning, and the errors of a spent one.
 //
 // make_plan(), weigh_strategies() and solve_plan() make a Budget of the
 // options once. Everything below them gets the budget or a child of it, and

@@ -67,8 +67,8 @@ class CheaperAssignments {
   std::vector<std::vector<Arc>> arcs_;  // by later variable
   // By variable and choice: its cost and the least that depends on it.
   std::vector<std::vector<std::int64_t>> least_from_;
-  // By variable: the least of these, for variables without earlier neighbours;
-  // else 0.
+  // By variable. A variable without earlier neighbours has the least of its
+  // least_from_, and any other variable has 0.
   std::vector<std::int64_t> least_of_root_;
   std::int64_t least_ = 0;  // of all assignments
   solver::Assignment choices_;

@@ -69,7 +69,7 @@ class PlanIncumbent {
     friend bool operator==(const Gains&, const Gains&) = default;
   };
   Gains gains() const;
-  // Adds to a record what the incumbent has gained since `before`.
+  // Adds the gains of the incumbent since `before` to a record.
   void credit(Procedure& record, const Gains& before) const;
 
   // Returns the best plan, or the reason why there is none. `ended_by` is the
