@@ -5,7 +5,9 @@
 //
 // If a thread cannot be started, its share runs on the calling thread later, so
 // shares must not wait for each other. parallel() returns when all shares have
-// ended. It then rethrows the exception of the first share that threw.
+// ended. It then rethrows the exception of the first share that threw. If
+// memory for a thread is missing, it throws std::bad_alloc once the started
+// shares have ended.
 #pragma once
 
 #include <algorithm>
@@ -33,8 +35,8 @@ void parallel(std::size_t n, const F& share) {
     threads.reserve(n);
     try {
       for (; started < n; ++started) threads.emplace_back(caught, started);
-    } catch (const std::exception&) {
-      // A thread, or memory for one, is missing: the remaining shares run here.
+    } catch (const std::system_error&) {
+      // A thread is missing: the remaining shares run here.
     }
     if (n > 0) caught(0);
     for (std::size_t i = started; i < n; ++i) caught(i);

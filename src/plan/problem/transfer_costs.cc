@@ -87,6 +87,7 @@ std::int32_t TransferCosts::place(Rows& rows, std::uint32_t tensor,
     auto produced = RedistributeRows::create(planner(tensor, rows.ties),
                                              tensors_[tensor].meta);
     if (!produced) {
+      throw_without_memory(produced.error());
       rows.refused = std::move(produced).error();
       return kElsewhere;
     }
@@ -97,19 +98,19 @@ std::int32_t TransferCosts::place(Rows& rows, std::uint32_t tensor,
     rows.place.resize(layouts_.size(), kUnasked);
   }
   std::int32_t& known = rows.place[layout.index()];
-  if (known == kUnasked) {
-    known = kElsewhere;
+  const auto find = [&]() -> std::int32_t {
     // The rows treat mesh dims of size 1 as replicated.
     const DeviceMesh& mesh = planner_.mesh();
     for (int i = 0; i < mesh.ndim(); ++i) {
       if (mesh.size(i) == 1 && !layouts_[layout][i].is_replicate()) {
-        return known;
+        return kElsewhere;
       }
     }
-    if (const auto found = rows.rows->index_of(merged(layout, rows.ties))) {
-      known = static_cast<std::int32_t>(*found);
-    }
-  }
+    const auto found = rows.rows->index_of(merged(layout, rows.ties));
+    return found ? static_cast<std::int32_t>(*found) : kElsewhere;
+  };
+  // Set only once it is known, since find() may throw.
+  if (known == kUnasked) known = find();
   return known;
 }
 
