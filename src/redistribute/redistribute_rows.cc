@@ -92,7 +92,7 @@ class Graph {
  private:
   void grow(std::uint32_t at) {
     const State state = states()[at];
-    edges_.emplace_back();
+    grown_.clear();
     MoveTable(active_, alphabet_)
         .for_each(
             state, [](Move, Mask) { return true; },
@@ -108,11 +108,10 @@ class Graph {
               if (made) sizes_.push_back(pricer_.local_size(to));
               const MovePrice price = pricer_.price(
                   move, group, state, sizes_[at], to, sizes_[number]);
-              edges_[at].push_back(
-                  {number, price.nanoseconds, price.held_bytes});
+              grown_.push_back({number, price.nanoseconds, price.held_bytes});
               ++moves_;
             });
-    edges_[at].shrink_to_fit();
+    edges_.emplace_back(grown_.begin(), grown_.end());
   }
 
   bool shard_to_partial(const State& from, const State& to) const {
@@ -138,6 +137,7 @@ class Graph {
   StateIndex index_;
   std::vector<LocalSize> sizes_;
   std::vector<std::vector<Edge>> edges_;
+  std::vector<Edge> grown_;  // the edges of the layout that grow() is at
   std::int64_t moves_ = 0;
 };
 
