@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -38,11 +39,13 @@ class ConflictMinimizer {
     options_.progress = nullptr;
   }
 
-  Result<void> run(PlanSolution& solution) {
+  // `left_out` receives what the checks lacked.
+  Result<void> run(PlanSolution& solution,
+                   std::vector<PlanSolution::LeftOut>& left_out) {
     if (options_.recipe) {
       PlanOptions fewer = options_;
       fewer.recipe.reset();
-      SP_CHECK(drop(std::move(fewer), solution));
+      SP_CHECK(drop(std::move(fewer), solution, left_out));
       // The recipe is part of the reported conflict and is not needed for it.
       // So the conflict may not be minimal.
       unsure_ = unsure_ || !options_.recipe;
@@ -51,7 +54,7 @@ class ConflictMinimizer {
       PlanOptions fewer = options_;
       fewer.pins.erase(fewer.pins.begin() + static_cast<std::ptrdiff_t>(i));
       const std::size_t before = options_.pins.size();
-      SP_CHECK(drop(std::move(fewer), solution));
+      SP_CHECK(drop(std::move(fewer), solution, left_out));
       if (options_.pins.size() == before) ++i;
     }
     solution.conflict_irreducible = solution.conflict_irreducible && !unsure_;
@@ -63,7 +66,8 @@ class ConflictMinimizer {
  private:
   // Solves the problem with `fewer` options, and keeps these if it is
   // infeasible.
-  Result<void> drop(PlanOptions fewer, PlanSolution& solution) {
+  Result<void> drop(PlanOptions fewer, PlanSolution& solution,
+                    std::vector<PlanSolution::LeftOut>& left_out) {
     is_over_ = budget_.is_cut_off();
     unsure_ = unsure_ || is_over_;
     if (is_over_) return {};
@@ -77,6 +81,7 @@ class ConflictMinimizer {
       return {};
     }
     PlanSolution without = solve_plan(*problem, budget_.within(per_question_));
+    add_left_out("a check whether fewer requests conflict", without, left_out);
     if (without.status == PlanStatus::kInfeasible) {
       options_ = std::move(fewer);
       solution = std::move(without);
@@ -134,7 +139,9 @@ Result<Plan> plan_for(const Graph& graph, const DeviceMesh& mesh,
     ConflictMinimizer minimize_conflict(graph, mesh, topology, library, own,
                                         budget);
     SP_CHECK(timed_run(found.procedures, PlanProcedure::kMinimalConflict,
-                       [&] { return minimize_conflict.run(solution); }));
+                       [&] {
+                         return minimize_conflict.run(solution, found.left_out);
+                       }));
     pins = minimize_conflict.pins();
   }
   PlanProgress last{.phase = PlanProgress::Phase::kReport};
@@ -145,17 +152,20 @@ Result<Plan> plan_for(const Graph& graph, const DeviceMesh& mesh,
                         [&] { return assemble_plan(found.problem, solution); });
   if (plan.has_plan()) plan.space = found.space;
   plan.ran_out = found.ran_out;
-  for (PlanNote& note : search_notes(found)) {
-    plan.notes.push_back(std::move(note));
-  }
   plan.conflict.pins = std::move(pins);
   if (options.compare) {
+    std::vector<PlanSolution::LeftOut> left_out;
     SP_ASSIGN(
         plan.recipes,
         timed_run(found.procedures, PlanProcedure::kRecipeComparison, [&] {
           return compare_recipes(graph, mesh, topology, library, own, budget,
-                                 found);
+                                 found, left_out);
         }));
+    std::move(left_out.begin(), left_out.end(),
+              std::back_inserter(found.left_out));
+  }
+  for (PlanNote& note : search_notes(found)) {
+    plan.notes.push_back(std::move(note));
   }
   // Procedures that did nothing are left out.
   std::erase_if(found.procedures,

@@ -110,6 +110,19 @@ std::vector<UnshardedDim> unsharded_dims(const IndexSpace& space,
   return out;
 }
 
+// Fails if the machine refused memory. A WeighedNode cannot name what a search
+// left out.
+Result<void> check_memory(const std::optional<Error>& failure,
+                          const std::vector<PlanSolution::LeftOut>& left_out) {
+  if (failure && failure->code == ErrorCode::kOutOfMemory) {
+    return fail(*failure);
+  }
+  for (const PlanSolution::LeftOut& left : left_out) {
+    if (left.why.code == ErrorCode::kOutOfMemory) return fail(left.why);
+  }
+  return {};
+}
+
 class Weighing {
  public:
   Weighing(const Graph& graph, NodeId node, const DeviceMesh& mesh,
@@ -128,6 +141,7 @@ class Weighing {
         StagedResult found,
         search_in_stages(graph_, mesh_, topology_, library_, options_,
                          budget_.until(tuning::kWeighedPlanTimeShare, 1)));
+    SP_CHECK(check_memory(found.failure, found.left_out));
     const PlanVariableId variable = found.problem.variable_of(node_);
     if (!variable.valid()) {
       return fail(no_strategies(found.problem, graph_.node(node_)));
@@ -185,6 +199,7 @@ class Weighing {
     }
     const PlanSolution solution =
         solve_plan(*problem, budget, {.break_ties = false});
+    SP_CHECK(check_memory(solution.failure, solution.left_out));
     one.status = solution.status;
     one.lower_bound_nanoseconds =
         std::max(one.lower_bound_nanoseconds, solution.lower_bound);

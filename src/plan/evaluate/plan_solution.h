@@ -62,6 +62,14 @@ struct PlanSolution {
   std::optional<Error> failure;
 };
 
+// Adds what the search of a part of the space lacked: its failure, under the
+// name of the part, and the parts that it left out itself.
+inline void add_left_out(const std::string& part, const PlanSolution& found,
+                         std::vector<PlanSolution::LeftOut>& to) {
+  if (found.failure) to.push_back({part, *found.failure});
+  to.insert(to.end(), found.left_out.begin(), found.left_out.end());
+}
+
 // SearchScope says which questions a search answers.
 struct SearchScope {
   // Whether to search, among plans of equal cost, for one that takes less

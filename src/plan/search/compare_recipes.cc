@@ -35,14 +35,16 @@ class RecipeComparison {
   RecipeComparison(const Graph& graph, const DeviceMesh& mesh,
                    const Topology& topology, const OpLibrary& library,
                    const PlanOptions& options, const Budget& budget,
-                   const StagedResult& found)
+                   const StagedResult& found,
+                   std::vector<PlanSolution::LeftOut>& left_out)
       : graph_(graph),
         mesh_(mesh),
         topology_(topology),
         library_(library),
         options_(options),
         budget_(budget),
-        found_(found) {}
+        found_(found),
+        left_out_(left_out) {}
 
   Result<std::vector<PlanRecipe>> run() {
     if (options_.recipe) {
@@ -67,6 +69,10 @@ class RecipeComparison {
   }
 
  private:
+  static std::string part_of(const PlanRecipe& row) {
+    return row.name == kOptimum ? "the optimum" : "the recipe " + row.name;
+  }
+
   // Returns the result that the search found for a recipe.
   PlanRecipe met(const std::string& name) const {
     if (options_.recipe) {
@@ -91,6 +97,9 @@ class RecipeComparison {
     SP_ASSIGN(StagedResult found,
               search_in_stages(graph_, mesh_, topology_, library_, free,
                                budget_.rest()));
+    if (found.failure) left_out_.push_back({"the optimum", *found.failure});
+    left_out_.insert(left_out_.end(), found.left_out.begin(),
+                     found.left_out.end());
     optimum_ = priced(optimum_.name, found.solution);
     recipes_ = std::move(found.recipes);
     return {};
@@ -106,11 +115,11 @@ class RecipeComparison {
     const Budget budget = budget_.share(1 / static_cast<double>(left), 1);
     const RestrictedProblem part(found_.problem,
                                  following(found_.problem, recipe));
-    const PlanRecipe closer = priced(
-        row.name,
-        solve_plan(
-            part.problem(), budget,
-            {.break_ties = false, .first_plans = false, .explains = false}));
+    const PlanSolution solution = solve_plan(
+        part.problem(), budget,
+        {.break_ties = false, .first_plans = false, .explains = false});
+    add_left_out(part_of(row), solution, left_out_);
+    const PlanRecipe closer = priced(row.name, solution);
     if (!row.objective_nanoseconds ||
         (closer.objective_nanoseconds &&
          *closer.objective_nanoseconds <= *row.objective_nanoseconds)) {
@@ -120,7 +129,7 @@ class RecipeComparison {
 
   // Prices the plan that the recipe lays out itself. Planning with the recipe
   // alone does so, too, if its search finds no plan.
-  void construct(PlanRecipe& row) const {
+  void construct(PlanRecipe& row) {
     if (budget_.is_requested_to_stop()) return;
     PlanOptions own = options_;
     own.progress = nullptr;
@@ -135,10 +144,17 @@ class RecipeComparison {
         {PlanSpace{0}, graph_.nodes().size() <= tuning::kMostOperatorsOfLatePlan
                            ? budget_.renewed({})
                            : budget_});
-    if (!problem) return;
+    if (!problem) {
+      // Some requests, pins for example, exclude a recipe.
+      if (problem.error().code == ErrorCode::kOutOfMemory) {
+        left_out_.push_back({part_of(row), problem.error()});
+      }
+      return;
+    }
     const PlanSolution solution = solve_plan(
         *problem, budget_.renewed({tuning::kConstructedPlanSeconds, 0}),
         {.break_ties = false});
+    add_left_out(part_of(row), solution, left_out_);
     if (!solution.assignment) return;
     row = priced(row.name, solution);
     row.status = PlanStatus::kFeasible;
@@ -151,6 +167,7 @@ class RecipeComparison {
   const PlanOptions& options_;
   const Budget& budget_;
   const StagedResult& found_;
+  std::vector<PlanSolution::LeftOut>& left_out_;
   PlanRecipe optimum_;
   std::vector<PlanRecipe> recipes_;  // found by a search
 };
@@ -160,9 +177,9 @@ class RecipeComparison {
 Result<std::vector<PlanRecipe>> compare_recipes(
     const Graph& graph, const DeviceMesh& mesh, const Topology& topology,
     const OpLibrary& library, const PlanOptions& options, const Budget& budget,
-    const StagedResult& found) {
+    const StagedResult& found, std::vector<PlanSolution::LeftOut>& left_out) {
   return RecipeComparison(graph, mesh, topology, library, options, budget,
-                          found)
+                          found, left_out)
       .run();
 }
 

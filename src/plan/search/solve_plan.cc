@@ -76,10 +76,12 @@ class PlanSolver {
       search_.begin_with(found);
       return {};
     });
-    if (!solved) found.failure = std::move(solved).error();
-    if (found.failure) {
-      best_.solution().left_out.push_back({name, *found.failure});
+    if (!solved) {
+      found.failure = std::move(solved).error();
+      // It may be the assignment of the part, which is not one of the problem.
+      found.assignment.reset();
     }
+    add_left_out(name, found, best_.solution().left_out);
     return found;
   }
 
@@ -106,6 +108,8 @@ class PlanSolver {
     network_ = std::move(near.network_);
     uniform_ = near.uniform_;
     const PlanSolution best = std::move(near.search_).finish();
+    add_left_out("plans near the plan to start from", best,
+                 best_.solution().left_out);
     search_.begin_with(best);
     best_.raise_bound(best.lower_bound);
     return best.evaluation.objective == found.evaluation.objective;

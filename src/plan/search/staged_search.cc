@@ -30,6 +30,8 @@ constexpr PlanSpace kOneRun{1};
 constexpr PlanSpace kTwoRuns{2};
 constexpr PlanSpace kNamed{};
 
+constexpr const char* kSmallerSpaces = "plans that join mesh dims";
+
 // Returns the space in which all mesh dims larger than 1 but the last are one.
 // The known recipes are in it, and it is built as fast as on a mesh of two
 // dims.
@@ -247,11 +249,17 @@ class StagedSearch {
     PlanSolution solution = solve_plan(
         *problem, budget_.renewed({tuning::kReplicatedPlanSeconds, 0}),
         {.break_ties = false});
+    left_out_.insert(left_out_.end(), solution.left_out.begin(),
+                     solution.left_out.end());
     if (solution.failure && !solution.assignment) note(*solution.failure);
     if (best_ && !solution.assignment) return {};
     if (!best_.has_plan()) {
       take({*std::move(problem), std::move(solution), kReplicated});
     } else {
+      if (solution.failure) {
+        left_out_.push_back(
+            {"plans with replicated tensors", *solution.failure});
+      }
       best_.take_member({*std::move(problem), std::move(solution), {}});
     }
     return {};
@@ -274,9 +282,11 @@ class StagedSearch {
 
   // Keeps the earlier error: a rejected input explains more than a timeout.
   void note(Error error) {
-    if (error.code != ErrorCode::kStopped || !is_refused()) {
-      failure_ = std::move(error);
+    if (error.code == ErrorCode::kStopped && is_refused()) return;
+    if (is_refused() && failure_->code != error.code) {
+      left_out_.push_back({kSmallerSpaces, *failure_});
     }
+    failure_ = std::move(error);
   }
 
   void take(StagedResult next) {
@@ -285,7 +295,7 @@ class StagedSearch {
     const std::optional<Error>& lacks =
         next.space.is_named() ? failure_ : next.solution.failure;
     if (lacks && lacks->code != ErrorCode::kStopped) {
-      left_out_.push_back({"plans that join mesh dims", *lacks});
+      left_out_.push_back({kSmallerSpaces, *lacks});
     }
     if (next.space.is_named()) failure_ = next.solution.failure;
     best_.take(std::move(next));

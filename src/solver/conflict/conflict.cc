@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <new>
 #include <optional>
 #include <span>
 
@@ -212,14 +213,25 @@ class Explainer {
   }
 
  private:
+  // Throws std::bad_alloc if the solver ended for want of memory. Its answer is
+  // then no reason to keep a part.
+  Solution solved(std::span<const Part> parts,
+                  std::optional<std::int64_t> count_at) const {
+    Solution answer =
+        PartialProblem(problem_, parts, count_at).solve(options_);
+    if (answer.failure && answer.failure->code == ErrorCode::kOutOfMemory) {
+      throw std::bad_alloc();
+    }
+    return answer;
+  }
+
   bool infeasible(std::span<const Part> parts) {
     // After the time limit, every part is kept: the set is still a conflict.
     if (budget_.is_cut_off()) {
       unsure_ = true;
       return false;
     }
-    const Solution answer =
-        PartialProblem(problem_, parts, std::nullopt).solve(options_);
+    const Solution answer = solved(parts, std::nullopt);
     unsure_ = unsure_ || answer.status == Status::kUnknown;
     return answer.status == Status::kInfeasible;
   }
@@ -253,8 +265,7 @@ class Explainer {
         others.push_back(part);
     }
     if (budget_.is_cut_off()) return 0;
-    const Solution least =
-        PartialProblem(problem_, others, step.time).solve(options_);
+    const Solution least = solved(others, step.time);
     return least.lower_bound.value_or(Int128{*problem_.limit()}) -
            *problem_.limit();
   }
