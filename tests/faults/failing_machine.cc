@@ -20,6 +20,7 @@ std::atomic<std::int64_t> threads_made = 0;
 std::atomic<std::int64_t> failing_allocation = kNever;
 std::atomic<std::int64_t> most_bytes = kNever;
 std::atomic<std::int64_t> most_threads = kNever;
+std::atomic<Refused> refused_last = Refused::kNothing;
 
 thread_local Stop* stop_here = nullptr;
 thread_local std::int64_t allocations_until_stop = 0;
@@ -31,7 +32,6 @@ void stop_this_thread(Stop* stop) {
   allocations_until_stop = stop == nullptr ? 0 : stop->at;
 }
 
-// Called by operator new.
 void note_allocation_of_this_thread() {
   if (stop_here == nullptr || allocations_until_stop-- > 0) return;
   Stop* stop = stop_here;
@@ -61,6 +61,19 @@ void heal() {
   most_threads = kNever;
   allocations_made = 0;
   threads_made = 0;
+  refused_last = Refused::kNothing;
+}
+Refused refused() { return refused_last; }
+
+// Returns memory, or null if the machine refuses it. Called by operator new.
+void* memory_for(std::size_t bytes, Refused how) {
+  note_allocation_of_this_thread();
+  if (allocations_made++ == failing_allocation ||
+      static_cast<std::int64_t>(bytes) > most_bytes) {
+    refused_last = how;
+    return nullptr;
+  }
+  return std::malloc(bytes == 0 ? 1 : bytes);
 }
 
 }  // namespace shardprop::failing_machine
@@ -68,14 +81,12 @@ void heal() {
 namespace machine = shardprop::failing_machine;
 
 void* operator new(std::size_t bytes) {
-  machine::note_allocation_of_this_thread();
-  if (machine::allocations_made++ == machine::failing_allocation ||
-      static_cast<std::int64_t>(bytes) > machine::most_bytes) {
-    throw std::bad_alloc();
-  }
-  void* memory = std::malloc(bytes == 0 ? 1 : bytes);
+  void* memory = machine::memory_for(bytes, machine::Refused::kNeeded);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
+}
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return machine::memory_for(bytes, machine::Refused::kSpare);
 }
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }

@@ -24,6 +24,16 @@ void memory_above(std::int64_t bytes);
 void threads_after(std::int64_t threads);
 void heal();
 
+// How memory was refused last, since heal().
+enum class Refused {
+  kNothing,
+  kNeeded,  // with std::bad_alloc
+  // With null, to std::nothrow: algorithms that can do without memory ask for
+  // it in this way, such as std::stable_sort.
+  kSpare,
+};
+Refused refused();
+
 // Where a thread stops: at its allocation number `at`, until it may go on.
 struct Stop {
   std::int64_t at = 0;
