@@ -9,6 +9,7 @@
 
 #include <shardprop/collective/memory_ops.h>
 
+#include <chrono>
 #include <functional>
 #include <memory>
 
@@ -36,5 +37,10 @@ class DeviceQueue : public MemoryOps {
   // reached. The mark was created earlier, so queues never wait in a circle.
   virtual Result<void> follow(const Mark& mark) = 0;
 };
+
+// Waits until all work that is queued now is done, a DeviceQueue's at most so
+// long. Returns whether it is done. If it is not, memory that it uses must not
+// be freed.
+bool drains(MemoryOps& memory, std::chrono::milliseconds patience);
 
 }  // namespace shardprop::collective

@@ -3,13 +3,19 @@
 #include "base/guard.h"
 #include "base/index.h"
 #include "base/try.h"
+#include "collective/device_queue.h"
+#include "collective/never_free.h"
 #include "execute/local_ops.h"
 #include "execute/program_body.h"
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <exception>
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace shardprop {
 namespace {
@@ -26,6 +32,59 @@ struct Meter {
   std::int64_t count = 0;
 };
 
+// `QueuedMemory` keeps the memory that queued work of a run may touch until the
+// run has waited for this work. A run that ends earlier, with an error or an
+// exception, would return the memory to its owner under the work.
+class QueuedMemory {
+ public:
+  // Waits at most `patience` in settle().
+  QueuedMemory(MemoryOps& memory, std::chrono::milliseconds patience)
+      : memory_(memory),
+        patience_(patience),
+        kept_(std::make_unique<std::vector<LocalTensor>>()) {}
+  ~QueuedMemory() { settle(); }
+  QueuedMemory(const QueuedMemory&) = delete;
+  QueuedMemory& operator=(const QueuedMemory&) = delete;
+
+  // Must be called before work on the tensors is queued. Work of the host is
+  // complete at once.
+  void keep(const LocalTensor& from, const LocalTensor& to) {
+    if (memory_.stream() == nullptr) return;
+    kept_->reserve(kept_->size() + 2);
+    kept_->push_back(from);
+    kept_->push_back(to);
+  }
+  // The work is done.
+  void release() { kept_->clear(); }
+
+  // Waits for the work. If it does not end, the memory is never freed. Returns
+  // the bytes of this memory.
+  std::int64_t settle() noexcept {
+    if (kept_ == nullptr || kept_->empty()) return 0;
+    if (has_ended()) {
+      release();
+      return 0;
+    }
+    std::int64_t bytes = 0;
+    for (const LocalTensor& tensor : *kept_) bytes += tensor.bytes();
+    collective::never_free(std::move(kept_));
+    return bytes;
+  }
+
+ private:
+  bool has_ended() const noexcept {
+    try {
+      return collective::drains(memory_, patience_);
+    } catch (const std::exception&) {
+      return false;
+    }
+  }
+
+  MemoryOps& memory_;
+  std::chrono::milliseconds patience_;
+  std::unique_ptr<std::vector<LocalTensor>> kept_;
+};
+
 class Run {
  public:
   Run(const RedistributeProgram& program, Communicator& communicator,
@@ -35,9 +94,23 @@ class Run {
         memory_(communicator.memory_ops()),
         source_(source),
         options_(options),
-        report_(report) {}
+        report_(report),
+        queued_(memory_, communicator.timeout() / 4) {}
 
+  // Returns once no queued work touches memory of the run.
   Result<LocalTensor> operator()() {
+    Result<LocalTensor> made = guarded([&] { return run_steps(); });
+    if (made) return made;
+    const std::int64_t bytes = queued_.settle();
+    if (bytes == 0) return made;
+    return fail(Error(std::move(made).error())
+                    .with_note(std::to_string(bytes) +
+                               " bytes stay allocated, since the device has "
+                               "not ended its work on them"));
+  }
+
+ private:
+  Result<LocalTensor> run_steps() {
     if (program_.source_shape) SP_CHECK(check_source());
     if (report_ != nullptr) {
       *report_ = {};
@@ -63,7 +136,6 @@ class Run {
     return at;
   }
 
- private:
   Result<void> check_source() const {
     if (source_.sizes() == *program_.source_shape &&
         source_.dtype() == program_.dtype) {
@@ -128,9 +200,10 @@ class Run {
     }
     SP_ASSIGN(LocalTensor out, allocate(step.shape, at.dtype()));
     if (step.neutral) {
+      queued_.keep(out, out);
       SP_CHECK(execute::fill_neutral(memory_, out, step.op));
     } else {
-      SP_CHECK(execute::run_copies(memory_, step.local, at, out, step.scale));
+      SP_CHECK(run_copies(step.local, at, out, step.scale));
     }
     return finished(out);
   }
@@ -139,7 +212,25 @@ class Run {
   // then, since nothing reads them any more.
   Result<LocalTensor> finished(LocalTensor out) {
     SP_CHECK(memory_.finish());
+    queued_.release();
     return out;
+  }
+
+  // These queue work on the memory of both tensors.
+  Result<void> copy(const LocalTensor& from, const LocalTensor& to,
+                    double scale = 1) {
+    queued_.keep(from, to);
+    return memory_.copy(from, to, scale);
+  }
+  Result<void> run_copies(const execute::RegionCopies& copies,
+                          const LocalTensor& from, const LocalTensor& to,
+                          double scale = 1) {
+    queued_.keep(from, to);
+    return execute::run_copies(memory_, copies, from, to, scale);
+  }
+  Result<void> scale_in_place(const LocalTensor& tensor, double scale) {
+    queued_.keep(tensor, tensor);
+    return execute::scale_in_place(memory_, tensor, scale);
   }
 
   CollectiveCall call_of(const MoveStep& step) const {
@@ -152,7 +243,10 @@ class Run {
   }
 
   Result<void> carry_out(const MoveStep& step, CollectiveCall call) {
-    return communicator_.run(*step.group, std::move(call));
+    SP_CHECK(communicator_.run(*step.group, std::move(call)));
+    // The collective was queued behind the work on its operands.
+    queued_.release();
+    return {};
   }
 
   // Returns the box of the tensor that a message is, or an empty tensor.
@@ -212,7 +306,7 @@ class Run {
   Result<LocalTensor> flat(const LocalTensor& tensor) {
     if (tensor.is_contiguous()) return tensor.reshaped(Dims{tensor.numel()});
     SP_ASSIGN(LocalTensor packed, allocate(tensor.sizes(), tensor.dtype()));
-    SP_CHECK(memory_.copy(tensor, packed));
+    SP_CHECK(copy(tensor, packed));
     return packed.reshaped(Dims{packed.numel()});
   }
 
@@ -227,7 +321,7 @@ class Run {
       SP_CHECK(carry_out(step, std::move(call)));
     }
     SP_ASSIGN(LocalTensor out, allocate(step.shape, at.dtype()));
-    SP_CHECK(execute::run_copies(memory_, step.local, buffer, out));
+    SP_CHECK(run_copies(step.local, buffer, out));
     return finished(out);
   }
 
@@ -242,7 +336,7 @@ class Run {
     call.outputs = {box_to(out, step.sends[own])};
     SP_CHECK(carry_out(step, std::move(call)));
     if (step.scale == 1) return out;
-    SP_CHECK(execute::scale_in_place(memory_, out, step.scale));
+    SP_CHECK(scale_in_place(out, step.scale));
     return finished(out);
   }
 
@@ -252,7 +346,7 @@ class Run {
     LocalTensor buffer;
     CollectiveCall call = call_of(step);
     SP_ASSIGN(call.inputs, chunks(step, step.reduce_dtype, buffer));
-    SP_CHECK(execute::run_copies(memory_, step.local, at, buffer));
+    SP_CHECK(run_copies(step.local, at, buffer));
     SP_ASSIGN(LocalTensor out, allocate(step.shape, at.dtype()));
     const LocalTensor flat_out = out.reshaped(Dims{out.numel()});
     // If the result must still be cast, it is written to this rank's own chunk.
@@ -261,9 +355,9 @@ class Run {
     call.outputs = {result};
     SP_CHECK(carry_out(step, std::move(call)));
     if (casts) {
-      SP_CHECK(memory_.copy(result, flat_out, step.scale));
+      SP_CHECK(copy(result, flat_out, step.scale));
     } else if (step.scale != 1) {
-      SP_CHECK(execute::scale_in_place(memory_, out, step.scale));
+      SP_CHECK(scale_in_place(out, step.scale));
     }
     return finished(out);
   }
@@ -273,12 +367,12 @@ class Run {
     if (step.reduce_dtype != at.dtype()) {
       SP_ASSIGN(const LocalTensor terms,
                 allocate(step.shape, step.reduce_dtype));
-      SP_CHECK(memory_.copy(at, terms));
+      SP_CHECK(copy(at, terms));
       call.inputs = {terms};
       call.outputs = {terms};
       SP_CHECK(carry_out(step, std::move(call)));
       SP_ASSIGN(LocalTensor out, allocate(step.shape, at.dtype()));
-      SP_CHECK(memory_.copy(terms, out, step.scale));
+      SP_CHECK(copy(terms, out, step.scale));
       return finished(out);
     }
     SP_ASSIGN(LocalTensor out, allocate(step.shape, at.dtype()));
@@ -286,7 +380,7 @@ class Run {
     call.outputs = {out};
     SP_CHECK(carry_out(step, std::move(call)));
     if (step.scale == 1) return out;
-    SP_CHECK(execute::scale_in_place(memory_, out, step.scale));
+    SP_CHECK(scale_in_place(out, step.scale));
     return finished(out);
   }
 
@@ -312,7 +406,7 @@ class Run {
       }
       SP_CHECK(carry_out(step, std::move(call)));
     }
-    SP_CHECK(execute::run_copies(memory_, step.local, at, out));
+    SP_CHECK(run_copies(step.local, at, out));
     return finished(out);
   }
 
@@ -323,6 +417,7 @@ class Run {
   const RunOptions& options_;
   RunReport* report_;
   std::shared_ptr<Meter> meter_;
+  QueuedMemory queued_;
 };
 
 }  // namespace

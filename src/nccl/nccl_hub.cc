@@ -178,20 +178,7 @@ void NcclHub::stop(bool tell) {
       });
     }
   }
-  drained_ = drains();
-}
-
-bool NcclHub::drains() {
-  const auto deadline = Clock::now() + bootstrap_->timeout() / 4;
-  const auto mark = queue_->mark();
-  if (!mark) return false;
-  for (;;) {
-    const Result<bool> reached = (*mark)->reached();
-    if (!reached) return false;
-    if (*reached) return true;
-    if (Clock::now() > deadline) return false;
-    std::this_thread::sleep_for(kNap);
-  }
+  drained_ = collective::drains(*queue_, bootstrap_->timeout() / 4);
 }
 
 Result<void> NcclHub::wait(collective::StagedOp& waited,

@@ -101,7 +101,6 @@ class NcclHub final : public collective::StagedHub {
   // Reports the failure by the bootstrap, aborts all communicators, and waits
   // at most a quarter of the timeout until the stream is done.
   void stop(bool tell) override;
-  bool drains();
   // Returns the error of an operation that has not ended in time.
   Error late(const NcclOp& op, std::chrono::milliseconds timeout);
   // True if all members of a group answer within a quarter of the timeout.

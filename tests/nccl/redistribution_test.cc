@@ -2,6 +2,7 @@
 // the device, both of them fakes; and on a GPU if there is one.
 #include "execute/redistribution_jobs.h"
 #include "nccl/fake_device.h"
+#include "nccl/fake_memory.h"
 #include "nccl/fake_nccl.h"
 #include "nccl/nccl_worlds.h"
 
@@ -13,10 +14,17 @@
 #include <atomic>
 #include <barrier>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace shardprop {
@@ -157,6 +165,200 @@ TEST_CASE("NCCL breaks in a redistribution: every rank reports the step") {
     const std::string text = to_string(end.error());
     CAPTURE(text);
     CHECK(text.find("remote process exited") != std::string::npos);
+  }
+}
+
+// Memory of the fake device that a run allocates. What its owners have freed is
+// filled with 0x5a and kept, so that a late write is seen.
+class WatchedMemory {
+ public:
+  LocalTensor allocate(const Dims& sizes, DType dtype) {
+    const LocalTensor empty =
+        LocalTensor::wrap(nullptr, sizes, dtype, nullptr, testing::kFakeDevice);
+    const auto bytes = static_cast<std::size_t>(empty.bytes());
+    void* const block = testing::device_block(std::max<std::size_t>(bytes, 1));
+    REQUIRE(block != nullptr);
+    ++allocations_;
+    ++state_->held;
+    std::shared_ptr<void> owner(block, [state = state_, bytes](void* freed) {
+      const std::lock_guard lock(state->mutex);
+      std::memset(testing::on_device(freed), 0x5a, bytes);
+      state->freed.emplace_back(freed, bytes);
+      --state->held;
+    });
+    return LocalTensor::wrap(block, sizes, dtype, std::move(owner),
+                             testing::kFakeDevice);
+  }
+  int allocations() const { return allocations_; }
+  // The number of tensors that have an owner.
+  int held() const { return state_->held; }
+  bool is_written_after_free() const {
+    const std::lock_guard lock(state_->mutex);
+    for (const auto& [block, bytes] : state_->freed) {
+      const auto* const at =
+          static_cast<const std::uint8_t*>(testing::on_device(block));
+      if (std::any_of(at, at + bytes,
+                      [](std::uint8_t byte) { return byte != 0x5a; })) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+ private:
+  struct State {
+    State() = default;
+    ~State() {
+      for (const auto& [block, bytes] : freed) {
+        testing::free_device_block(block);
+      }
+    }
+    State(const State&) = delete;
+    State& operator=(const State&) = delete;
+
+    std::mutex mutex;
+    std::vector<std::pair<void*, std::size_t>> freed;
+    std::atomic<int> held = 0;
+  };
+  std::shared_ptr<State> state_ = std::make_shared<State>();
+  int allocations_ = 0;
+};
+
+// How the run of rank 0 ends, at its allocation `at`.
+struct RunEnd {
+  enum class Kind : std::uint8_t { kNoMemory, kThrows, kWorldFails } kind;
+  int at = 0;
+  bool hangs = false;  // and the device does not end its work any more
+};
+
+struct EndedRun {
+  std::optional<Error> error;
+  int held = 0;  // tensors of the run
+  bool is_written_after_free = false;
+};
+
+Result<LocalTensor> end_run(RunEnd::Kind how, Communicator& c,
+                            const std::function<Result<LocalTensor>()>& rest) {
+  const Error error{ErrorCode::kOutOfMemory, "the caller has no memory"};
+  if (how == RunEnd::Kind::kNoMemory) return fail(error);
+  if (how == RunEnd::Kind::kThrows) throw std::runtime_error("threw");
+  c.abort(error);
+  return rest();
+}
+
+// Runs a redistribution on a rank whose device is slow.
+EndedRun run_slowly(const RedistributeProgram& program, Communicator& c,
+                    const RunEnd& how) {
+  // The columns are stored first, so a gather packs the source.
+  Dims sizes = program.source_shape();
+  std::reverse(sizes.begin(), sizes.end());
+  const LocalTensor source =
+      value_of(c.allocate(sizes, program.dtype())).transpose(0, 1);
+  auto& queue = static_cast<testing::FakeQueue&>(c.memory_ops());
+  WatchedMemory memory;
+  RunOptions options;
+  options.allocate = [&](const Dims& shape,
+                         DType dtype) -> Result<LocalTensor> {
+    const auto allocate = [&] { return memory.allocate(shape, dtype); };
+    if (c.rank() != 0 || memory.allocations() != how.at) return allocate();
+    queue.set_hangs(how.hangs);
+    return end_run(how.kind, c, allocate);
+  };
+  options.before_step = [&](std::size_t) {
+    queue.push([begin = std::chrono::steady_clock::now()] {
+      return std::chrono::steady_clock::now() > begin + 10ms;
+    });
+  };
+  EndedRun out;
+  try {
+    const auto made = run(program, c, source, options);
+    if (!made) out.error = made.error();
+  } catch (const std::runtime_error& thrown) {
+    out.error = Error{ErrorCode::kRankFailed, thrown.what()};
+  }
+  out.held = memory.held();
+  queue.set_hangs(false);
+  if (out.error) c.abort(*out.error);
+  REQUIRE(queue.finish().has_value());
+  out.is_written_after_free = memory.is_written_after_free();
+  return out;
+}
+
+// By rank.
+std::vector<EndedRun> run_two_slowly(const TensorSpec& src,
+                                     const TensorSpec& dst, Engine engine,
+                                     const RunEnd& how) {
+  const auto plan =
+      value_of(plan_redistribution(src, dst, testing::small_nodes(engine)));
+  std::vector<EndedRun> out(2);
+  const Body body = [&](Communicator& c) -> Result<void> {
+    const auto program =
+        value_of(RedistributeProgram::create(plan, src, dst, c.rank()));
+    out[static_cast<std::size_t>(c.rank())] = run_slowly(program, c, how);
+    return {};
+  };
+  const CommunicatorOptions options{.timeout = how.hangs ? 2s : 20s};
+  if (engine == Engine::kNccl) {
+    testing::run_nccl_ranks(2, options, body, testing::kFakeDevice);
+  } else {
+    run_ranks(testing::sharing_ranks(2, options), body);
+  }
+  return out;
+}
+
+// An all-reduce in f32, a gather and a scatter by way of a buffer, an exchange
+// and a slice.
+constexpr std::pair<const char*, const char*> kStagedMoves[] = {
+    {"bf16[6,5] P(sum,f32)", "bf16[6,5] R"},
+    {"f32[8,3] SS(0,2)", "f32[8,3] R"},
+    {"bf16[5,3] P(sum,f32)", "bf16[5,3] S(1)"},
+    {"f32[6,5] S(0)", "f32[6,5] S(1)"},
+    {"f32[6,5] R", "f32[6,5] S(1)"}};
+
+TEST_CASE("a run that fails leaves no work on memory of its caller") {
+  const auto mesh = value_of(DeviceMesh::parse("2"));
+  int failed = 0;
+  for (const Engine engine : {Engine::kNccl, Engine::kThreads}) {
+    for (const auto& [from, to] : kStagedMoves) {
+      const auto src = value_of(TensorSpec::parse(from, mesh));
+      const auto dst = value_of(TensorSpec::parse(to, mesh));
+      const std::string move = std::string(from) + " to " + to;
+      for (const auto kind : {RunEnd::Kind::kNoMemory, RunEnd::Kind::kThrows,
+                              RunEnd::Kind::kWorldFails}) {
+        for (int at = 0; at < 4; ++at) {
+          CAPTURE(engine);
+          CAPTURE(move);
+          CAPTURE(static_cast<int>(kind));
+          CAPTURE(at);
+          const auto ends = run_two_slowly(src, dst, engine, {kind, at});
+          for (const EndedRun& end : ends) {
+            CHECK_FALSE(end.is_written_after_free);
+            if (end.error) CHECK(end.held == 0);
+          }
+          if (!ends[0].error) break;
+          ++failed;
+        }
+      }
+    }
+  }
+  CHECK(failed > 30);
+}
+
+TEST_CASE("memory of a run on a device that hangs is not freed, and counted") {
+  const auto mesh = value_of(DeviceMesh::parse("2"));
+  const auto src = value_of(TensorSpec::parse("bf16[6,5] P(sum,f32)", mesh));
+  const auto dst = value_of(TensorSpec::parse("bf16[6,5] R", mesh));
+  for (const Engine engine : {Engine::kNccl, Engine::kThreads}) {
+    CAPTURE(engine);
+    // The terms have been copied, and the world fails.
+    const auto ends = run_two_slowly(src, dst, engine,
+                                     {RunEnd::Kind::kWorldFails, 0, true});
+    REQUIRE(ends[0].error);
+    CAPTURE(to_string(*ends[0].error));
+    CHECK(ends[0].held == 1);
+    // The source of bf16[6,5] and its f32 copy.
+    CHECK(to_string(*ends[0].error).find("180 bytes stay allocated") !=
+          std::string::npos);
   }
 }
 

@@ -14,7 +14,9 @@
 //
 // If a run fails, it returns no result, and the error names the step. Unless
 // the arguments were invalid, the communicator is unusable afterwards
-// (communicator.h).
+// (communicator.h). A failed run waits until the device has ended its work on
+// memory of the run, at most a quarter of the communicator's timeout. After
+// that time it keeps this memory for ever, and a note gives its bytes.
 #pragma once
 
 #include <shardprop/base/result.h>
