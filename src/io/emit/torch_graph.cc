@@ -1,28 +1,14 @@
 #include "io/emit/torch_graph.h"
 
 #include "base/try.h"
+#include "program/torch_collectives.h"
 
 #include <shardprop/base/error.h>
 
-#include <array>
 #include <cctype>
 
 namespace shardprop::emit {
 namespace {
-
-// The declarations of torch 2.13. Its `Any` is written as `str`, the type that
-// it takes.
-constexpr std::array kCollectives = {
-    "_c10d_functional::all_reduce(Tensor input, str reduce_op, str group_name) "
-    "-> Tensor",
-    "_c10d_functional::all_gather_into_tensor(Tensor input, int group_size, "
-    "str group_name) -> Tensor",
-    "_c10d_functional::reduce_scatter_tensor(Tensor input, str reduce_op, int "
-    "group_size, str group_name) -> Tensor",
-    "_c10d_functional::all_to_all_single(Tensor input, SymInt[] "
-    "output_split_sizes, SymInt[] input_split_sizes, str group_name) -> Tensor",
-    "_c10d_functional::wait_tensor(Tensor tensor) -> Tensor",
-};
 
 // Returns the name with letters, digits and underscores only, and no digit
 // first.
@@ -47,7 +33,7 @@ TensorMeta dense(Dims shape, DType dtype) {
 }
 
 TorchGraph::TorchGraph(const OpLibrary& library) : library_(library) {
-  for (const char* text : kCollectives) {
+  for (const char* text : torch_collectives()) {
     auto declared = FunctionSchema::parse(text);
     if (!declared) throw InternalError(declared.error().message);
     functions_.emplace(declared->name(),
