@@ -86,6 +86,25 @@ SourceLocation innermost_source(std::string_view trace) {
   return source;
 }
 
+namespace {
+
+// Reads {"node": "mm_1", "copy": 3}.
+std::string read_planned_node(JsonReader& json) {
+  std::string node;
+  bool is_copy = false;
+  json.members([&](std::string_view key) {
+    if (key == "node" && json.peek() == JsonReader::Kind::kString) {
+      node = json.string();
+    } else {
+      is_copy = is_copy || key == "copy";
+      json.skip();
+    }
+  });
+  return is_copy ? std::string() : node;
+}
+
+}  // namespace
+
 CustomMetadata read_custom(std::string_view text) {
   CustomMetadata found;
   StringArena arena;
@@ -99,6 +118,9 @@ CustomMetadata read_custom(std::string_view text) {
       found.decomposed_from = json.string();
     } else if (is_string && key == "checkpoint") {
       found.checkpoint = json.string();
+    } else if (key == "shardprop" &&
+               json.peek() == JsonReader::Kind::kObject) {
+      found.planned_node = read_planned_node(json);
     } else {
       json.skip();
     }

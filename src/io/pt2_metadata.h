@@ -25,6 +25,8 @@ struct CustomMetadata {
   std::string forward_node;
   std::string decomposed_from;
   std::string checkpoint;
+  // The node of the planned graph, in programs of `emit`; empty for a copy.
+  std::string planned_node;
 };
 
 // Reads the JSON that this project's exporter writes under `custom`. JSON of

@@ -6,6 +6,7 @@
 #include "io/emit/signature_order.h"
 #include "io/json_reader.h"
 #include "io/json_text.h"
+#include "io/read_shardings.h"
 
 #include "base/guard.h"
 #include "base/try.h"
@@ -19,8 +20,6 @@
 
 namespace shardprop {
 namespace {
-
-constexpr std::string_view kShardingsSchema = "shardprop.shardings/1";
 
 class Shardings {
  public:
