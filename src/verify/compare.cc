@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <type_traits>
 #include <vector>
 
@@ -17,20 +18,6 @@ namespace shardprop::verification {
 namespace {
 
 using reference::Complex;
-
-// Rounding errors grow along a program. In f64 they are far below real errors.
-double tolerance_of(DType dtype) {
-  switch (dtype) {
-    case DType::kF64:
-    case DType::kC128:
-      return 1e-8;
-    case DType::kF32:
-    case DType::kC64:
-      return 1e-3;
-    default:
-      return 0.1;
-  }
-}
 
 // The mesh dims whose terms must be reduced, and the reduction.
 struct Terms {
@@ -161,6 +148,30 @@ Result<Difference> compared(const LocalTensor& held, const LocalTensor& whole,
 }
 
 }  // namespace
+
+// Rounding errors grow along a program. In f64 they are far below real errors.
+double tolerance_of(DType dtype) {
+  switch (dtype) {
+    case DType::kF64:
+    case DType::kC128:
+      return 1e-8;
+    case DType::kF32:
+    case DType::kC64:
+      return 1e-3;
+    default:
+      return 0.1;
+  }
+}
+
+std::string place_in(std::int64_t element, const Dims& shape) {
+  std::string out;
+  for (std::size_t d = shape.size(); d-- > 0;) {
+    out = std::to_string(element % std::max<std::int64_t>(shape[d], 1)) +
+          (out.empty() ? "" : ",") + out;
+    element /= std::max<std::int64_t>(shape[d], 1);
+  }
+  return "[" + out + "]";
+}
 
 Result<Difference> compare(const LocalTensor& held, const LocalTensor& whole,
                            const Layout& layout, const DeviceMesh& mesh,

@@ -5,12 +5,20 @@
 #include <shardprop/collective/communicator.h>
 #include <shardprop/collective/local_tensor.h>
 #include <shardprop/mesh/device_mesh.h>
+#include <shardprop/placement/dtype.h>
 #include <shardprop/placement/layout.h>
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace shardprop::verification {
+
+// Returns the largest relative difference that rounding explains.
+double tolerance_of(DType dtype);
+
+// Returns "[3,0]" for a row-major index.
+std::string place_in(std::int64_t element, const Dims& shape);
 
 struct Difference {
   double error = 0;     // the largest, relative to the scale

@@ -3,17 +3,15 @@
 #include "base/guard.h"
 #include "base/index.h"
 #include "base/memory_at_hand.h"
-#include "base/saturating.h"
 #include "base/try.h"
-#include "ops/foreign_operator.h"
 #include "reference/elements.h"
+#include "verify/check_program.h"
 #include "verify/host_values.h"
 #include "verify/input_domains.h"
 
 #include <shardprop/collective/thread_world.h>
 #include <shardprop/lower/lower.h>
 #include <shardprop/program/random_bits.h>
-#include <shardprop/reference/evaluate.h>
 
 #include <cmath>
 #include <numbers>
@@ -121,85 +119,6 @@ std::unordered_map<std::string, InputDomain> domains_by_name(
   return out;
 }
 
-// Returns the bytes of all values, because the reference keeps all of them.
-std::int64_t bytes_of(const SpmdProgram& program, bool own_dtypes) {
-  std::int64_t bytes = 0;
-  for (const ProgramValue& value : program.values) {
-    if (value.is_local()) continue;
-    const DType dtype = run_dtype(value.meta.dtype(), !own_dtypes);
-    bytes = sat_add(bytes, sat_mul(value.meta.numel(), item_size(dtype)));
-  }
-  return bytes;
-}
-
-// Refuses calls that PyTorch accepted when it wrote the file but a rule
-// refuses.
-Result<void> check_taken(const Graph& graph, const OpLibrary& library) {
-  for (const Node& node : graph.nodes()) {
-    if (!library.infers(*node.op.function)) continue;
-    const auto inferred = library.infer_results(node.op);
-    if (inferred || inferred.error().code != ErrorCode::kShapeMismatch) {
-      continue;
-    }
-    return fail(
-        Error{ErrorCode::kNoReference,
-              "the reference does not evaluate this call: " +
-                  inferred.error().message,
-              node.name, inferred.error().notes,
-              "run the plan under PyTorch: `shardprop emit` writes it"});
-  }
-  return {};
-}
-
-// Refuses views of the bits of a value that runs in a wider dtype, because its
-// bits differ.
-Result<void> check_bits(const SpmdProgram& program, const ProgramStep& step) {
-  const auto* op = std::get_if<ProgramOp>(&step.action);
-  if (op == nullptr || op->op != "aten.view.dtype") return {};
-  for (const auto& [name, value] : op->args) {
-    const auto* from = std::get_if<ProgramValueId>(&value);
-    if (from == nullptr || program.value(*from).meta.dtype() ==
-                               program.value(op->outputs[0]).meta.dtype()) {
-      continue;
-    }
-    return fail(Error{ErrorCode::kNoReference,
-                      "`" + op->op +
-                          "` sees the bits of its elements, which are others "
-                          "in f64",
-                      program.nodes[step.node].name,
-                      {},
-                      "--dtype own runs every operator in its own dtypes"});
-  }
-  return {};
-}
-
-// True if the reference evaluates the operator: it is an operator of PyTorch,
-// or it has a program.
-bool is_evaluated(const std::string& op, const OpLibrary& library) {
-  const auto function = library.find(op);
-  return function != nullptr &&
-         (!is_foreign(op) || reference::evaluates(library, *function));
-}
-
-Result<void> check_declared(const SpmdProgram& program,
-                            const OpLibrary& library, bool own_dtypes) {
-  for (const ProgramStep& step : program.steps) {
-    const auto* op = std::get_if<ProgramOp>(&step.action);
-    if (!own_dtypes) SP_CHECK(check_bits(program, step));
-    if (op == nullptr || op->op == "shardprop.random_bits" ||
-        is_evaluated(op->op, library)) {
-      continue;
-    }
-    return fail(
-        Error{ErrorCode::kNoReference,
-              what_is_foreign(op->op) + "; the reference does not evaluate it",
-              program.nodes[step.node].name,
-              {},
-              help_without_foreign(op->op)});
-  }
-  return {};
-}
-
 Result<void> run_unsharded(const SpmdProgram& program, Expected::Body& body,
                            std::vector<LocalTensor> inputs) {
   ProgramRunOptions options;
@@ -222,12 +141,14 @@ Result<void> run_unsharded(const SpmdProgram& program, Expected::Body& body,
 Result<std::shared_ptr<Expected::Body>> run_once(
     const Graph& graph, std::shared_ptr<const OpLibrary> library,
     Optimizer optimizer, const VerifyOptions& options) {
-  SP_CHECK(check_taken(graph, *library));
+  SP_CHECK(verification::check_taken(graph, *library));
   SP_ASSIGN(const SpmdProgram program,
             lower_unsharded(graph, *library, optimizer));
-  SP_CHECK(check_fits(bytes_of(program, options.own_dtypes),
+  SP_CHECK(check_fits(verification::bytes_of(program, options.own_dtypes),
                       "the values of the unsharded program"));
-  SP_CHECK(check_declared(program, *library, options.own_dtypes));
+  SP_CHECK(verification::check_declared(
+      program, *library, options.own_dtypes,
+      verification::CollectiveCalls::kRefused));
   auto body = std::make_shared<Expected::Body>();
   body->library = std::move(library);
   body->options = options;

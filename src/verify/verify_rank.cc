@@ -17,17 +17,6 @@ namespace {
 
 using verification::Difference;
 
-// Returns "[3,0]" for a row-major index.
-std::string place_in(std::int64_t element, const Dims& shape) {
-  std::string out;
-  for (std::size_t d = shape.size(); d-- > 0;) {
-    out = std::to_string(element % std::max<std::int64_t>(shape[d], 1)) +
-          (out.empty() ? "" : ",") + out;
-    element /= std::max<std::int64_t>(shape[d], 1);
-  }
-  return "[" + out + "]";
-}
-
 // Returns "S(0),R -> S(0)". If the mesh has several dims, blanks separate the
 // operands.
 std::string strategy_of(const SpmdProgram& program, const ProgramNode& node) {
@@ -175,7 +164,7 @@ class RankCheck {
       out.strategy =
           "copy of " + copied_[id.index()] + " as " + to_string(value.layout);
     }
-    out.element = place_in(found.element, value.meta.shape());
+    out.element = verification::place_in(found.element, value.meta.shape());
     out.expected = found.expected;
     out.found = found.found;
     findings_.mismatch = std::move(out);

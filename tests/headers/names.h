@@ -15,6 +15,7 @@
 #include <shardprop/graph/graph_builder.h>
 #include <shardprop/io/emit_program.h>
 #include <shardprop/io/load_graph.h>
+#include <shardprop/io/load_rank_programs.h>
 #include <shardprop/kernels/tensor.h>
 #include <shardprop/lower/lower.h>
 #include <shardprop/mesh/product_cost.h>
@@ -39,6 +40,7 @@
 #include <shardprop/solver/solve.h>
 #include <shardprop/strategy/layout_table.h>
 #include <shardprop/verify/verify.h>
+#include <shardprop/verify/verify_rank_programs.h>
 
 #include <array>
 #include <memory>
