@@ -1,11 +1,12 @@
-// verify: runs a plan on simulated ranks and compares it with the unsharded
-// program.
+// verify: runs a plan, or given programs of ranks, on simulated ranks and
+// compares them with the unsharded program.
 
 #include "base/printable.h"
 #include "base/quantities.h"
 #include "base/try.h"
 #include "cli/graph_plan.h"
 #include "cli/plan_options.h"
+#include "cli/rank_programs.h"
 #include "commands.h"
 #include "io/json_text.h"
 
@@ -184,6 +185,9 @@ Result<int> run_verify(const Arguments& arguments, Console& console) {
   SP_ASSIGN(const auto seed, arguments.integer("--seed", 0, INT64_MAX));
   options.seed = static_cast<std::uint64_t>(seed.value_or(0));
   SP_ASSIGN(options.tolerance, arguments.number("--tolerance", 0, 1e9));
+  if (arguments.has("--rank-programs")) {
+    return verify_folder(arguments, options, console);
+  }
   SP_ASSIGN(const GraphPlan given,
             graph_plan(arguments, console, {.saved = SavedPlan::kAsWritten}));
   for (const UnsupportedOp& op : given.plan.unsupported) {
@@ -240,12 +244,19 @@ Command verify_command() {
                      .value = "X",
                      .help = "the largest relative difference; default by "
                              "dtype"});
+  options.push_back({.name = "--rank-programs",
+                     .value = "DIR",
+                     .help = "verify the program of each rank in this folder "
+                             "instead of a plan: rank0.pt2 ... or program.pt2, "
+                             "and shardings.json",
+                     .input = input_value});
   options.push_back({.name = "--trace",
                      .help = "every collective that ran, beside the plan's"});
   options.push_back(format_option());
   options.push_back(output_option());
   return {.name = "verify",
-          .summary = "run a plan on simulated ranks and compare every value",
+          .summary = "run a plan, or your programs, on simulated ranks and "
+                     "compare every value",
           .example = "shardprop verify model.pt2 --mesh dp=2,tp=2 --trace",
           .options = std::move(options),
           .run = run_verify};

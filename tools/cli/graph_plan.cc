@@ -17,32 +17,6 @@
 namespace shardprop::cli {
 namespace {
 
-// Refuses options that would give another plan than the saved one. Limits and
-// threads of a search are harmless, because nothing is solved.
-Result<void> check_nothing_to_plan(const Arguments& arguments) {
-  constexpr std::string_view kHarmless[] = {
-      "GRAPH",     "--mesh",   "--time-limit", "--work-limit", "--gap",
-      "--threads", "--seed",   "--strict",     "--bound",      "--size",
-      "--rule",    "--program", "--max-input"};
-  for (const Option& option : planning_options()) {
-    if (std::count(std::begin(kHarmless), std::end(kHarmless), option.name) >
-            0 ||
-        !arguments.has(option.name) ||
-        arguments.get(option.name) == option.fallback) {
-      continue;
-    }
-    return fail(Error{ErrorCode::kInvalidArgument,
-                      option.name + " says how to make a plan, and --plan "
-                                    "gives one that is made",
-                      option.value.empty()
-                          ? option.name
-                          : option.name + " " + arguments.get(option.name),
-                      {},
-                      "leave one of them out"});
-  }
-  return {};
-}
-
 Result<Plan> answered(PlanRequest request, const Arguments& arguments,
                       Console& console) {
   PlannerRun run(request, console);
@@ -71,7 +45,7 @@ Result<GraphPlan> taken_plan(const Arguments& arguments, Console& console,
                              const PlanUse& plan_use) {
   SP_ASSIGN(GraphReading reading, reading_of(arguments));
   reading.deadline = deadline_option(arguments, plan_use.limit);
-  SP_CHECK(check_nothing_to_plan(arguments));
+  SP_CHECK(check_nothing_to_plan(arguments, "--plan gives one that is made"));
   SavedPlanUse use{.place = "--plan " + arguments.get("--plan"),
                    .is_judged = plan_use.saved == SavedPlan::kJudged,
                    .strict = arguments.has("--strict")};
@@ -91,6 +65,31 @@ Result<GraphPlan> taken_plan(const Arguments& arguments, Console& console,
 }
 
 }  // namespace
+
+// Limits and threads of a search are harmless, because nothing is solved.
+Result<void> check_nothing_to_plan(const Arguments& arguments,
+                                   const std::string& reason) {
+  constexpr std::string_view kHarmless[] = {
+      "GRAPH",     "--mesh",   "--time-limit", "--work-limit", "--gap",
+      "--threads", "--seed",   "--strict",     "--bound",      "--size",
+      "--rule",    "--program", "--max-input"};
+  for (const Option& option : planning_options()) {
+    if (std::count(std::begin(kHarmless), std::end(kHarmless), option.name) >
+            0 ||
+        !arguments.has(option.name) ||
+        arguments.get(option.name) == option.fallback) {
+      continue;
+    }
+    return fail(Error{ErrorCode::kInvalidArgument,
+                      option.name + " says how to make a plan, and " + reason,
+                      option.value.empty()
+                          ? option.name
+                          : option.name + " " + arguments.get(option.name),
+                      {},
+                      "leave one of them out"});
+  }
+  return {};
+}
 
 std::vector<Option> graph_plan_options(SearchLimit limit) {
   std::vector<Option> options = planning_options(limit);

@@ -53,6 +53,12 @@ Result<PlanRequest> plan_request(const Arguments& arguments,
 Result<GraphPlan> graph_plan(const Arguments& arguments, Console& console,
                              const PlanUse& use);
 
+// Refuses options that say how to make a plan, for a command that makes none.
+// `reason` ends the message: "--plan gives one that is made". Error:
+// kInvalidArgument.
+Result<void> check_nothing_to_plan(const Arguments& arguments,
+                                   const std::string& reason);
+
 // Prints a message for each figure of a saved plan that differs from the
 // computed one.
 void warn_of_differences(const GraphPlan& given, Console& console);
