@@ -6,7 +6,7 @@
 //       *verify_rank_programs(programs, graph, library);
 //   report.ok;                       // false
 //   report.wrong->where.value;       // "relu": the first wrong value
-//   report.wrong->sentences.front(); // "It is right in the layout P(sum): ..."
+//   report.wrong->sentences[0];      // "It is right in the layout P(sum): ..."
 //
 // Two kinds of values are compared:
 //
