@@ -1,10 +1,8 @@
 #include "redistribute/layout_graph.h"
 
-#include <shardprop/base/hash.h>
+#include "base/index.h"
 
 #include <algorithm>
-
-#include "base/index.h"
 
 namespace shardprop::redistribute {
 namespace {
@@ -70,39 +68,6 @@ MoveForm form_of(Move move, Mask group, const State& from, const State& to,
 }
 
 }  // namespace
-
-std::pair<std::uint32_t, bool> StateIndex::insert(const State& state) {
-  if (2 * states_.size() >= slots_.size()) grow();
-  const std::size_t mask = slots_.size() - 1;
-  for (std::size_t at = hash_mix(0, state.code()) & mask;;
-       at = (at + 1) & mask) {
-    if (slots_[at] == kEmpty) {
-      slots_[at] = static_cast<std::uint32_t>(states_.size());
-      states_.push_back(state);
-      codes_.push_back(state.code());
-      return {slots_[at], true};
-    }
-    if (states_[slots_[at]] == state) return {slots_[at], false};
-  }
-}
-
-std::optional<std::uint32_t> StateIndex::find(std::uint64_t code) const {
-  const std::size_t mask = slots_.size() - 1;
-  for (std::size_t at = hash_mix(0, code) & mask;; at = (at + 1) & mask) {
-    if (slots_[at] == kEmpty) return std::nullopt;
-    if (codes_[slots_[at]] == code) return slots_[at];
-  }
-}
-
-void StateIndex::grow() {
-  slots_.assign(slots_.size() * 4, kEmpty);
-  const std::size_t mask = slots_.size() - 1;
-  for (std::uint32_t i = 0; i < states_.size(); ++i) {
-    std::size_t at = hash_mix(0, states_[i].code()) & mask;
-    while (slots_[at] != kEmpty) at = (at + 1) & mask;
-    slots_[at] = i;
-  }
-}
 
 std::shared_ptr<const LayoutGraph> LayoutGraph::build(const ActiveDims& active,
                                                       const Alphabet& alphabet,
@@ -182,16 +147,17 @@ void LayoutGraph::list(std::uint32_t state, Exits::Run run,
   targets.states.clear();
   targets.forms.clear();
   std::vector<std::uint32_t> later;
-  const auto is_run = [&](Move move, Mask group) {
-    return move == run.move && group == run.group;
-  };
   MoveTable(active_, alphabet_)
-      .for_each(states()[state], is_run, [&](Move, Mask, const State& target) {
-        const std::uint32_t to = number(target);
-        (is_in_mesh_order(to) ? targets.states : later).push_back(to);
-      });
+      .for_each(
+          states()[state], [&](Move move, Mask) { return move == run.move; },
+          [&](Move, Mask, const State& target) {
+            const std::uint32_t to = number(target);
+            (is_in_mesh_order(to) ? targets.states : later).push_back(to);
+          },
+          run.group);
   targets.in_order = targets.states.size();
   targets.states.insert(targets.states.end(), later.begin(), later.end());
+  targets.forms.reserve(targets.states.size());
   for (const std::uint32_t to : targets.states) {
     targets.forms.push_back(form_of(run.move, run.group, states()[state],
                                     states()[to], active_, alphabet_));
@@ -234,18 +200,32 @@ void LayoutGraphs::build(Entry& entry, const ActiveDims& active,
   entry.graph = LayoutGraph::build(active, alphabet, most_states);
 }
 
-std::shared_ptr<const LayoutGraph> LayoutGraphs::get(
-    const ActiveDims& active, const Alphabet& alphabet) const {
-  if (alphabet.has_strided()) return nullptr;
+LayoutGraphs::Key LayoutGraphs::key_of(const Alphabet& alphabet) {
   Key key{alphabet.first_partial()};
   for (std::uint8_t s = alphabet.first_partial(); s < alphabet.size(); ++s) {
     key.push_back(alphabet[s].placement.bits());
   }
+  return key;
+}
+
+std::shared_ptr<const LayoutGraph> LayoutGraphs::get(
+    const ActiveDims& active, const Alphabet& alphabet) const {
+  if (alphabet.has_strided()) return nullptr;
+  const Key key = key_of(alphabet);
   const std::scoped_lock lock(mutex_);
   Entry& entry = entry_of(key);
   if (++entry.asked >= kAskedBefore) {
     build(entry, active, alphabet, kMostStates);
   }
+  return entry.graph;
+}
+
+std::shared_ptr<const LayoutGraph> LayoutGraphs::listed(
+    const ActiveDims& active, const Alphabet& alphabet) const {
+  const Key key = key_of(alphabet);
+  const std::scoped_lock lock(mutex_);
+  Entry& entry = entry_of(key);
+  build(entry, active, alphabet, kMostListed);
   return entry.graph;
 }
 

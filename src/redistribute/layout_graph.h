@@ -1,10 +1,12 @@
-// LayoutGraph stores all layouts of an alphabet and the moves from the layouts
-// that some search reached. The searches over one mesh share it. It does not
-// depend on tensor sizes.
+// LayoutGraph is the graph of all layouts of an alphabet (nodes) and the moves
+// between them (edges). The moves from a layout are listed when a search first
+// reaches it, and kept. All searches over one mesh share the graph: it does not
+// depend on tensor sizes. LayoutPrices prices its moves for one tensor.
 #pragma once
 
 #include "redistribute/moves.h"
 #include "redistribute/sharding_state.h"
+#include "redistribute/state_index.h"
 
 #include <atomic>
 #include <cstdint>
@@ -18,28 +20,6 @@
 #include <vector>
 
 namespace shardprop::redistribute {
-
-// StateIndex numbers layout states in the order in which they were found.
-class StateIndex {
- public:
-  StateIndex() : slots_(kFirstSlots, kEmpty) {}
-
-  // Returns the number of `state` and whether it is new.
-  std::pair<std::uint32_t, bool> insert(const State& state);
-  std::optional<std::uint32_t> find(const State& state) const {
-    return find(state.code());
-  }
-  std::optional<std::uint32_t> find(std::uint64_t code) const;
-  const std::vector<State>& states() const { return states_; }
-
- private:
-  static constexpr std::size_t kFirstSlots = 256;
-  static constexpr std::uint32_t kEmpty = 0xffffffffU;
-  void grow();
-  std::vector<State> states_;
-  std::vector<std::uint64_t> codes_;
-  std::vector<std::uint32_t> slots_;
-};
 
 // MoveForm is the part of a move that affects its price between even shards.
 // The price also depends on the group, the partials, and the size of the shard
@@ -160,8 +140,11 @@ class LayoutGraphs {
   // visits fewer layouts.
   std::shared_ptr<const LayoutGraph> get(const ActiveDims& active,
                                          const Alphabet& alphabet) const;
-  // Returns the graph of all shards of `meta` and these partials at once.
-  // Returns null if there are more layouts than may be listed.
+  // Returns the graph of the alphabet at once; null if there are more layouts
+  // than may be listed. Precondition: the alphabet has no strided shards.
+  std::shared_ptr<const LayoutGraph> listed(const ActiveDims& active,
+                                            const Alphabet& alphabet) const;
+  // Returns the same for all shards of `meta` and these partials.
   std::shared_ptr<const LayoutGraph> listed(
       const ActiveDims& active, int mesh_ndim, const TensorMeta& meta,
       std::span<const Placement> partials) const;
@@ -181,6 +164,7 @@ class LayoutGraphs {
   static constexpr std::size_t kMostStates = 1 << 12;
   static constexpr std::size_t kMostListed = 1 << 18;
 
+  static Key key_of(const Alphabet& alphabet);
   Entry& entry_of(const Key& key) const;
   static void build(Entry& entry, const ActiveDims& active,
                     const Alphabet& alphabet, std::size_t most_states);

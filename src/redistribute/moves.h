@@ -36,9 +36,11 @@ class MoveTable {
   // layout that it reaches. For each kind of move and group, admit(Move, Mask)
   // is called first; the moves are listed only if it returns true. The loop
   // ends when visit() returns false. If visit() returns void, all moves are
-  // listed; with strided shards, one layout may have billions.
+  // listed; with strided shards, one layout may have billions. `only` names the
+  // one group of interest; 0 stands for all.
   template <class Admit, class Visit>
-  void for_each(const State& at, Admit&& admit, Visit&& visit) const {
+  void for_each(const State& at, Admit&& admit, Visit&& visit,
+                Mask only = 0) const {
     const int count = std::min(active_.count, kMaxPlannedDims);
     bool on = true;
     const auto see = [&](Move move, Mask group, const State& to) {
@@ -66,7 +68,14 @@ class MoveTable {
         }
       }
     }
-    each_subset(sharded, [&](Mask group) {
+    const auto each_group = [&](Mask set, const auto& call) {
+      if (only == 0) {
+        each_subset(set, call);
+      } else if ((only & ~set) == 0) {
+        call(only);
+      }
+    };
+    each_group(sharded, [&](Mask group) {
       if (!on) return;
       State whole = at;
       for (int i = 0; i < count; ++i) {
@@ -82,7 +91,7 @@ class MoveTable {
                see(Move::kExchange, group, other);
       });
     });
-    each_subset(partial, [&](Mask group) {
+    each_group(partial, [&](Mask group) {
       if (!on) return;
       State whole = at;
       State rescaled = at;
@@ -103,7 +112,7 @@ class MoveTable {
         return see(Move::kReduceScatter, group, other);
       });
     });
-    each_subset(replicated, [&](Mask group) {
+    each_group(replicated, [&](Mask group) {
       if (!on) return;
       if (admit(Move::kSlice, group)) {
         append_shards(at, group, [&](const State& other) {

@@ -2,25 +2,15 @@
 // search.
 #pragma once
 
+#include "redistribute/path.h"
 #include "redistribute/search.h"
 
 #include <shardprop/placement/local_region.h>
 
 #include <array>
 #include <cstdint>
-#include <limits>
 
 namespace shardprop::redistribute {
-
-// Label combines nanoseconds (high) and steps (low) in one number, so that one
-// comparison orders two paths. A cheapest path over distinct layouts has fewer
-// than 64 steps. Times stay below 2^55 ns, about a year.
-using Label = std::int64_t;
-inline constexpr Label kUnreached = std::numeric_limits<Label>::max() / 4;
-constexpr Label label_of(std::int64_t nanoseconds, std::int64_t steps) {
-  return nanoseconds * 64 + steps;
-}
-constexpr std::int64_t nanoseconds_of(Label label) { return label / 64; }
 
 // PathBound is a lower bound on the cost from a layout to the target: latencies
 // plus bytes.

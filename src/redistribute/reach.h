@@ -11,12 +11,12 @@
 #pragma once
 
 #include "redistribute/layout_graph.h"
-#include "redistribute/move_price.h"
-#include "redistribute/path_bound.h"
+#include "redistribute/layout_prices.h"
+#include "redistribute/path.h"
+#include "redistribute/shortest_paths.h"
 
 #include <shardprop/redistribute/planner.h>
 
-#include <array>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -26,7 +26,7 @@
 
 namespace shardprop::redistribute {
 
-class Reach {
+class Reach : private ShortestPaths<Reach> {
  public:
   static constexpr std::int64_t kBeyond =
       std::numeric_limits<std::int64_t>::max();
@@ -79,24 +79,7 @@ class Reach {
   RedistributePlan plan(const Layout& target) const;
 
  private:
-  static constexpr std::uint32_t kNone = 0xffffffffU;
-  enum class Shards : std::uint8_t { kUnknown, kEven, kUneven };
-  struct Node {
-    std::int64_t bytes = -1;  // bytes of the largest shard, once needed
-    std::uint32_t before = kNone;
-    std::uint32_t size = kNone;  // index in sizes_, once needed
-    std::uint16_t run = 0;       // run of `before` that led here
-    Move move = Move::kReduce;
-    std::uint8_t group = 0;
-    Shards shards = Shards::kUnknown;
-  };
-  struct Waiting {
-    Label label;
-    std::uint32_t node;
-    friend bool operator>(const Waiting& a, const Waiting& b) {
-      return a.label != b.label ? a.label > b.label : a.node > b.node;
-    }
-  };
+  friend ShortestPaths;
   // Postponed is a run of moves beyond the limit; none costs less than `least`.
   struct Postponed {
     Label least;
@@ -104,70 +87,50 @@ class Reach {
     std::uint32_t run;  // or kCollectives: all runs that send
   };
   static constexpr std::uint32_t kCollectives = kNone;
-  // Remembered is a cached price of a move between even shards.
-  struct Remembered {
-    std::uint64_t key = 0;
-    std::int64_t parts = 0;  // 0: free
-    std::int64_t nanoseconds = 0;
-  };
-
-  struct LeastExchange {
-    std::int64_t bytes = -1;
-    std::uint32_t group = 0;
-    Label least = 0;
-  };
 
   Reach(const RedistributePlanner& planner,
         std::shared_ptr<const LayoutGraph> graph, const Layout& source,
         const TensorMeta& meta, std::span<const Placement> partials,
         Orders orders);
 
-  void settle();
+  // Rules of ShortestPaths.
+  Label limit() const { return most_; }
+  Label ahead(std::uint32_t layout) const {
+    return graph_->is_in_mesh_order(layout) ? 0 : back_;
+  }
+  Label ahead_out_of_order() const { return back_; }
+  static constexpr bool kComparesTies = true;
+  // The order is that in which one search without a limit finds the paths.
+  bool is_preferred(std::uint32_t at, const Step& step,
+                    const Arrival& known) const;
+  void postpone(Label least, std::uint32_t at, std::uint32_t run) {
+    postponed_.push_back({least, at, run});
+  }
+  // Returns whether no later layout improves a known path, and forgets what
+  // waits then.
+  bool is_finished(const WaitingLayout& next);
+  void expand(std::uint32_t at) { expand(at, false); }
+
   void expand(std::uint32_t at, bool only_collectives);
   // Returns whether all targets of `run` out of `at` are reached more cheaply
   // otherwise.
   bool is_needless(const Exits::Run& run, std::uint32_t at) const;
-  Label least_of(std::uint32_t at, const Exits::Run& run);
-  Label least_exchange(std::uint32_t at, Mask group);
-  // Returns whether a path over this run wins against the known path of equal
-  // cost.
-  bool is_before(std::uint32_t at, std::uint32_t run, const Node& known) const;
-  // Follows the moves of run `number` of `at`.
-  void relax(std::uint32_t at, const Exits& exits, std::uint32_t number);
-  std::int64_t price(std::uint32_t at, const Exits::Run& run, std::uint32_t to);
-  bool is_even(std::uint32_t node);
-  unsigned form_of(const Exits::Run& run, MoveForm form, std::uint32_t at,
-                   std::uint32_t to) const;
-  std::int64_t even_price(std::uint32_t at, const Exits::Run& run,
-                          unsigned form, std::uint32_t to);
-  bool is_staged(MoveForm form, std::uint32_t whole) const;
-  // Returns the index in sizes_.
-  std::uint32_t size_of(std::uint32_t node);
-  std::int64_t shard_bytes(std::uint32_t node);
 
   RedistributePlanner planner_;
   std::shared_ptr<const LayoutGraph> graph_;
-  LayoutGraph::Scratch scratch_;
   Layout source_layout_;
   TensorMeta meta_;
   InlineVector<Placement, 4> partials_;
   Orders orders_;
   bool whole_ = true;
-  bool empty_;
-  MovePricer pricer_;
+  LayoutPrices prices_;
   std::uint32_t source_;
   Label any_collective_ = 0;  // least cost of a collective
   Label back_ = 0;            // least cost to return to mesh order
   std::int64_t limit_ = -1;
   Label most_ = 0;
-  std::vector<Label> labels_;
-  std::vector<Node> nodes_;
-  std::vector<LocalSize> sizes_;
-  std::vector<Waiting> queue_;
+  Label largest_ = kUnreached;  // of all labels, once all are reached
   std::vector<Postponed> postponed_;
-  std::size_t unreached_ = 0;
-  std::array<Remembered, 256> prices_;
-  std::array<LeastExchange, 128> least_exchanges_;
 };
 
 }  // namespace shardprop::redistribute

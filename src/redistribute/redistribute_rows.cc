@@ -4,157 +4,129 @@
 #include "base/try.h"
 #include "placement/single_ranks.h"
 #include "redistribute/planner_body.h"
-#include "redistribute/search.h"
+#include "redistribute/priced_moves.h"
+#include "redistribute/shortest_paths.h"
 
-#include <algorithm>
-#include <functional>
-#include <queue>
 #include <unordered_map>
 #include <utility>
 
 namespace shardprop {
 namespace {
 
+using redistribute::ActiveDims;
 using redistribute::Alphabet;
-using redistribute::LocalSize;
+using redistribute::kUnreached;
+using redistribute::Label;
 using redistribute::Mask;
-using redistribute::Move;
-using redistribute::MovePrice;
-using redistribute::MovePricer;
-using redistribute::MoveTable;
+using redistribute::nanoseconds_of;
+using redistribute::PricedMove;
+using redistribute::PricedMoves;
+using redistribute::ShortestPaths;
 using redistribute::State;
-using redistribute::StateIndex;
 
-struct Edge {
-  std::uint32_t to;
-  std::int64_t nanoseconds;
-  std::int64_t held_bytes;
-};
-
-// Graph stores every layout that moves reach, and the cheapest move between
-// neighbours.
-class Graph {
+// RowSearch finds the costs from one layout to all others. Labels count no
+// steps, because a row has no paths.
+class RowSearch : private ShortestPaths<RowSearch> {
  public:
-  Graph(const DeviceMesh& mesh, const redistribute::ActiveDims& active,
-        const redistribute::GroupTimes& times, Alphabet alphabet,
-        const TensorMeta& meta)
-      : mesh_(mesh),
-        active_(active),
-        alphabet_(std::move(alphabet)),
-        meta_(meta),
-        pricer_(times, active, alphabet_, meta_) {
-    // All layouts can be reached from the replicated layout.
-    index_.insert(State{});
-    sizes_.push_back(pricer_.local_size(State{}));
-    for (std::uint32_t at = 0;
-         at < index_.states().size() && moves_ <= kMostMoves; ++at) {
-      grow(at);
-    }
+  RowSearch(const PricedMoves& moves, std::uint32_t source,
+            std::optional<std::int64_t> memory_limit)
+      : moves_(moves), source_(source), memory_limit_(memory_limit) {
+    resize(moves.states().size());
+    start(source);
+    settle();
   }
 
-  Graph(const Graph&) = delete;
-  Graph& operator=(const Graph&) = delete;
-
-  // Returns whether there are more moves than are kept; some are then missing.
-  bool is_too_large() const { return moves_ > kMostMoves; }
-  const std::vector<State>& states() const { return index_.states(); }
-  const Alphabet& alphabet() const { return alphabet_; }
-
-  // Computes the costs from `source` to every state.
-  void distances(std::uint32_t source, std::optional<std::int64_t> limit,
-                 std::int64_t* costs) const {
-    using Item = std::pair<std::int64_t, std::uint32_t>;
-    std::priority_queue<Item, std::vector<Item>, std::greater<>> queue;
-    std::fill_n(costs, states().size(), RedistributeRows::kImpossible);
-    costs[source] = 0;
-    queue.emplace(0, source);
-    const std::int64_t source_bytes = pricer_.bytes(sizes_[source]);
-    while (!queue.empty()) {
-      const auto [cost, at] = queue.top();
-      queue.pop();
-      if (cost > costs[at]) continue;
-      const std::int64_t kept = at == source ? 0 : source_bytes;
-      for (const Edge& edge : edges_[at]) {
-        const std::int64_t reached = cost + edge.nanoseconds;
-        if (reached >= costs[edge.to]) continue;
-        if (limit && edge.held_bytes + kept > *limit) continue;
-        costs[edge.to] = reached;
-        queue.emplace(reached, edge.to);
-      }
-    }
-    for (std::uint32_t to = 0; to < states().size(); ++to) {
-      if (shard_to_partial(states()[source], states()[to])) {
-        costs[to] = RedistributeRows::kImpossible;
-      }
-    }
+  // Returns kImpossible if there is no path.
+  std::int64_t nanoseconds(std::uint32_t to) const {
+    return labels_[to] == kUnreached ? RedistributeRows::kImpossible
+                                     : nanoseconds_of(labels_[to]);
   }
 
  private:
-  void grow(std::uint32_t at) {
-    const State state = states()[at];
-    grown_.clear();
-    MoveTable(active_, alphabet_)
-        .for_each(
-            state, [](Move, Mask) { return true; },
-            [&](Move move, Mask group, const State& raw) {
-              State to = raw;
-              if (alphabet_.has_strided()) {
-                const auto form = canonical_state(raw, active_, alphabet_,
-                                                  mesh_, meta_.shape());
-                if (!form || *form == state) return;
-                to = *form;
-              }
-              const auto [number, made] = index_.insert(to);
-              if (made) sizes_.push_back(pricer_.local_size(to));
-              const MovePrice price = pricer_.price(
-                  move, group, state, sizes_[at], to, sizes_[number]);
-              grown_.push_back({number, price.nanoseconds, price.held_bytes});
-              ++moves_;
-            });
-    edges_.emplace_back(grown_.begin(), grown_.end());
-  }
+  friend ShortestPaths;
 
-  bool shard_to_partial(const State& from, const State& to) const {
-    for (int i = 0; i < active_.count; ++i) {
-      if (alphabet_[from.symbol[i]].shard() &&
-          alphabet_[to.symbol[i]].partial) {
-        return true;
-      }
+  void expand(std::uint32_t at) {
+    const Label here = labels_[at];
+    const Label* labels = labels_.data();
+    for (const PricedMove& move : moves_.from(at)) {
+      // Few moves pass, so the loop without the rest is much faster.
+      if (here + move.label < labels[move.to]) improve(at, move);
     }
-    return false;
   }
 
-  // A move takes 24 bytes. Four mesh dims and a tensor of five dims stay below
-  // this limit. Five mesh dims and three tensor dims have about seven million
-  // moves.
-  static constexpr std::int64_t kMostMoves = std::int64_t{1} << 22;
+  [[gnu::noinline]] void improve(std::uint32_t at, const PricedMove& move) {
+    relax(at, {}, move.to, labels_[at] + move.label, [&] {
+      const std::int64_t kept = at == source_ ? 0 : moves_.bytes(source_);
+      const bool fits =
+          !memory_limit_ || move.held_bytes + kept <= *memory_limit_;
+      return fits ? move.label : kUnreached;
+    });
+  }
 
-  const DeviceMesh& mesh_;
-  const redistribute::ActiveDims& active_;
-  Alphabet alphabet_;
-  TensorMeta meta_;
-  MovePricer pricer_;
-  StateIndex index_;
-  std::vector<LocalSize> sizes_;
-  std::vector<std::vector<Edge>> edges_;
-  std::vector<Edge> grown_;  // the edges of the layout that grow() is at
-  std::int64_t moves_ = 0;
+  const PricedMoves& moves_;
+  std::uint32_t source_;
+  std::optional<std::int64_t> memory_limit_;
 };
+
+// Kinds are the active mesh dims of a layout that shard or are partial.
+struct Kinds {
+  Mask sharded = 0;
+  Mask partial = 0;
+};
+
+Kinds kinds_of(const State& state, const ActiveDims& active,
+               const Alphabet& alphabet) {
+  Kinds kinds;
+  for (int i = 0; i < active.count; ++i) {
+    const Alphabet::Symbol& symbol = alphabet[state.symbol[i]];
+    if (symbol.shard()) kinds.sharded |= Mask{1} << i;
+    if (symbol.partial) kinds.partial |= Mask{1} << i;
+  }
+  return kinds;
+}
 
 }  // namespace
 
 struct RedistributeRows::Body {
-  Body(std::shared_ptr<const RedistributePlanner::Body> the_planner,
-       Alphabet alphabet, const TensorMeta& meta)
-      : planner(std::move(the_planner)),
-        graph(planner->mesh, planner->active, planner->times,
-              std::move(alphabet), meta),
-        shape(meta.shape()) {}
+  // Returns null if there are too many layouts or moves to store.
+  static std::shared_ptr<Body> create(
+      std::shared_ptr<const RedistributePlanner::Body> planner,
+      Alphabet alphabet, const TensorMeta& meta) {
+    auto body = std::make_shared<Body>();
+    body->planner = std::move(planner);
+    body->alphabet = std::move(alphabet);
+    const auto& shared = *body->planner;
+    if (body->alphabet.has_strided()) {
+      body->moves.emplace(shared.times, shared.active, body->alphabet,
+                          shared.mesh, meta);
+    } else {
+      const auto graph = shared.graphs.listed(shared.active, body->alphabet);
+      if (graph == nullptr) return nullptr;
+      body->moves.emplace(shared.times, shared.active, *graph, meta,
+                          shared.options.memory_limit.has_value());
+    }
+    if (body->moves->is_too_large()) return nullptr;
+    body->shape = meta.shape();
+    const Layout others = Layout::replicated(shared.mesh.ndim());
+    for (const State& state : body->moves->states()) {
+      body->kinds.push_back(kinds_of(state, shared.active, body->alphabet));
+      Layout layout = to_layout(state, shared.active, body->alphabet, others);
+      body->index.emplace(layout, body->layouts.size());
+      body->layouts.push_back(std::move(layout));
+    }
+    return body;
+  }
+
+  bool is_shard_to_partial(std::size_t from, std::size_t to) const {
+    return (kinds[from].sharded & kinds[to].partial) != 0;
+  }
 
   std::shared_ptr<const RedistributePlanner::Body> planner;
-  Graph graph;
+  Alphabet alphabet;
+  std::optional<PricedMoves> moves;
   Dims shape;
   std::vector<Layout> layouts;
+  std::vector<Kinds> kinds;  // by layout
   std::unordered_map<Layout, std::size_t> index;
 };
 
@@ -166,6 +138,7 @@ Result<RedistributeRows> RedistributeRows::create(
     std::span<const Layout> wanted) {
   return guarded([&]() -> Result<RedistributeRows> {
     const auto& shared = *planner.body_;
+    SP_CHECK(check_size(shared.mesh, meta));
     std::vector<Layout> named;
     for (const Layout& layout : wanted) {
       SP_CHECK(check_layout(layout, shared.mesh, meta));
@@ -180,21 +153,13 @@ Result<RedistributeRows> RedistributeRows::create(
     SP_ASSIGN(Alphabet alphabet,
               Alphabet::create(shared.active, meta, named,
                                shared.options.split_factors));
-    auto body =
-        std::make_shared<Body>(planner.body_, std::move(alphabet), meta);
-    if (body->graph.is_too_large()) {
+    auto body = Body::create(planner.body_, std::move(alphabet), meta);
+    if (body == nullptr) {
       return fail(ErrorCode::kRedistributeMeshTooLarge,
                   to_string(meta) + " can be laid out on " +
                       to_string(shared.mesh) +
                       " in more ways than can be listed",
                   "merge mesh dims that always act together");
-    }
-    const Layout others = Layout::replicated(shared.mesh.ndim());
-    for (const State& state : body->graph.states()) {
-      Layout layout =
-          to_layout(state, shared.active, body->graph.alphabet(), others);
-      body->index.emplace(layout, body->layouts.size());
-      body->layouts.push_back(std::move(layout));
     }
     return RedistributeRows(std::move(body));
   });
@@ -205,9 +170,13 @@ const std::vector<Layout>& RedistributeRows::layouts() const {
 }
 
 std::vector<std::int64_t> RedistributeRows::costs_from(std::size_t from) const {
-  std::vector<std::int64_t> costs(body_->layouts.size());
-  body_->graph.distances(static_cast<std::uint32_t>(from),
-                         body_->planner->options.memory_limit, costs.data());
+  const RowSearch search(*body_->moves, static_cast<std::uint32_t>(from),
+                         body_->planner->options.memory_limit);
+  std::vector<std::int64_t> costs(body_->layouts.size(), kImpossible);
+  for (std::size_t to = 0; to < costs.size(); ++to) {
+    if (body_->is_shard_to_partial(from, to)) continue;
+    costs[to] = search.nanoseconds(static_cast<std::uint32_t>(to));
+  }
   return costs;
 }
 

@@ -1,30 +1,16 @@
-// Finds shortest paths over layouts; it creates states when it reaches them.
+// Finds the shortest path between two layouts.
 #pragma once
 
 #include "redistribute/layout_graph.h"
 #include "redistribute/move_price.h"
-#include "redistribute/moves.h"
+#include "redistribute/path.h"
 #include "redistribute/sharding_state.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 namespace shardprop::redistribute {
-
-struct PathStep {
-  Move move;
-  Mask group;
-  State from;
-  State to;
-};
-
-struct Path {
-  std::int64_t nanoseconds = 0;
-  std::vector<PathStep> steps;
-  bool is_least = true;  // false if the search gave up
-};
 
 // This limit allows some seconds of search.
 inline constexpr std::size_t kMostMoves = 100'000'000;
