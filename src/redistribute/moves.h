@@ -78,7 +78,9 @@ class MoveTable {
     each_group(sharded, [&](Mask group) {
       if (!on) return;
       State whole = at;
-      for (int i = 0; i < count; ++i) {
+      // A group has no mesh dim above `count`. With `count` as its bound, GCC 12
+      // warns of writes behind the arrays.
+      for (int i = 0; i < kMaxPlannedDims; ++i) {
         if ((group >> i & 1U) == 0) continue;
         if ((later[i] & ~group) != 0) return;
         whole.symbol[i] = 0;
