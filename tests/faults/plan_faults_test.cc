@@ -1,5 +1,8 @@
 #include "faults/failing_machine.h"
 #include "plan/invariants.h"
+#include "plan/search/parts/first_plans.h"
+#include "plan/search/parts/restricted_problem.h"
+#include "plan/search/plan_incumbent.h"
 #include "plan/search/solve_plan.h"
 #include "plan/small_graphs.h"
 #include "support/dear_topology.h"
@@ -241,6 +244,49 @@ TEST_CASE("a plan names the lack of memory wherever its search lacked it") {
         });
     CHECK(found.errors > 0);
   }
+}
+
+TEST_CASE("the best plan is never a mix of two, wherever memory is refused") {
+  const OpLibrary& library = testing::standard_library();
+  const Graph graph = test::residual_training(library, 2, "512", "256", "1024");
+  const DeviceMesh mesh = value_of(DeviceMesh::parse("dp=2,tp=2"));
+  const PlanProblem problem = value_of(PlanProblem::create(
+      graph, mesh, testing::dear_compute(), library, within_megabytes(64)));
+  const PlanSolution best = solve_plan(problem);
+  REQUIRE(best.assignment);
+  int plans = 0;
+  for (const FirstSpace& space : first_spaces(problem)) {
+    const RestrictedProblem part(problem, restriction_to(problem, space));
+    const PlanSolution found = solve_plan(part.problem());
+    if (!found.assignment ||
+        found.evaluation.objective <= best.evaluation.objective) {
+      continue;
+    }
+    ++plans;
+    const PlanAssignment first = part.widened(*found.assignment);
+    for (std::int64_t at = 0;; ++at) {
+      CAPTURE(at);
+      PlanIncumbent incumbent(problem);
+      incumbent.take(first);
+      failing_machine::memory_after(at);
+      bool is_refused = false;
+      try {
+        incumbent.take(*best.assignment, best.evaluation);
+      } catch (const std::bad_alloc&) {
+        is_refused = true;
+      }
+      failing_machine::heal();
+      const PlanSolution& kept = incumbent.solution();
+      CHECK(kept.assignment->choices == (is_refused ? first.choices
+                                                    : best.assignment->choices));
+      const PlanEvaluation judged = evaluate(problem, *kept.assignment);
+      CHECK(judged.broken.empty());
+      CHECK(judged.objective == kept.evaluation.objective);
+      CHECK(judged.windows == kept.evaluation.windows);
+      if (!is_refused) break;
+    }
+  }
+  CHECK(plans > 0);
 }
 
 TEST_CASE("without memory strategies are not weighed") {

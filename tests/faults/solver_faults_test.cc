@@ -90,6 +90,28 @@ TEST_CASE("without memory the solver ends with what it knows") {
   }
 }
 
+TEST_CASE("a known assignment is kept with its cost or not at all") {
+  const Problem problem = grid(3);
+  const Solution whole = solve(problem, some_work(1));
+  REQUIRE(whole.cost);
+  SolveOptions options = some_work(1);
+  options.known = {&whole.assignment, 1};
+  failing_machine::heal();
+  REQUIRE(!solve(problem, options).failure);
+  const std::int64_t needed = failing_machine::allocations();
+  int with_answer = 0;
+  // The solver begins with the known assignments.
+  for (std::int64_t at = 0; at < std::min<std::int64_t>(needed, 1000); ++at) {
+    failing_machine::memory_after(at);
+    const Solution solution = solve(problem, options);
+    failing_machine::heal();
+    CAPTURE(at);
+    check(problem, solution);
+    with_answer += solution.failure && solution.cost ? 1 : 0;
+  }
+  CHECK(with_answer > 0);
+}
+
 TEST_CASE("large allocations that fail are said to be the cause") {
   const Problem problem = grid(30);
   failing_machine::memory_above(1 << 12);

@@ -36,18 +36,22 @@ void PlanIncumbent::begin_with(const PlanAssignment& plan) {
 }
 
 // Without a plan that fits, the figures are those of the plan that comes
-// nearest to the limit.
+// nearest to the limit. Memory may run out in a copy, so both are copied before
+// either is kept: a mix of two plans is none.
 void PlanIncumbent::keep(const PlanAssignment& plan,
                          const PlanEvaluation& figures) {
   if (!figures.broken.empty()) throw InternalError(figures.broken);
   if (fits(figures)) {
     if (!found() || figures.objective < out_.evaluation.objective) {
-      out_.assignment = plan;
-      out_.evaluation = figures;
+      PlanAssignment own_plan = plan;
+      PlanEvaluation own_figures = figures;
+      out_.assignment = std::move(own_plan);
+      out_.evaluation = std::move(own_figures);
     }
   } else if (!found() && (out_.evaluation.peak_bytes == 0 ||
                           figures.peak_bytes < out_.evaluation.peak_bytes)) {
-    out_.evaluation = figures;
+    PlanEvaluation own_figures = figures;
+    out_.evaluation = std::move(own_figures);
   }
 }
 

@@ -288,7 +288,7 @@ class TieBreaker {
       return false;
     }
     solution_.assignment = std::move(found->assignment);
-    solution_.evaluation = found->evaluation;
+    solution_.evaluation = std::move(found->evaluation);
     return true;
   }
 

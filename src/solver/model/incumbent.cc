@@ -29,8 +29,10 @@ void Incumbent::offer_known(const Assignment& known) {
   const auto judged = evaluate(problem_, known);
   if (!judged.has_value() || !judged->feasible()) return;
   if (cost_ && judged->cost >= *cost_) return;
+  // Memory may run out in the copy.
+  Assignment own = known;
   cost_ = judged->cost;
-  assignment_ = known;
+  assignment_ = std::move(own);
 }
 
 void Incumbent::raise_bound(Int128 units) {
