@@ -7,6 +7,7 @@
 #include <shardprop/placement/tensor_spec.h>
 
 #include <algorithm>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -109,7 +110,12 @@ const RedistributePlanner& MergedTransfers::planner(const DeviceMesh& mesh,
   if (known != planners_.end()) return known->second;
   auto produced =
       RedistributePlanner::create(merged_mesh(mesh, ties), topology_, options_);
-  if (!produced) throw InternalError(produced.error().message);
+  if (!produced) {
+    if (produced.error().code == ErrorCode::kOutOfMemory) {
+      throw std::bad_alloc();
+    }
+    throw InternalError(produced.error().message);
+  }
   return planners_.emplace(ties, *std::move(produced)).first->second;
 }
 
