@@ -233,8 +233,7 @@ struct RunEnd {
 
 struct EndedRun {
   std::optional<Error> error;
-  int held = 0;  // tensors of the run
-  bool is_written_after_free = false;
+  WatchedMemory memory;
 };
 
 Result<LocalTensor> end_run(RunEnd::Kind how, Communicator& c,
@@ -255,7 +254,8 @@ EndedRun run_slowly(const RedistributeProgram& program, Communicator& c,
   const LocalTensor source =
       value_of(c.allocate(sizes, program.dtype())).transpose(0, 1);
   auto& queue = static_cast<testing::FakeQueue&>(c.memory_ops());
-  WatchedMemory memory;
+  EndedRun out;
+  WatchedMemory& memory = out.memory;
   RunOptions options;
   options.allocate = [&](const Dims& shape,
                          DType dtype) -> Result<LocalTensor> {
@@ -269,22 +269,20 @@ EndedRun run_slowly(const RedistributeProgram& program, Communicator& c,
       return std::chrono::steady_clock::now() > begin + 10ms;
     });
   };
-  EndedRun out;
   try {
     const auto made = run(program, c, source, options);
     if (!made) out.error = made.error();
   } catch (const std::runtime_error& thrown) {
     out.error = Error{ErrorCode::kRankFailed, thrown.what()};
   }
-  out.held = memory.held();
   queue.set_hangs(false);
   if (out.error) c.abort(*out.error);
   REQUIRE(queue.finish().has_value());
-  out.is_written_after_free = memory.is_written_after_free();
   return out;
 }
 
-// By rank.
+// Returns the ends by rank, after both ranks have ended: a rank that fails may
+// still hold the calls of others for a moment.
 std::vector<EndedRun> run_two_slowly(const TensorSpec& src,
                                      const TensorSpec& dst, Engine engine,
                                      const RunEnd& how) {
@@ -332,8 +330,8 @@ TEST_CASE("a run that fails leaves no work on memory of its caller") {
           CAPTURE(at);
           const auto ends = run_two_slowly(src, dst, engine, {kind, at});
           for (const EndedRun& end : ends) {
-            CHECK_FALSE(end.is_written_after_free);
-            if (end.error) CHECK(end.held == 0);
+            CHECK_FALSE(end.memory.is_written_after_free());
+            CHECK(end.memory.held() == 0);
           }
           if (!ends[0].error) break;
           ++failed;
@@ -355,7 +353,7 @@ TEST_CASE("memory of a run on a device that hangs is not freed, and counted") {
                                      {RunEnd::Kind::kWorldFails, 0, true});
     REQUIRE(ends[0].error);
     CAPTURE(to_string(*ends[0].error));
-    CHECK(ends[0].held == 1);
+    CHECK(ends[0].memory.held() == 1);
     // The source of bf16[6,5] and its f32 copy.
     CHECK(to_string(*ends[0].error).find("180 bytes stay allocated") !=
           std::string::npos);
