@@ -261,6 +261,35 @@ TEST_CASE("a search starts from the messages of a search at other costs") {
   CHECK(to_string(*solve(problem, options).cost) == to_string(*all.cost));
 }
 
+TEST_CASE("the bound of given messages ends a search for a bound") {
+  SolveOptions options;
+  options.time_limit_seconds = 1e12;
+  options.work_limit = 2'000'000'000;
+  Messages messages;
+  options.messages = &messages;
+  const Solution before = solve(strip(), options);
+  REQUIRE(before.status == Status::kOptimal);
+  SolveOptions bound = options;
+  for (const Pass pass : {Pass::kLocalSearch, Pass::kProbing,
+                          Pass::kBranchAndBound, Pass::kFrontElimination,
+                          Pass::kLateElimination}) {
+    bound.passes.disable(pass);
+  }
+  for (const std::optional<std::uint64_t> more : {std::optional<std::uint64_t>(),
+                                                  std::optional<std::uint64_t>(7)}) {
+    const Problem problem = strip(more);
+    const Int128 best = *solve(problem, {.time_limit_seconds = 1e12}).cost;
+    bound.enough_bound = best - best / 20;
+    const Solution enough = solve(problem, bound);
+    REQUIRE(enough.lower_bound.has_value());
+    CHECK(*enough.lower_bound <= best);
+    // No goal makes the bound exceed the optimum.
+    bound.enough_bound = best + 1;
+    bound.work_limit = 20'000'000;
+    CHECK(*solve(problem, bound).lower_bound <= best);
+  }
+}
+
 TEST_CASE("elimination closes a gap that bounds and search leave open") {
   const Problem problem = strip();
   std::optional<Solution> first;

@@ -10,8 +10,10 @@ namespace shardprop::solver {
 
 bool DualAscent::is_due(int rounds) const {
   if (!state_.options.passes.enabled(Pass::kDualBound)) return false;
-  if (!state_.dual)
-    return state_.best.known() || rounds == tuning::kRoundsWithoutDual;
+  if (!state_.dual) {
+    return is_warm() || state_.best.known() ||
+           rounds == tuning::kRoundsWithoutDual;
+  }
   return state_.best.known() && !has_target_;
 }
 
@@ -37,6 +39,7 @@ void DualAscent::start() {
   if (state_.options.messages != nullptr) {
     begin_with(*state_.options.messages);
   }
+  if (is_warm()) state_.dual->evaluate();
 }
 
 namespace {

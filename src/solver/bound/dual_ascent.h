@@ -17,6 +17,13 @@ class DualAscent {
   // Returns true once a cost is known, because the bound is sharper with one,
   // or after some rounds without a cost.
   bool is_due(int rounds) const;
+  // Returns whether the caller needs a bound and has messages of an earlier
+  // search. The bound of these messages may be enough.
+  bool is_warm() const {
+    const SolveOptions& options = state_.options;
+    return options.enough_bound && options.messages != nullptr &&
+           !options.messages->told.empty();
+  }
   // Starts, or starts again with the best cost and the current prices.
   void start();
   // Returns whether the dual has the first worker's turns to itself.

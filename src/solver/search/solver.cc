@@ -152,7 +152,13 @@ void Solver::search() {
   const Incumbent& best = state_.best;
   std::uint64_t work = tuning::kFirstRoundWork;
   while (!is_enough() && !is_stopped()) {
-    if (dual_.is_due(rounds_)) dual_.start();
+    if (dual_.is_due(rounds_)) {
+      dual_.start();
+      if (dual_.is_warm()) {
+        dual_.gather();
+        if (is_enough()) break;
+      }
+    }
     if (elimination_.is_due()) {
       state_.run(Pass::kLateElimination, [&] { elimination_.run(); });
     }
