@@ -94,10 +94,24 @@ inline constexpr double kReducedEachTimeBudgetShare = 0.5;
 
 // ---- a search that starts from a plan ---------------------------------------
 
-// Share for the search around the plan of RunControl::incumbent. The rest is
-// for the recipes and the whole search, if that search misses the gap. Measured
-// in bench/results/warm_start.md.
+// Share for the parts around the plan of RunControl::incumbent and for the
+// search of the whole space from its overlap multipliers. If both miss the gap,
+// the rest is for the search as without the plan. Measured in
+// bench/results/warm_start.md.
 inline constexpr double kIncumbentBudgetShare = 0.25;
+// Unit: hops between variables that share a buffer, and variables. In the part
+// around the plan, variables as near to a new one have all choices, as long as
+// there are few of them.
+inline constexpr int kMostFreedHops = 8;
+inline constexpr std::ptrdiff_t kMostFreedVariables = 64;
+// Unit: table entries. Limit of the search of one part.
+inline constexpr std::uint64_t kNearPlanWork = 20'000'000;
+// Share of the gap at which the search of a part ends, so that the rest is for
+// the distance between the part and the bound.
+inline constexpr double kNearPlanGapShare = 0.1;
+// Unit: table entries. Limit of the first search for a bound, from the messages
+// of the earlier one.
+inline constexpr std::uint64_t kWarmBoundWork = 400'000'000;
 // Share of the gap of RunControl at which the solve of one network may stop.
 // The rest covers overlapped time, which the network counts later. Not measured
 // yet.

@@ -1,6 +1,7 @@
 // Searches that end within a gap, and searches that start from an earlier plan.
 #include "plan/search/parts/incumbent_match.h"
 #include "plan/search/solve_plan.h"
+#include "plan/network/warm_start.h"
 #include "plan/training_graphs.h"
 #include "support/property.h"
 #include "support/result_checks.h"
@@ -9,6 +10,7 @@
 #include <shardprop/io/load_graph.h>
 #include <shardprop/plan/make_plan.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <random>
@@ -173,6 +175,135 @@ TEST_CASE("a plan that cannot be a start is left out, and a note says so") {
   }
 }
 
+// Checks that a search that starts from `before` keeps its promises for the
+// question of `options`: its bound holds, it ends within the gap, and without a
+// gap it has the cost of a search without the start.
+void check_from(const Graph& graph, const Plan& before, PlanOptions options) {
+  options.gap = 0;
+  options.incumbent = nullptr;
+  const Plan fresh = plan_of(graph, "2,2", options);
+  REQUIRE((fresh.status == PlanStatus::kOptimal ||
+           fresh.status == PlanStatus::kInfeasible));
+  const Plan proven = plan_of(graph, "2,2", from(options, before));
+  CHECK(proven.status == fresh.status);
+  CHECK(proven.objective_nanoseconds == fresh.objective_nanoseconds);
+  options.gap = 0.05;
+  const Plan near = plan_of(graph, "2,2", from(options, before));
+  CHECK(near.has_plan() == fresh.has_plan());
+  if (!fresh.has_plan()) return;
+  check_within_gap(near, 0.05);
+  CHECK(near.lower_bound_nanoseconds <= *fresh.objective_nanoseconds);
+  CHECK(*near.objective_nanoseconds >= *fresh.objective_nanoseconds);
+}
+
+Pin replicated(const Graph& graph, std::size_t input) {
+  return {.terms = {{PinTerm::Kind::kName,
+                     graph.value(graph.inputs()[input].value).display_name()}},
+          .layout = Layout::replicated(2)};
+}
+
+TEST_CASE("a bound holds for the question that the search starts with") {
+  std::mt19937 draw(static_cast<std::uint32_t>(testing::property_seed()));
+  for (int i = 0; i < 6; ++i) {
+    CAPTURE(i);
+    const Graph graph = test::random_training_graph(draw, {.num_ops = 6});
+    PlanOptions options = by_work(200'000'000, 0);
+    options.keeps_warm_start = true;
+    const Plan free = plan_of(graph, "2,2", options);
+    REQUIRE(free.status == PlanStatus::kOptimal);
+    options.pins = {replicated(graph, 0)};
+    const Plan pinned = plan_of(graph, "2,2", options);
+    REQUIRE(pinned.status == PlanStatus::kOptimal);
+    check_from(graph, free, options);  // a pin is added
+    options.pins = {replicated(graph, graph.inputs().size() - 1)};
+    check_from(graph, pinned, options);  // another pin
+    options.pins.clear();
+    check_from(graph, pinned, options);  // no pin
+    PlanOptions other = options;
+    other.memory_limit = free.memory.peak_bytes - 1;
+    check_from(graph, free, other);
+    const Plan tight = plan_of(graph, "2,2", other);
+    if (tight.has_plan()) check_from(graph, tight, options);
+    other = options;
+    other.overlap = 0;
+    check_from(graph, free, other);
+    other.overlap = 1;
+    check_from(graph, free, other);
+  }
+}
+
+TEST_CASE("a plan is never dearer than the allowed plan that it starts from") {
+  std::mt19937 draw(static_cast<std::uint32_t>(testing::property_seed()));
+  for (int i = 0; i < 6; ++i) {
+    CAPTURE(i);
+    const Graph graph = test::random_training_graph(draw, {.num_ops = 8});
+    PlanOptions options = by_work(200'000'000, 0);
+    const Plan before = plan_of(graph, "2,2", options);
+    REQUIRE(before.has_plan());
+    options.gap = 1;
+    for (const bool keeps : {false, true}) {
+      options.keeps_warm_start = keeps;
+      const Plan after = plan_of(graph, "2,2", from(options, before));
+      CHECK(*after.objective_nanoseconds <= *before.objective_nanoseconds);
+      options.pins = {replicated(graph, 0)};
+      const Plan pinned = plan_of(graph, "2,2", from(options, before));
+      options.pins.clear();
+      const Plan freed = plan_of(graph, "2,2", from(options, pinned));
+      CHECK(*freed.objective_nanoseconds <= *pinned.objective_nanoseconds);
+    }
+  }
+}
+
+TEST_CASE("messages are found again in the network of the same graph") {
+  const Graph graph = example_graph("tiny/llama3_train");
+  PlanOptions options = by_work(100'000'000, kDefaultGap);
+  options.keeps_warm_start = true;
+  const Plan plan = plan_of(graph, "2,4", options);
+  REQUIRE(plan.warm_start.data != nullptr);
+  const auto network_of = [&](const PlanProblem& problem) {
+    return value_of(PlanNetwork::create(problem, {}));
+  };
+  const auto problem_with = [&](const std::vector<Pin>& pins) {
+    options.pins = pins;
+    return value_of(PlanProblem::create(
+        graph, value_of(DeviceMesh::parse("2,4")), default_topology(),
+        testing::standard_library(), options));
+  };
+  const PlanProblem problem = problem_with({});
+  const PlanNetwork network = network_of(problem);
+  const NetworkLabels labels(network);
+  // Labels are unique, so that each message goes to its own variable.
+  std::vector<std::uint64_t> sorted = labels.variables;
+  std::sort(sorted.begin(), sorted.end());
+  CHECK(std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end());
+  const WarmStart& start = *plan.warm_start.data;
+  const solver::Messages all = messages_from(labels, start);
+  CHECK(all.told.size() == start.messages.size());
+  for (const auto& [ends, told] : all.told) {
+    CHECK(told.size() <= network.network().num_choices(
+                             solver::VariableId(ends.second)));
+  }
+  // Choices that a pin removes have no message; the others keep theirs.
+  const PlanProblem fewer =
+      problem_with({value_of(Pin::parse("lm_head.weight=R,R"))});
+  const PlanNetwork pinned = network_of(fewer);
+  const NetworkLabels of_pinned(pinned);
+  const solver::Messages some = messages_from(of_pinned, start);
+  CHECK(some.told.size() == all.told.size());
+  CHECK(of_pinned.variables == labels.variables);
+}
+
+TEST_CASE("a plan that keeps a warm start equals one that does not") {
+  const Graph graph = test::mlp(testing::standard_library());
+  PlanOptions options = by_work(100'000'000, 0);
+  Plan without = plan_of(graph, "2,2", options);
+  CHECK(without.warm_start.data == nullptr);
+  options.keeps_warm_start = true;
+  Plan with = plan_of(graph, "2,2", options);
+  with.solve_seconds = without.solve_seconds = 0;
+  CHECK(with == without);
+}
+
 TEST_CASE("the choices of a plan are found again in its problem") {
   std::mt19937 draw(static_cast<std::uint32_t>(testing::property_seed()));
   for (int i = 0; i < 10; ++i) {
@@ -188,8 +319,43 @@ TEST_CASE("the choices of a plan are found again in its problem") {
     CHECK(match.start.matched_tensors == match.start.tensors);
     for (std::size_t v = 0; v < problem.variables().size(); ++v) {
       CHECK(!match.kept.left[v].empty());
+      CHECK(!match.is_new[v]);
     }
   }
+}
+
+TEST_CASE("the part around a plan has the choices of equal layers") {
+  const Graph graph = example_graph("tiny/llama3_train");
+  PlanOptions options = by_work(100'000'000, kDefaultGap);
+  const Plan plan = plan_of(graph, "2,4", options);
+  options.pins = {value_of(Pin::parse("lm_head.weight=R,R"))};
+  const PlanProblem problem = value_of(PlanProblem::create(
+      graph, value_of(DeviceMesh::parse("2,4")), default_topology(),
+      testing::standard_library(), options));
+  const IncumbentMatch match = match_incumbent(problem, plan);
+  const PlanSolution solution = solve_plan(problem);
+  REQUIRE(solution.assignment.has_value());
+  const Restriction alike =
+      choices_of_alike(problem, match, *solution.assignment);
+  std::size_t freed = 0;
+  for (std::size_t v = 0; v < alike.left.size(); ++v) {
+    const auto& own = match.kept.left[v];
+    const auto& all = alike.left[v];
+    CHECK(std::binary_search(all.begin(), all.end(),
+                             solution.assignment->choices[v]));
+    CHECK(std::includes(all.begin(), all.end(), own.begin(), own.end()));
+    freed += own.empty() ? 1 : 0;
+  }
+  // Each hop frees more variables, until all are free.
+  for (const int hops : {0, 1, 2, 1000}) {
+    const Restriction around = freed_around(problem, match, hops);
+    const auto now = static_cast<std::size_t>(
+        std::count_if(around.left.begin(), around.left.end(),
+                      [](const auto& left) { return left.empty(); }));
+    CHECK(now >= freed);
+    freed = now;
+  }
+  CHECK(freed == problem.variables().size());
 }
 
 TEST_CASE("Llama 3 8B is planned again after one pin changed") {
@@ -198,13 +364,16 @@ TEST_CASE("Llama 3 8B is planned again after one pin changed") {
   PlanOptions options = by_work(40'000'000'000, kDefaultGap);
   options.overlap = default_topology().overlap_discount.value;
   options.memory_limit = default_topology().allocatable_bytes();
-  const Plan before = plan_of(graph, "8,8", options);
-  check_within_gap(before, kDefaultGap);
-  PlanOptions other = from(options, before);
-  other.pins = {value_of(Pin::parse("lm_head.weight=S(0),R"))};
-  const Plan after = plan_of(graph, "8,8", other);
-  check_within_gap(after, kDefaultGap);
-  check_all_matched(after, graph);
+  options.keeps_warm_start = true;
+  Plan plan = plan_of(graph, "8,8", options);
+  check_within_gap(plan, kDefaultGap);
+  for (const char* pin : {"lm_head.weight=S(0),R", "lm_head.weight=R,S(0)"}) {
+    PlanOptions other = from(options, plan);
+    other.pins = {value_of(Pin::parse(pin))};
+    plan = plan_of(graph, "8,8", other);
+    check_within_gap(plan, kDefaultGap);
+    check_all_matched(plan, graph);
+  }
 }
 
 }  // namespace

@@ -50,6 +50,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -304,6 +305,17 @@ enum class RanOut : std::uint8_t {
 std::string_view to_string(RanOut what);
 std::optional<RanOut> parse_ran_out(std::string_view text);
 
+// `KeptWarmStart` is what the search for a plan learned about the lower bound.
+// A search that starts from the plan uses it. It says nothing about the plan: no
+// file has it, and plans with different ones are equal.
+struct KeptWarmStart {
+  std::shared_ptr<const struct WarmStart> data;  // null if it was not kept
+  friend bool operator==(const KeptWarmStart& /*a*/,
+                         const KeptWarmStart& /*b*/) {
+    return true;
+  }
+};
+
 struct Plan {
   std::string graph_name;
   std::string graph_hash;  // 16 hex digits
@@ -350,6 +362,7 @@ struct Plan {
   std::vector<PlannedNode> nodes;
   std::vector<PlannedUpdate> updates;  // with an optimizer; counted after nodes
   std::vector<PlannedOutput> outputs;
+  KeptWarmStart warm_start;  // if RunControl::keeps_warm_start
 
   // Returns whether there is a plan to run.
   bool has_plan() const { return objective_nanoseconds.has_value(); }

@@ -57,6 +57,9 @@ struct RunControl {
   // names mostly agree. Operators are matched by name and kind, tensors by
   // name. It changes which plan is found first, not which plans are allowed.
   std::shared_ptr<const Plan> incumbent;
+  // If true, the plan keeps what its search learned about the lower bound, for
+  // the search that starts from it (Plan::warm_start).
+  bool keeps_warm_start = false;
 
   // Once any thread requests a stop, the search ends with the best plan so far.
   // Before the search starts, planning fails with kStopped.

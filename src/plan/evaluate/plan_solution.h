@@ -44,6 +44,8 @@ struct PlanSolution {
   // The overlap multipliers of the best bound, by window; empty if none were
   // tried.
   std::vector<std::int64_t> overlap_multipliers;
+  // What the search leaves for the next one, if RunControl::keeps_warm_start.
+  std::shared_ptr<const struct WarmStart> warm_start;
   // The best plans of the known recipes that the search solved. Their status
   // holds for the recipe's part of the space.
   std::vector<PlanRecipe> recipes;
@@ -80,6 +82,9 @@ struct SearchScope {
   bool first_plans = true;
   // Whether a proof that no plan fits comes with PlanSolution::conflict.
   bool explains = true;
+  // The overlap multipliers from which the search begins. If they are empty,
+  // it begins with overlappable time free.
+  std::vector<std::int64_t> overlap_multipliers = {};
 };
 
 }  // namespace shardprop

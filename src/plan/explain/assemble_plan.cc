@@ -319,6 +319,7 @@ Plan assemble_plan(const PlanProblem& problem, const PlanSolution& solution) {
   plan.status = solution.status;
   plan.lower_bound_nanoseconds = solution.lower_bound;
   plan.overlap_multipliers = solution.overlap_multipliers;
+  plan.warm_start.data = solution.warm_start;
   const PlanEvaluation& judged = solution.evaluation;
   if (solution.assignment) {
     plan.memory = memory_at(problem, *solution.assignment, judged.peak_at);

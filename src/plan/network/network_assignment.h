@@ -9,6 +9,7 @@
 // does not. A plan of one network reaches another as a PlanAssignment only.
 #pragma once
 
+#include <shardprop/solver/checker.h>
 #include <shardprop/solver/problem.h>
 
 #include <cstddef>

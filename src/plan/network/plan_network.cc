@@ -226,6 +226,14 @@ SolvedNetwork PlanNetwork::solve(const NetworkOptions& options,
   for (const NetworkAssignment& assignment : goals.known) {
     known.push_back(choices(assignment));
   }
+  if (goals.bounds_only) {
+    for (const solver::Pass pass :
+         {solver::Pass::kLocalSearch, solver::Pass::kProbing,
+          solver::Pass::kBranchAndBound, solver::Pass::kFrontElimination,
+          solver::Pass::kLateElimination}) {
+      how.passes.disable(pass);
+    }
+  }
   how.known = known;
   how.messages = goals.messages;
   how.explains = goals.explains;

@@ -94,6 +94,7 @@ class PlanNetwork {
   std::span<const LiveInterval> live_intervals(PlanBufferId buffer) const {
     return structure_.live_intervals[buffer.index()];
   }
+  std::size_t num_variables() const { return structure_.variables.size(); }
   solver::VariableId variable(PlanVariableId id) const {
     return structure_.variable[id.index()];
   }

@@ -48,6 +48,8 @@ struct NetworkGoals {
   double enough_gap = 0;  // relative, see solver::SolveOptions
   std::optional<std::int64_t> enough_cost;
   std::optional<std::int64_t> enough_bound;
+  // If true, only the lower bound is raised: no solution is looked for.
+  bool bounds_only = false;
   bool explains = false;  // an infeasible network by `conflict`
   // Initial assignments of networks with this identity.
   std::span<const NetworkAssignment> known;

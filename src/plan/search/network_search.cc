@@ -74,6 +74,11 @@ PlanNetwork& NetworkSearch::network_for(const NetworkOptions& options) {
   return *network_;
 }
 
+const NetworkLabels& NetworkSearch::labels(const NetworkOptions& options) {
+  if (!labels_) labels_.emplace(network_for(options));
+  return *labels_;
+}
+
 class NetworkSearch::Judge {
  public:
   Judge(NetworkSearch& search, bool counts_memory, double gives_up_at)
@@ -112,6 +117,10 @@ SolvedNetwork NetworkSearch::solve(const NetworkOptions& options,
   NetworkGoals goals;
   solver::Messages part;
   const bool is_whole = !options.memory_limit && attempt.bounds;
+  if (is_whole && warm_start_) {
+    messages_ = messages_from(labels(options),
+                              *std::exchange(warm_start_, nullptr));
+  }
   if (is_whole) {
     goals.known = known_;
     goals.messages = &messages_;
@@ -119,6 +128,7 @@ SolvedNetwork NetworkSearch::solve(const NetworkOptions& options,
     part = messages_;
     goals.messages = &part;
   }
+  goals.bounds_only = attempt.bounds_only;
   goals.explains = attempt.bounds && !incumbent_.found() && scope_.explains;
   goals.enough_gap = attempt.enough_gap > 0
                          ? attempt.enough_gap
@@ -151,7 +161,14 @@ SolvedNetwork NetworkSearch::solve(const NetworkOptions& options,
     }
     return solved;
   }
-  if (attempt.bounds) incumbent_.raise_bound(solved.bound);
+  if (attempt.bounds) {
+    const bool is_better = solved.bound > incumbent_.solution().lower_bound;
+    incumbent_.raise_bound(solved.bound);
+    if (is_whole && is_better && options_.keeps_warm_start) {
+      incumbent_.solution().warm_start =
+          warm_start_of(labels(options), messages_);
+    }
+  }
   if (!solved) return solved;
   incumbent_.take(solved.plan, solved.evaluation);
   if (is_whole) known_.push_back(solved.assignment);

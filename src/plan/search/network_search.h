@@ -10,10 +10,12 @@
 #include "plan/network/plan_network.h"
 #include "plan/search/plan_incumbent.h"
 #include "plan/search/procedures.h"
+#include "plan/network/warm_start.h"
 
 #include <shardprop/solver/solve.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -25,6 +27,8 @@ struct Attempt {
   // Whether the network's lower bound is also valid for the plan problem. It is
   // false for a network with restricted choices.
   bool bounds = true;
+  // If true, the attempt ends without a solution: only the bound is raised.
+  bool bounds_only = false;
   // Share of the attempt's budget after which it is abandoned if its best plan
   // does not fit the memory limit. Empty: never.
   std::optional<double> gives_up_at;
@@ -74,6 +78,10 @@ class NetworkSearch {
   // The work of the first network, in table entries.
   std::uint64_t first_work() const { return first_work_; }
 
+  // Starts the next solve from what an earlier search left.
+  void start_from(std::shared_ptr<const WarmStart> warm_start) {
+    warm_start_ = std::move(warm_start);
+  }
   // Frees the network that was solved last.
   void free_network() { network_.reset(); }
   // Drops the warm start of the next solve(): known plans, messages and the
@@ -88,6 +96,8 @@ class NetworkSearch {
 
  private:
   PlanNetwork& network_for(const NetworkOptions& options);
+  // The labels of the networks without memory.
+  const NetworkLabels& labels(const NetworkOptions& options);
   // Judges the plans of a running solve, and ends it if it gives up.
   class Judge;
   void tell(const solver::Progress& now, bool bounds);
@@ -112,6 +122,10 @@ class NetworkSearch {
   // begins.
   std::vector<NetworkAssignment> known_;
   solver::Messages messages_;
+  // What an earlier search left, until it is used, and the labels of these
+  // networks once they are needed.
+  std::shared_ptr<const WarmStart> warm_start_;
+  std::optional<NetworkLabels> labels_;
 };
 
 }  // namespace shardprop

@@ -7,8 +7,16 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <utility>
 
 namespace shardprop {
+
+OverlapMultipliers::OverlapMultipliers(std::vector<std::int64_t> first)
+    : prices_(std::move(first)),
+      best_(prices_),
+      exposed_(prices_.size(), false),
+      all_uniform_(std::all_of(prices_.begin(), prices_.end(),
+                               [](std::int64_t one) { return one == 0; })) {}
 
 double OverlapMultipliers::promise(const std::vector<double>& prices,
                                    std::size_t& at) const {

@@ -29,7 +29,10 @@ class OverlapMultipliers {
  public:
   // All multipliers begin at 0. Their unit is 1 / kOverlapMultiplierUnit.
   explicit OverlapMultipliers(std::size_t windows)
-      : prices_(windows, 0), best_(windows, 0), exposed_(windows, false) {}
+      : OverlapMultipliers(std::vector<std::int64_t>(windows, 0)) {}
+  // The multipliers begin at these, one for each window. If one of them is not
+  // 0, each window has a multiplier of its own from the beginning.
+  explicit OverlapMultipliers(std::vector<std::int64_t> first);
 
   const std::vector<std::int64_t>& prices() const { return prices_; }
 

@@ -21,11 +21,15 @@ bool OverlapSearch::is_close() const {
 
 std::vector<std::int64_t> OverlapSearch::run(SolvedNetwork last) {
   last_ = std::move(last);
+  std::vector<std::int64_t>& multipliers = network_.overlap_multipliers;
+  multipliers.resize(search_.problem().num_windows(), 0);
+  // Overlappable time was free, and no plan has too much of it.
   if (last_.evaluation.exposed() == 0 &&
-      best_.solution().evaluation.exposed() == 0) {
+      best_.solution().evaluation.exposed() == 0 &&
+      std::all_of(multipliers.begin(), multipliers.end(),
+                  [](std::int64_t one) { return one == 0; })) {
     return {};
   }
-  network_.overlap_multipliers.assign(search_.problem().num_windows(), 0);
   note();
   price();
   if (settles_ && !best_.is_done() && !takes_long()) {
@@ -51,7 +55,7 @@ bool OverlapSearch::takes_long() const {
 // Raises the bound, and solves mixes of the plans found, as exactly as the time
 // allows. Leaves the best multipliers in `network_`.
 void OverlapSearch::price() {
-  OverlapMultipliers prices(search_.problem().num_windows());
+  OverlapMultipliers prices(network_.overlap_multipliers);
   double enough_gap =
       takes_long() ? tuning::kLargeProblemPricingGap : tuning::kPricingGap;
   for (int round = 0; round < tuning::kMostPricingRounds; ++round) {

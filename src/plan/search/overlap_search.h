@@ -34,8 +34,9 @@ class OverlapSearch {
         settles_(settles),
         mix_(search) {}
 
-  // Starts with the last network that the search solved. It may have other
-  // variables than `network`. Returns the overlap multipliers that gave the
+  // Starts with the last network that the search solved, and with the overlap
+  // multipliers of `network` (0 if it has none). The last network may have
+  // other variables than `network`. Returns the overlap multipliers that gave the
   // best bound, by overlap window. Empty if no plan has exposed time.
   std::vector<std::int64_t> run(SolvedNetwork last);
 

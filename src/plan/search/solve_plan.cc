@@ -34,16 +34,16 @@ class PlanSolver {
   PlanSolution run() {
     try {
       const Plan* plan = options_.incumbent.get();
-      bool is_of_start = false;
       if (plan != nullptr && plan->has_plan() && scope_.first_plans) {
         search_.run(PlanProcedure::kEarlierPlan,
-                    [&] { is_of_start = start_from(*plan); });
+                    [&] { start_from(*plan); });
       }
       const bool is_near = best_.is_done() && !options_.compare;
       if (!is_near) find_first_plans();
-      if (!is_near) search();
-      // Ties in the plan of an earlier problem are broken already.
-      if (!is_near || !is_of_start || best_.is_proven()) prefer();
+      if (!is_near) search_from(scope_.overlap_multipliers);
+      // A plan within the gap comes at once, without a choice among plans of
+      // equal cost.
+      if (!is_near || options_.gap == 0) prefer();
       price_uniform();
     } catch (...) {
       best_.solution().failure = refusal(std::current_exception());
@@ -59,16 +59,24 @@ class PlanSolver {
   // Solves a part of the space, whose best plan the search then begins with.
   // `restriction()` is the part. The search goes on without a part that the
   // machine refuses memory for.
+  struct PartSearch {
+    bool settles = false;       // as SearchScope::break_ties
+    std::optional<double> gap;  // that of the options if null
+    std::vector<std::int64_t> overlap_multipliers;
+  };
   template <class MakeRestriction>
   PlanSolution solve_part(const std::string& name,
                           const MakeRestriction& restriction,
-                          const Budget& budget, bool breaks_ties = false) {
+                          const Budget& budget, const PartSearch& how = {}) {
     PlanSolution found;
     auto solved = guarded([&]() -> Result<void> {
-      const RestrictedProblem part(problem_, restriction());
+      const RestrictedProblem part(problem_, restriction(), how.gap);
       found = solve_plan(
           part.problem(), budget,
-          {.break_ties = breaks_ties, .first_plans = false, .explains = false});
+          {.break_ties = how.settles,
+           .first_plans = false,
+           .explains = false,
+           .overlap_multipliers = how.overlap_multipliers});
       if (found.assignment) {
         found.assignment = part.widened(*std::move(found.assignment));
         parts_.push_back(*found.assignment);
@@ -85,42 +93,96 @@ class PlanSolver {
     return found;
   }
 
-  // Begins with the plan of the options: solves the part of the space around it,
-  // then the full space. Returns whether the best plan is that of the part.
-  bool start_from(const Plan& plan) {
-    if (search_.out_of_limits()) return false;
-    IncumbentMatch match = match_incumbent(problem_, plan);
+  // Begins with the plan of the options: solves parts of the space around it,
+  // then the full space.
+  void start_from(const Plan& plan) {
+    if (search_.out_of_limits()) return;
+    const IncumbentMatch match = match_incumbent(problem_, plan);
     best_.solution().start = match.start;
-    if (!match.start.is_usable()) return false;
+    if (!match.start.is_usable()) return;
     Budget budget = search_.budget().share(tuning::kIncumbentBudgetShare);
-    const PlanSolution found = solve_part(
-        "the plan to start from", [&] { return std::move(match.kept); }, budget,
-        scope_.break_ties);
-    if (!found.assignment) return false;
+    find_near(match, budget);
+    if (!best_.found()) return;
     best_.solution().start->led_to_plan = true;
-    budget.charge(found.work);
     SearchScope scope = scope_;
     scope.first_plans = scope.explains = false;
-    PlanSolver near(problem_, budget.rest(), scope);
-    near.search_.begin_with(found.assignment, 0);
-    near.bound_at(match.overlap_multipliers);
-    if (!near.best_.is_done()) near.search();
-    network_ = std::move(near.network_);
-    uniform_ = near.uniform_;
-    const PlanSolution best = std::move(near.search_).finish();
+    PlanSolver full(problem_, budget.rest(), scope);
+    full.search_.begin_with(best_.solution().assignment, 0);
+    full.search_.start_from(plan.warm_start.data);
+    full.raise_bound_at(match.overlap_multipliers);
+    if (!full.best_.is_done()) full.search_from(match.overlap_multipliers);
+    network_ = std::move(full.network_);
+    uniform_ = full.uniform_;
+    const PlanSolution best = std::move(full.search_).finish();
     add_left_out("plans near the plan to start from", best,
                  best_.solution().left_out);
     search_.begin_with(best);
     best_.raise_bound(best.lower_bound);
-    return best.evaluation.objective == found.evaluation.objective;
+    best_.solution().warm_start = best.warm_start;
   }
 
-  // Looks for a bound at the multipliers of an earlier problem.
-  void bound_at(const std::vector<std::int64_t>& multipliers) {
+  // Solves three parts of the space around the plan: the plan itself, with all
+  // choices of the new variables; the same with all choices of the variables
+  // near them; and the plans in which a layer may follow another one.
+  void find_near(const IncumbentMatch& match, Budget& budget) {
+    const auto solve_near = [&](Restriction part, bool is_allowed) {
+      if (search_.out_of_limits()) return;
+      // An allowed plan is found exactly, so that no answer costs more.
+      const PlanSolution found = solve_part(
+          "the plan to start from", [&] { return std::move(part); },
+          budget.within({.work = tuning::kNearPlanWork}),
+          {.settles = is_allowed && scope_.break_ties,
+           .gap = is_allowed ? 0 : tuning::kNearPlanGapShare * options_.gap,
+           .overlap_multipliers = match.overlap_multipliers});
+      budget.charge(found.work);
+    };
+    const std::vector<std::vector<std::uint32_t>>& kept = match.kept.left;
+    const bool is_allowed =
+        std::none_of(kept.begin(), kept.end(),
+                     [](const auto& left) { return left.empty(); });
+    solve_near(is_allowed ? match.kept : freed_around(problem_, match, 1), is_allowed);
+    if (std::find(match.is_new.begin(), match.is_new.end(), true) !=
+        match.is_new.end()) {
+      solve_near(freed_near(problem_, match), false);
+    }
+    if (best_.found()) {
+      solve_near(
+          choices_of_alike(problem_, match, *best_.solution().assignment),
+          false);
+    }
+    // Mixes need the best of these plans only.
+    parts_.clear();
+    if (best_.found()) parts_.push_back(*best_.solution().assignment);
+  }
+
+  // Raises the bound at these overlap multipliers, without a search for plans.
+  void raise_bound_at(const std::vector<std::int64_t>& multipliers) {
     if (multipliers.empty()) return;
     network_.overlap_multipliers = multipliers;
-    search_.solve(network_);
-    if (!best_.is_done()) network_.overlap_multipliers.clear();
+    search_.solve(network_, {.bounds_only = true,
+                             .budget = search_.budget().within(
+                                 {.work = tuning::kWarmBoundWork})});
+  }
+
+  // Searches the space from these overlap multipliers.
+  void search_from(const std::vector<std::int64_t>& multipliers) {
+    if (multipliers.empty()) return search();
+    network_.overlap_multipliers = multipliers;
+    Attempt freely;
+    if (options_.memory_limit) freely.gives_up_at = tuning::kGiveUpShare;
+    if (solve(network_, freely) && best_.found_here()) {
+      if (!best_.is_done()) search_overlap();
+      search_.free_network();
+      return;
+    }
+    network_.overlap_multipliers.clear();
+    if (!best_.is_done()) search();
+  }
+
+  void search_overlap() {
+    OverlapSearch overlapped(search_, network_, scope_.break_ties);
+    network_.overlap_multipliers = overlapped.run(std::move(last_));
+    uniform_ = overlapped.uniform();
   }
 
   void find_first_plans() {
@@ -184,11 +246,7 @@ class PlanSolver {
       last_ = MemorySearch(search_).run(std::move(last_));
       network_.memory_limit = options_.memory_limit;
     }
-    if (best_.found_here() && !best_.is_done()) {
-      OverlapSearch overlapped(search_, network_, scope_.break_ties);
-      network_.overlap_multipliers = overlapped.run(std::move(last_));
-      uniform_ = overlapped.uniform();
-    }
+    if (best_.found_here() && !best_.is_done()) search_overlap();
     search_.free_network();
     if (!parts_.empty() && best_.found_here() && !best_.is_done()) {
       parts_.push_back(*best_.solution().assignment);

@@ -2,6 +2,8 @@
 
 #include "base/index.h"
 #include "plan/network/plan_network.h"
+#include "plan/problem/pin_match.h"
+#include "plan/tuning.h"
 
 #include <shardprop/placement/tensor_spec.h>
 
@@ -10,6 +12,7 @@
 #include <cstdint>
 #include <iterator>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -33,17 +36,23 @@ class IncumbentMatcher {
     for (const PlannedOutput& output : plan.outputs) {
       outputs_.emplace(output.value.from, &output);
     }
+    const std::vector<Pin>& pins = problem.options().pins;
+    for (const PlanPin& planned : plan.pins) {
+      if (std::find(pins.begin(), pins.end(), planned.pin) == pins.end()) {
+        dropped_.push_back(planned.pin);
+      }
+    }
   }
 
   IncumbentMatch run() {
-    IncumbentMatch out{no_restriction(problem_), multipliers(), counts()};
+    IncumbentMatch out{
+        no_restriction(problem_), {}, multipliers(), counts()};
     if (!out.start.is_usable()) return out;
-    std::vector<bool> is_known(problem_.variables().size(), false);
-    for (std::size_t v = 0; v < is_known.size(); ++v) {
+    for (std::size_t v = 0; v < problem_.variables().size(); ++v) {
       out.kept.left[v] = kept(problem_.variables()[v]);
-      is_known[v] = !out.kept.left[v].empty();
+      out.is_new.push_back(out.kept.left[v].empty() ||
+                           was_pinned(problem_.variables()[v]));
     }
-    free_neighbours(is_known, out.kept);
     return out;
   }
 
@@ -84,6 +93,28 @@ class IncumbentMatcher {
     return found != values_.end() && found->second->kind == input.kind
                ? found->second
                : nullptr;
+  }
+
+  // Returns whether a pin that the problem does not have pinned the variable in
+  // the plan.
+  bool was_pinned(const PlanVariable& variable) const {
+    return std::any_of(dropped_.begin(), dropped_.end(), [&](const Pin& pin) {
+      if (variable.kind == PlanVariable::Kind::kInput) {
+        return matches_input(pin, graph_.value(variable.makes[0]));
+      }
+      if (variable.kind == PlanVariable::Kind::kOutput) return false;
+      const Node& node = graph_.nodes()[variable.index];
+      return std::any_of(node.outputs.begin(), node.outputs.end(),
+                         [&](ValueId result) {
+                           return matches_result(pin, node,
+                                                 graph_.value(result));
+                         }) ||
+             std::any_of(node.inputs.begin(), node.inputs.end(),
+                         [&](ValueId input) {
+                           return graph_.value(input).is_input() &&
+                                  matches_use(pin, graph_.value(input), node);
+                         });
+    });
   }
 
   // Returns the choices that the plan made; empty if it made none of them.
@@ -196,33 +227,80 @@ class IncumbentMatcher {
     return out;
   }
 
-  // Frees the variables that share a buffer with one that the plan does not
-  // know, so that they can follow its choice.
-  void free_neighbours(const std::vector<bool>& is_known,
-                       Restriction& kept) const {
-    for (const PlanBuffer& buffer : problem_.buffers()) {
-      const auto is_new = [&](PlanVariableId v) { return !is_known[v.index()]; };
-      const bool is_next_to_new =
-          is_new(buffer.producer) ||
-          std::any_of(buffer.uses.begin(), buffer.uses.end(),
-                      [&](const BufferUse& use) { return is_new(use.variable); });
-      if (!is_next_to_new) continue;
-      kept.left[buffer.producer.index()].clear();
-      for (const BufferUse& use : buffer.uses) {
-        kept.left[use.variable.index()].clear();
-      }
-    }
-  }
-
   const PlanProblem& problem_;
   const Graph& graph_;
   const Plan& plan_;
   std::unordered_map<std::string_view, const PlannedNode*> nodes_;
   std::unordered_map<std::string_view, const PlannedValue*> values_;
   std::unordered_map<std::string_view, const PlannedOutput*> outputs_;
+  std::vector<Pin> dropped_;  // pins that the plan had and the problem has not
 };
 
+// Calls `visit` with each variable that produces or reads the buffer.
+template <class Visit>
+void for_each_end(const PlanBuffer& buffer, const Visit& visit) {
+  visit(buffer.producer.index());
+  for (const BufferUse& use : buffer.uses) visit(use.variable.index());
+}
+
 }  // namespace
+
+Restriction freed_around(const PlanProblem& problem,
+                         const IncumbentMatch& match, int hops) {
+  Restriction out = match.kept;
+  std::vector<bool> is_near = match.is_new;
+  for (std::size_t v = 0; v < is_near.size(); ++v) {
+    if (is_near[v]) out.left[v].clear();
+  }
+  for (int hop = 0; hop < hops; ++hop) {
+    const std::vector<bool> before = is_near;
+    for (const PlanBuffer& buffer : problem.buffers()) {
+      bool touches = false;
+      for_each_end(buffer, [&](std::size_t v) {
+        touches = touches || before[v];
+      });
+      if (!touches) continue;
+      for_each_end(buffer, [&](std::size_t v) {
+        is_near[v] = true;
+        out.left[v].clear();
+      });
+    }
+  }
+  return out;
+}
+
+Restriction freed_near(const PlanProblem& problem,
+                       const IncumbentMatch& match) {
+  Restriction out = freed_around(problem, match, 1);
+  for (int hops = 2; hops <= tuning::kMostFreedHops; ++hops) {
+    Restriction next = freed_around(problem, match, hops);
+    if (std::count_if(next.left.begin(), next.left.end(),
+                      [](const auto& left) { return left.empty(); }) >
+        tuning::kMostFreedVariables) {
+      break;
+    }
+    out = std::move(next);
+  }
+  return out;
+}
+
+Restriction choices_of_alike(const PlanProblem& problem,
+                             const IncumbentMatch& match,
+                             const PlanAssignment& assignment) {
+  std::unordered_map<const ChoiceSet*, std::set<std::uint32_t>> made;
+  for (std::size_t v = 0; v < problem.variables().size(); ++v) {
+    const std::vector<std::uint32_t>& kept = match.kept.left[v];
+    auto& all = made[problem.variables()[v].choices.get()];
+    all.insert(kept.begin(), kept.end());
+    all.insert(assignment.choices[v]);
+  }
+  Restriction out = no_restriction(problem);
+  for (std::size_t v = 0; v < out.left.size(); ++v) {
+    const auto& all = made.at(problem.variables()[v].choices.get());
+    out.left[v].assign(all.begin(), all.end());
+  }
+  return out;
+}
 
 IncumbentMatch match_incumbent(const PlanProblem& problem,
                                const Plan& incumbent) {

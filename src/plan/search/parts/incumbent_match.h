@@ -3,9 +3,8 @@
 //
 //   earlier plan:  mm_1 reads S(0),R and R,S(1);  mm_2 is missing
 //   this graph:    mm_1, mm_2
-//   kept:          mm_1 keeps the choices with these layouts; mm_2 keeps all of
-//                  its choices, and so do the operators that share a buffer
-//                  with it
+//   kept:          mm_1 keeps the choices with these layouts; mm_2 is new and
+//                  keeps all of its choices
 //
 // Operators are matched by name and kind, tensors by name. If an operator has no
 // strategy with the layouts of the plan, it keeps the strategies that shard the
@@ -24,7 +23,12 @@
 namespace shardprop {
 
 struct IncumbentMatch {
+  // The choices that the plan made; all choices of a variable that it does not
+  // know.
   Restriction kept;
+  // By PlanVariableId: whether the plan does not know the variable, or pinned it
+  // by a pin that the problem does not have.
+  std::vector<bool> is_new;
   // The overlap multipliers of the plan; empty if they are not from 0 to 1 or of
   // other windows.
   std::vector<std::int64_t> overlap_multipliers;
@@ -33,5 +37,19 @@ struct IncumbentMatch {
 
 IncumbentMatch match_incumbent(const PlanProblem& problem,
                                const Plan& incumbent);
+
+// Returns `kept` with all choices of the new variables and of those near one,
+// so that these can follow it. Variables that share a buffer are one hop apart.
+Restriction freed_around(const PlanProblem& problem,
+                         const IncumbentMatch& match, int hops);
+// The same with as many hops as free few variables.
+Restriction freed_near(const PlanProblem& problem, const IncumbentMatch& match);
+
+// Returns the choices that the plan, or an assignment of the problem, made for
+// the variable or for another one with the same choices, such as that of an equal
+// layer. A layer may then follow another one.
+Restriction choices_of_alike(const PlanProblem& problem,
+                             const IncumbentMatch& match,
+                             const PlanAssignment& assignment);
 
 }  // namespace shardprop

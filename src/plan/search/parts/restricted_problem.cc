@@ -153,11 +153,14 @@ std::vector<PlanVariable> restricted_variables(const PlanProblem& problem,
 }  // namespace
 
 RestrictedProblem::RestrictedProblem(const PlanProblem& problem,
-                                     Restriction restriction)
+                                     Restriction restriction,
+                                     std::optional<double> gap)
     : restriction_(std::move(restriction)), part_(ProblemData(problem.data())) {
   ProblemData& data = part_.data_;
   // A bound of the part is not a bound of the whole problem.
   data.options.progress = nullptr;
+  data.options.keeps_warm_start = false;
+  if (gap) data.options.gap = *gap;
   data.variables = restricted_variables(problem, restriction_);
   for (const PlanVariable& variable : data.variables) {
     if (variable.kind == PlanVariable::Kind::kOperator) {

@@ -19,6 +19,7 @@
 #include "plan/problem/plan_problem.h"
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace shardprop {
@@ -26,7 +27,10 @@ namespace shardprop {
 class RestrictedProblem {
  public:
   // Precondition: `restriction` has a list for every variable of `problem`.
-  RestrictedProblem(const PlanProblem& problem, Restriction restriction);
+  // A search of the restricted problem ends within `gap`; null means that of
+  // `problem`.
+  RestrictedProblem(const PlanProblem& problem, Restriction restriction,
+                    std::optional<double> gap = std::nullopt);
 
   const PlanProblem& problem() const { return part_; }
   // Returns the same assignment in the indices of the unrestricted problem. It
