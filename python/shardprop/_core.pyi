@@ -113,6 +113,7 @@ def plan(
     options: list[tuple[str, str]],
     rules: list[str],
     start: Optional[Plan],
+    keep_warm_start: bool,
     progress: Optional[Callable[[str, float, Optional[float], Optional[float]], Any]],
 ) -> tuple[Plan, bool]: ...
 def read_plan(json: str) -> Plan: ...

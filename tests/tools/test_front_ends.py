@@ -146,6 +146,21 @@ class FrontEnds(Case):
         self.answered(done)
         self.same(LLAMA, "dp=2,tp=2", WORK, ("pin", "lm_head.weight=R,R"), start=file)
 
+    def test_python_keeps_a_warm_start(self):
+        if not PACKAGE:
+            self.skipTest("needs the Python package")
+        import shardprop as sp
+
+        graph = sp.load_graph(LLAMA)
+        plan = sp.plan(graph, "dp=2,tp=2", keep_warm_start=True, progress=False)
+        pins = {"lm_head.weight": "R,R"}
+        warm = sp.plan(graph, "dp=2,tp=2", start_from=plan, pins=pins, progress=False)
+        exact = sp.plan(graph, "dp=2,tp=2", pins=pins, gap=0, progress=False)
+        warm, exact = json.loads(warm.to_json()), json.loads(exact.to_json())
+        self.assertLessEqual(warm["gap"], 0.01)
+        self.assertLessEqual(warm["lower_bound_us"], exact["objective_us"])
+        self.assertGreaterEqual(warm["objective_us"], exact["objective_us"])
+
     def test_a_work_limit_is_the_only_limit(self):
         for graph in (MLP, LLAMA):
             with self.subTest(graph):
