@@ -177,23 +177,32 @@ TEST_CASE("a plan that cannot be a start is left out, and a note says so") {
 
 // Checks that a search that starts from `before` keeps its promises for the
 // question of `options`: its bound holds, it ends within the gap, and without a
-// gap it has the cost of a search without the start.
-void check_from(const Graph& graph, const Plan& before, PlanOptions options) {
+// gap it has the cost of a search without the start. Returns whether there is a
+// proof to compare with.
+bool check_from(const Graph& graph, const Plan& before, PlanOptions options) {
   options.gap = 0;
   options.incumbent = nullptr;
   const Plan fresh = plan_of(graph, "2,2", options);
-  REQUIRE((fresh.status == PlanStatus::kOptimal ||
-           fresh.status == PlanStatus::kInfeasible));
-  const Plan proven = plan_of(graph, "2,2", from(options, before));
-  CHECK(proven.status == fresh.status);
-  CHECK(proven.objective_nanoseconds == fresh.objective_nanoseconds);
+  const Plan warm = plan_of(graph, "2,2", from(options, before));
+  if (fresh.status != PlanStatus::kOptimal &&
+      fresh.status != PlanStatus::kInfeasible) {
+    // Neither bound exceeds the cost of the other plan.
+    REQUIRE(fresh.has_plan());
+    REQUIRE(warm.has_plan());
+    CHECK(warm.lower_bound_nanoseconds <= *fresh.objective_nanoseconds);
+    CHECK(fresh.lower_bound_nanoseconds <= *warm.objective_nanoseconds);
+    return false;
+  }
+  CHECK(warm.status == fresh.status);
+  CHECK(warm.objective_nanoseconds == fresh.objective_nanoseconds);
   options.gap = 0.05;
   const Plan near = plan_of(graph, "2,2", from(options, before));
   CHECK(near.has_plan() == fresh.has_plan());
-  if (!fresh.has_plan()) return;
+  if (!fresh.has_plan()) return true;
   check_within_gap(near, 0.05);
   CHECK(near.lower_bound_nanoseconds <= *fresh.objective_nanoseconds);
   CHECK(*near.objective_nanoseconds >= *fresh.objective_nanoseconds);
+  return true;
 }
 
 Pin replicated(const Graph& graph, std::size_t input) {
@@ -204,32 +213,41 @@ Pin replicated(const Graph& graph, std::size_t input) {
 
 TEST_CASE("a bound holds for the question that the search starts with") {
   std::mt19937 draw(static_cast<std::uint32_t>(testing::property_seed()));
+  int compared = 0;
+  int proven = 0;
+  const auto check = [&](const Graph& graph, const Plan& before,
+                         const PlanOptions& options) {
+    ++compared;
+    proven += check_from(graph, before, options) ? 1 : 0;
+  };
   for (int i = 0; i < 6; ++i) {
     CAPTURE(i);
     const Graph graph = test::random_training_graph(draw, {.num_ops = 6});
     PlanOptions options = by_work(200'000'000, 0);
     options.keeps_warm_start = true;
     const Plan free = plan_of(graph, "2,2", options);
-    REQUIRE(free.status == PlanStatus::kOptimal);
+    REQUIRE(free.has_plan());
     options.pins = {replicated(graph, 0)};
     const Plan pinned = plan_of(graph, "2,2", options);
-    REQUIRE(pinned.status == PlanStatus::kOptimal);
-    check_from(graph, free, options);  // a pin is added
+    REQUIRE(pinned.has_plan());
+    check(graph, free, options);  // a pin is added
     options.pins = {replicated(graph, graph.inputs().size() - 1)};
-    check_from(graph, pinned, options);  // another pin
+    check(graph, pinned, options);  // another pin
     options.pins.clear();
-    check_from(graph, pinned, options);  // no pin
+    check(graph, pinned, options);  // no pin
     PlanOptions other = options;
     other.memory_limit = free.memory.peak_bytes - 1;
-    check_from(graph, free, other);
+    check(graph, free, other);
     const Plan tight = plan_of(graph, "2,2", other);
-    if (tight.has_plan()) check_from(graph, tight, options);
+    if (tight.has_plan()) check(graph, tight, options);
     other = options;
     other.overlap = 0;
-    check_from(graph, free, other);
+    check(graph, free, other);
     other.overlap = 1;
-    check_from(graph, free, other);
+    check(graph, free, other);
   }
+  // Most questions are small enough for a proof.
+  CHECK(proven * 4 >= compared * 3);
 }
 
 TEST_CASE("a plan is never dearer than the allowed plan that it starts from") {
@@ -328,7 +346,14 @@ TEST_CASE("the part around a plan has the choices of equal layers") {
   const Graph graph = example_graph("tiny/llama3_train");
   PlanOptions options = by_work(100'000'000, kDefaultGap);
   const Plan plan = plan_of(graph, "2,4", options);
-  options.pins = {value_of(Pin::parse("lm_head.weight=R,R"))};
+  // A layout that the plan does not have.
+  const auto head = std::find_if(
+      plan.values.begin(), plan.values.end(),
+      [](const PlannedValue& v) { return v.name == "lm_head.weight"; });
+  REQUIRE(head != plan.values.end());
+  const bool is_replicated = to_string(head->tensor.layout) == "R,R";
+  options.pins = {value_of(Pin::parse(is_replicated ? "lm_head.weight=S(0),S(1)"
+                                                    : "lm_head.weight=R,R"))};
   const PlanProblem problem = value_of(PlanProblem::create(
       graph, value_of(DeviceMesh::parse("2,4")), default_topology(),
       testing::standard_library(), options));
