@@ -253,8 +253,8 @@ def plan(
     `start_from` is an earlier plan or the path of one: of this graph, or of a graph with
     mostly the same names. The search begins with it, so that planning again after a
     small change takes less time. With keep_warm_start=True the plan keeps what its search
-    learned about the bound (20 MB for Llama 3 8B), and a search that starts from it in
-    this process takes a fraction of a second. Files do not have it.
+    learned about the bound, which takes memory. A search in this process that starts from
+    it then takes less time. Files do not have this knowledge.
 
     `progress` is called a few times a second. If it is True, a line on standard error
     shows the progress; if it is None, only on a terminal. Ctrl-C ends the search and
