@@ -83,7 +83,7 @@ class Copies(unittest.TestCase):
     """Plans and graphs go to other processes, and are copied."""
 
     def test_plans(self):
-        plan = sp.plan(GRAPH, "dp=2,tp=2", pins={"lm_head.weight": "S(0),R"})
+        plan = sp.plan(GRAPH, "dp=2,tp=2", gap=0, pins={"lm_head.weight": "S(0),R"})
         plan.interrupted = True
         for again in (pickle.loads(pickle.dumps(plan)), copy.deepcopy(plan), copy.copy(plan)):
             self.assertEqual(again.data, plan.data)
@@ -171,10 +171,10 @@ class Plans(unittest.TestCase):
         cls.graph = sp.load_graph(GRAPH)
 
     def test_meshes_are_written_in_several_ways(self):
-        plan = sp.plan(self.graph, "dp=2,tp=2")
+        plan = sp.plan(self.graph, "dp=2,tp=2", gap=0)
         self.assertEqual(plan.status, "optimal")
         self.assertEqual(plan.mesh, {"dp": 2, "tp": 2})
-        again = sp.plan(self.graph, {"dp": 2, "tp": 2}, pins=None)
+        again = sp.plan(self.graph, {"dp": 2, "tp": 2}, gap=0, pins=None)
         self.assertEqual(plan.objective_us, again.objective_us)
         self.assertEqual(list(sp.plan(self.graph, (2, 2)).mesh), ["d0", "d1"])
         self.assertEqual(sp.plan(self.graph, 2).mesh, {"d0": 2})
