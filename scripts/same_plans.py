@@ -48,7 +48,7 @@ def plan_of(binary, graph, mesh, memory, options):
 
 
 def needed_bytes(plan):
-    """Returns the peak of a plan in bytes, or None if there is no plan."""
+    """Returns the peak of a plan in bytes, or None for an answer without a plan."""
     try:
         return json.loads(plan)["memory"]["peak_bytes_per_rank"]
     except (ValueError, KeyError, TypeError):

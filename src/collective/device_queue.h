@@ -2,9 +2,9 @@
 // device. Marks order the queues of several ranks. CUDA and a test implement
 // it.
 //
-// Memory of allocate() may be dropped while work on it is queued, because it is
-// used again only behind that work. All other memory must exist until the work
-// is done.
+// Memory of allocate() may be dropped while work on it is queued, because later
+// users of the memory wait for that work. All other memory must exist until the
+// work is done.
 #pragma once
 
 #include <shardprop/collective/memory_ops.h>

@@ -39,7 +39,7 @@ class ConflictMinimizer {
     options_.progress = nullptr;
   }
 
-  // `left_out` receives what the checks lacked.
+  // `left_out` receives the parts that the checks left out.
   Result<void> run(PlanSolution& solution,
                    std::vector<PlanSolution::LeftOut>& left_out) {
     if (options_.recipe) {

@@ -110,8 +110,8 @@ std::vector<UnshardedDim> unsharded_dims(const IndexSpace& space,
   return out;
 }
 
-// Fails if the machine refused memory. A WeighedNode cannot name what a search
-// left out.
+// Fails if the machine refused memory. A WeighedNode cannot name the parts that
+// a search left out.
 Result<void> check_memory(const std::optional<Error>& failure,
                           const std::vector<PlanSolution::LeftOut>& left_out) {
   if (failure && failure->code == ErrorCode::kOutOfMemory) {

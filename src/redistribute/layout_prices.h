@@ -3,7 +3,7 @@
 //
 // Between even shards of a LayoutGraph, a price depends on the group, the size
 // of the shard at the start, the form of the move (MoveForm), and the reduced
-// partials. Such prices are cached.
+// partials. LayoutPrices caches these prices.
 #pragma once
 
 #include "redistribute/layout_graph.h"

@@ -1,5 +1,5 @@
-// The first lines of a plan's text: graph, mesh and proof, or the reason why
-// there is no plan.
+// The first lines of a plan's text state the graph, the mesh and the proof, or the
+// reason for a missing plan.
 //
 //   llama (28 ops) on tp=2 (2 ranks), h100
 //   optimal: 1.20 ms a step

@@ -85,7 +85,7 @@ class RefusedAllocations {
   std::mt19937_64 random_;
 };
 
-// What became of the refusals of memory, once in each of several runs.
+// Counts the outcomes of the refusals of memory, one refusal in each run.
 struct Refusals {
   int errors = 0;
   int named = 0;  // by the plan

@@ -168,8 +168,8 @@ TEST_CASE("NCCL breaks in a redistribution: every rank reports the step") {
   }
 }
 
-// Memory of the fake device that a run allocates. What its owners have freed is
-// filled with 0x5a and kept, so that a late write is seen.
+// Memory of the fake device that a run allocates. Freed memory is filled with 0x5a
+// and kept, so that a late write is seen.
 class WatchedMemory {
  public:
   LocalTensor allocate(const Dims& sizes, DType dtype) {

@@ -132,7 +132,7 @@ TEST_CASE("a reader of a view of a copy gets one entry without steps") {
   const CopiedInput given;
   CopyList list = given.list();
   const auto entry = [&] { return list.read(given.view(), 0, reader_node("neg")); };
-  // The node of the view reads the copy itself, so the view is no new entry.
+  // The node of the view reads the copy itself, so the view adds no entry.
   const PlannedInput view = entry();
   CHECK(view.from == "turned");
   CHECK(to_string(view.layout) == "R");

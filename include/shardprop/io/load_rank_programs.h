@@ -27,7 +27,7 @@
 
 namespace shardprop {
 
-// If there is no mesh, it is that of shardings.json. Errors:
+// An empty `mesh` stands for the mesh of shardings.json. Errors:
 //
 //   * kFileUnreadable: shardings.json is missing, or the folder has no program;
 //   * kInvalidArgument: another number of programs than ranks, another mesh

@@ -305,9 +305,9 @@ enum class RanOut : std::uint8_t {
 std::string_view to_string(RanOut what);
 std::optional<RanOut> parse_ran_out(std::string_view text);
 
-// `KeptWarmStart` is what the search for a plan learned about the lower bound.
-// A search that starts from the plan uses it. It says nothing about the plan: no
-// file has it, and plans with different ones are equal.
+// `KeptWarmStart` holds the knowledge of a finished search about the lower bound.
+// A search that starts from the plan uses it. It is no part of the plan: files
+// do not contain it, and comparisons of plans ignore it.
 struct KeptWarmStart {
   std::shared_ptr<const struct WarmStart> data;  // null if it was not kept
   friend bool operator==(const KeptWarmStart& /*a*/,

@@ -44,13 +44,13 @@ struct PlanSolution {
   // The overlap multipliers of the best bound, by window; empty if none were
   // tried.
   std::vector<std::int64_t> overlap_multipliers;
-  // What the search leaves for the next one, if RunControl::keeps_warm_start.
+  // The messages for the next search, if RunControl::keeps_warm_start.
   std::shared_ptr<const struct WarmStart> warm_start;
   // The best plans of the known recipes that the search solved. Their status
   // holds for the recipe's part of the space.
   std::vector<PlanRecipe> recipes;
   // How the search used the plan that it was to start from
-  // (RunControl::incumbent). Null if there is no plan.
+  // (RunControl::incumbent). Null if the search has no such plan.
   std::optional<EarlierPlanNote> start;
   // Parts of the space in which the search found no more for want of memory, or
   // because they cannot be counted. Whatever is proven holds without them.

@@ -1,6 +1,6 @@
-// WarmStart is what one search leaves for the next one in the same process:
-// the messages of its best bound, with names instead of indices. The next
-// problem may have other pins, sizes or layers.
+// `WarmStart` holds the messages of a search's best bound for the next search of
+// the same process, with names instead of indices. The next problem may have
+// other pins, sizes or layers.
 //
 //   search of lm_head.weight=R,R  ->  messages between the cached layouts of
 //   lm_head.weight and mm_224, by pairs of layouts

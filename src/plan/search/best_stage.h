@@ -1,5 +1,5 @@
-// BestStage keeps the best result of the stages of a search, each of which
-// searched another space of plans (staged_search.h).
+// `BestStage` keeps the best result of the stages of a search. Each stage searched
+// another space of plans (staged_search.h).
 //
 //   BestStage best;
 //   best.take({problem, solution_of_part, PlanSpace{1}});   // 5 us, optimal

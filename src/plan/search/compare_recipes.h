@@ -24,7 +24,7 @@ namespace shardprop {
 // remaining time. No recipe is then better than the plan. A recipe without a
 // plan gets the plan that it lays out itself, with all other values replicated.
 // The rest of the time is for all further searches together. Each of them has
-// all the work of the budget. `left_out` receives what a further search lacked.
+// all the work of the budget. `left_out` receives the parts that a further search left out.
 Result<std::vector<PlanRecipe>> compare_recipes(
     const Graph& graph, const DeviceMesh& mesh, const Topology& topology,
     const OpLibrary& library, const PlanOptions& options, const Budget& budget,

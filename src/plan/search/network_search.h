@@ -122,8 +122,8 @@ class NetworkSearch {
   // begins.
   std::vector<NetworkAssignment> known_;
   solver::Messages messages_;
-  // What an earlier search left, until it is used, and the labels of these
-  // networks once they are needed.
+  // The messages of an earlier search, until they are used, and the labels of
+  // these networks once they are needed.
   std::shared_ptr<const WarmStart> warm_start_;
   std::optional<NetworkLabels> labels_;
 };

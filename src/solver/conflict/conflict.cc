@@ -213,8 +213,8 @@ class Explainer {
   }
 
  private:
-  // Throws std::bad_alloc if the solver ended for want of memory. Its answer is
-  // then no reason to keep a part.
+  // Throws std::bad_alloc if the solver ended because memory was refused. Its
+  // answer then gives no reason to keep a part.
   Solution solved(std::span<const Part> parts,
                   std::optional<std::int64_t> count_at) const {
     Solution answer =

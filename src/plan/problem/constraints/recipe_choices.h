@@ -1,5 +1,5 @@
-// RecipeChoices filters each operator's choices to those that follow the recipe
-// of the options, and states how the recipe stores each input.
+// `RecipeChoices` keeps the choices of each operator that follow the recipe of the
+// options. It also has the layout in which the recipe stores each input.
 //
 // RestrictedProblem with following() is a smaller space: its buffers lose the
 // layouts that no remaining choice produces or reads. Under a memory limit, a
