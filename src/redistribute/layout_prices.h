@@ -24,7 +24,7 @@ constexpr bool sends(Move move) {
 
 class LayoutPrices {
  public:
-  // Precondition: the arguments outlive this object; `states` may grow.
+  // The arguments must outlive this object. `states` may grow.
   LayoutPrices(const GroupTimes& times, const ActiveDims& active,
                const Alphabet& alphabet, const TensorMeta& meta,
                const std::vector<State>& states)
@@ -44,8 +44,7 @@ class LayoutPrices {
   LayoutPrices(const LayoutPrices&) = delete;
   LayoutPrices& operator=(const LayoutPrices&) = delete;
 
-  // Prepares for `count` layouts. The functions below need it for every layout
-  // that they name.
+  // The functions below take layouts below `count` from now on.
   void resize(std::size_t count);
   std::size_t size() const { return layouts_.size(); }
 
@@ -98,7 +97,7 @@ class LayoutPrices {
 
  private:
   static constexpr std::uint32_t kUnsized = 0xffffffffU;
-  // The most entries of the caches. A graph has few sizes and groups.
+  // These limits bound the caches. A graph has few sizes and groups.
   static constexpr std::size_t kMostEvenPrices = 256;
   static constexpr std::size_t kMostLeastExchanges = 128;
   enum class Shards : std::uint8_t { kUnknown, kEven, kUneven };

@@ -1,5 +1,5 @@
-// Evaluates the operators of one rank's program: collectives among simulated
-// ranks, all others by the reference.
+// `RankEvaluator` evaluates the operators of one rank's program. Collectives run
+// among simulated ranks, and the reference evaluates all other operators.
 #pragma once
 
 #include "verify/rank_groups.h"
@@ -23,8 +23,8 @@ class RankEvaluator {
                 std::shared_ptr<const OpLibrary> library,
                 Communicator& communicator);
 
-  // Starts a collective, and waits at the first use of its result. Errors:
-  // those of the reference, of RankGroups and of collectives.
+  // Starts a collective, and waits at the first use of its result. It passes on
+  // the errors of the reference, of RankGroups and of collectives.
   Result<std::vector<LocalTensor>> operator()(
       const OpSchema& op, std::span<const LocalTensor> inputs);
   // Waits for the collectives whose results no operator used.
@@ -38,7 +38,7 @@ class RankEvaluator {
   const RankGroups& groups_;
   Communicator& communicator_;
   OperatorEvaluator reference_;
-  // By the owner of a result's memory.
+  // The collectives that run, by the owner of the result's memory.
   std::unordered_map<const void*, AsyncTensor> running_;
   std::vector<AsyncTensor> without_memory_;  // empty results
 };

@@ -15,9 +15,10 @@
 
 namespace shardprop::verification {
 
-// `MatchedValues` is the counterparts of a rank program's values.
+// `MatchedValues` names the counterparts of a rank program's values.
 struct MatchedValues {
-  // The value of the single-device program, by the value of the rank's.
+  // The key is a value of the rank's program. The entry is the value of the
+  // single-device program that it should equal.
   std::unordered_map<std::string, std::string> names;
   // True if the program itself states them; false if names are equal.
   bool is_stated = false;
@@ -27,7 +28,7 @@ struct MatchedValues {
 MatchedValues matched_values(const RankProgram& program,
                              const SpmdProgram& model);
 
-// The values of one rank.
+// `RankRun` holds the values of one rank.
 struct RankRun {
   std::unordered_map<std::string, LocalTensor> values;  // by model value
   std::vector<LocalTensor> outputs;

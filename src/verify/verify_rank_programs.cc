@@ -254,7 +254,7 @@ class Comparison {
     }
   }
 
-  // By node of the graph.
+  // Returns a flag for each node of the graph.
   std::vector<bool> leads_to_wrong_output() const {
     std::vector<NodeId> ends;
     for (const auto& [name, held] : outputs_held_) {
@@ -306,7 +306,7 @@ class Comparison {
     }
   }
 
-  // The layout of a right value, or of an input.
+  // Returns the layout of a right value, or of an input.
   std::optional<Layout> layout_of(const std::string& name) const {
     const auto found = right_.find(name);
     if (found != right_.end()) return found->second;
@@ -323,7 +323,7 @@ class Comparison {
   const std::vector<RankRun>& runs_;
   std::unordered_map<std::string, ModelValue> values_;
   std::unordered_map<std::string, Layout> right_;
-  // The tensors of wrong outputs.
+  // Wrong outputs keep their tensors here.
   std::map<std::string, std::vector<LocalTensor>> outputs_held_;
   // By place, then by name: the stated layout.
   std::map<std::size_t, std::map<std::string, std::optional<Layout>>> wrong_;

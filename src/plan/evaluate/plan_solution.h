@@ -52,8 +52,8 @@ struct PlanSolution {
   // How the search used the plan that it was to start from
   // (RunControl::incumbent). Null if the search has no such plan.
   std::optional<EarlierPlanNote> start;
-  // Parts of the space in which the search found no more for want of memory, or
-  // because they cannot be counted. Whatever is proven holds without them.
+  // The search left these parts of the space out, because memory was refused or
+  // because they cannot be counted. Proofs do not rest on them.
   struct LeftOut {
     std::string part;  // "the recipe fsdp=dp"
     Error why;
@@ -64,8 +64,8 @@ struct PlanSolution {
   std::optional<Error> failure;
 };
 
-// Adds what the search of a part of the space lacked: its failure, under the
-// name of the part, and the parts that it left out itself.
+// Adds the failure of a search of a part of the space, under the name of the
+// part, and the parts that this search left out itself.
 inline void add_left_out(const std::string& part, const PlanSolution& found,
                          std::vector<PlanSolution::LeftOut>& to) {
   if (found.failure) to.push_back({part, *found.failure});

@@ -56,14 +56,14 @@ class PlanSolver {
  private:
   // ---- plans of parts of the space
 
-  // Solves a part of the space, whose best plan the search then begins with.
-  // `restriction()` is the part. The search goes on without a part that the
-  // machine refuses memory for.
   struct PartSearch {
     bool settles = false;       // as SearchScope::break_ties
     std::optional<double> gap;  // that of the options if null
     std::vector<std::int64_t> overlap_multipliers;
   };
+  // Solves a part of the space, whose best plan the search then begins with.
+  // `restriction()` is the part. The search goes on without a part that the
+  // machine refuses memory for.
   template <class MakeRestriction>
   PlanSolution solve_part(const std::string& name,
                           const MakeRestriction& restriction,
