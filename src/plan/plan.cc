@@ -16,6 +16,14 @@ std::optional<PlanStatus> parse_plan_status(std::string_view text) {
   return std::nullopt;
 }
 
+double full_bytes(const PlannedTensor& tensor) {
+  auto bytes = static_cast<double>(item_size(tensor.dtype));
+  for (const std::int64_t size : tensor.shape) {
+    bytes *= static_cast<double>(size);
+  }
+  return bytes;
+}
+
 std::string_view to_string(OpKind kind) {
   switch (kind) {
     case OpKind::kMatmul:

@@ -212,10 +212,7 @@ class DimInWords {
     for (const PlannedValue& value : plan_.values) {
       if (value.kind != InputKind::kParameter) continue;
       const PlannedTensor& tensor = value.tensor;
-      auto bytes = static_cast<double>(item_size(tensor.dtype));
-      for (const std::int64_t size : tensor.shape) {
-        bytes *= static_cast<double>(size);
-      }
+      const double bytes = full_bytes(tensor);
       all += bytes;
       if (at < tensor.layout.mesh_ndim() && tensor.layout[at].is_shard()) {
         sharded += bytes;

@@ -128,11 +128,11 @@ class Printer {
   bool is_cache(const FoldedName& row) const {
     constexpr double kLeastShare = 0.01;
     double all = 0;
-    for (const PlannedValue& value : plan_.values) all += full_bytes(value);
+    for (const PlannedValue& value : plan_.values) all += full_bytes(value.tensor);
     double own = 0;
     for (const std::size_t member : row.members) {
       const PlannedValue& value = plan_.values[member];
-      if (is_updated(value.name)) own += full_bytes(value);
+      if (is_updated(value.name)) own += full_bytes(value.tensor);
     }
     return own > 0 && own >= kLeastShare * all;
   }
@@ -143,14 +143,6 @@ class Printer {
                          return output.kind == OutputKind::kUpdate &&
                                 output.target == name;
                        });
-  }
-
-  static double full_bytes(const PlannedValue& value) {
-    auto bytes = static_cast<double>(item_size(value.tensor.dtype));
-    for (const std::int64_t size : value.tensor.shape) {
-      bytes *= static_cast<double>(size);
-    }
-    return bytes;
   }
 
   // "bf16[8,2048] S(0),R"

@@ -74,6 +74,8 @@ struct PlannedTensor {
   Layout layout;
   friend bool operator==(const PlannedTensor&, const PlannedTensor&) = default;
 };
+// Returns the bytes of the whole tensor: 32768 for bf16[8,2048].
+double full_bytes(const PlannedTensor& tensor);
 
 // `PlannedValue` is a parameter, buffer, constant or user input.
 struct PlannedValue {

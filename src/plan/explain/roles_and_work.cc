@@ -244,10 +244,7 @@ class Describer {
   void describe_buffer(int m) {
     std::array<Shares, 3> shares;  // parameters, optimizer state, inputs
     for (const PlannedValue& value : plan_.values) {
-      double bytes = static_cast<double>(item_size(value.tensor.dtype));
-      for (const std::int64_t size : value.tensor.shape) {
-        bytes *= static_cast<double>(size);
-      }
+      const double bytes = full_bytes(value.tensor);
       // A parameter that all its users read as it is stored is sharded by the
       // matmuls; only one that is gathered counts as stored in shards.
       const bool used_so = value.kind == InputKind::kParameter &&
