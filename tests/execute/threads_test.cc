@@ -14,7 +14,7 @@ std::vector<Result<void>> threads(
 
 TEST_CASE("random redistributions on threads") {
   testing::check_redistributions(threads, Engine::kThreads,
-                                 testing::cases(5000));
+                                 testing::cases(1500));
 }
 
 TEST_CASE("random redistributions between meshes on threads") {

@@ -166,12 +166,15 @@ TEST_CASE("orders and strides on two mesh dims") {
   }
   int planned = 0;
   const int parameters = testing::full_counts() ? 4 : 1;
-  for (const char* graph :
-       {"llama3_train", "gpt2_train", "vit_infer", "t5_train", "mlp_dynamic"}) {
+  std::vector<const char*> graphs = {"gpt2_train", "vit_infer", "mlp_dynamic"};
+  if (testing::full_counts()) {
+    graphs.insert(graphs.end(), {"llama3_train", "t5_train"});
+  }
+  for (const char* graph : graphs) {
     planned +=
         check_pins(graph, "2,2", layouts, static_cast<std::size_t>(parameters));
   }
-  CHECK(planned > 15 * parameters);
+  CHECK(planned > 3 * std::ssize(graphs) * parameters);
 }
 
 TEST_CASE("orders and strides on three mesh dims") {
@@ -245,9 +248,9 @@ TEST_CASE("any order or stride on any parameter is planned") {
   REQUIRE(graphs.size() >= 16);
   std::map<std::string, Graph> loaded;
   std::map<std::string, Counts> counts;
-  const int everyday = testing::kThreadSanitizer ? 4 : 12;
+  const int everyday = testing::kThreadSanitizer ? 4 : 6;
   const int cases =
-      testing::scaled(everyday) * (testing::full_counts() ? 10 : 1);
+      testing::scaled(everyday) * (testing::full_counts() ? 20 : 1);
   for (int i = 0; i < cases; ++i) {
     const std::string& name = graphs[below(graphs.size())];
     auto found = loaded.find(name);
