@@ -32,13 +32,17 @@ bool GraphStructure::is_parameter(Element element) const {
                                   InputKind::kParameter;
 }
 
-// The hash includes whether a result is a gradient or an update, because both
-// end in the layout of an input. Other outputs are not part of it: the last
-// block of a model without a head produces one.
+// The hash includes whether a result is the gradient or the update of a
+// parameter or buffer, because both end in the layout of an input. Other outputs
+// are not part of it: the last block of a model without a head produces one, and
+// so may the backward pass of the first block.
 void GraphStructure::add_signatures() {
   std::unordered_map<ValueId, OutputKind> bound;
   for (const GraphOutput& output : graph_.outputs()) {
-    if (output.target.valid()) bound.emplace(output.value, output.kind);
+    if (output.target.valid() &&
+        graph_.value(output.target).input_kind != InputKind::kUser) {
+      bound.emplace(output.value, output.kind);
+    }
   }
   for (const Node& node : graph_.nodes()) {
     ContentHash hash;
