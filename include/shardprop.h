@@ -297,8 +297,9 @@ SHARDPROP_API shardprop_error* shardprop_load(const char* file,
                                               const shardprop_library* library,
                                               shardprop_graph** graph);
 /* Loads a program with the options "rule" (rules for operators of your own), "bound",
- * "size" and "program" of `options`, as the command line does. An error about one of
- * them has its text as the location. Plans of the graph record these options. */
+ * "size", "other_size" (the path of the same program at other sizes) and "program" of
+ * `options`, as the command line does. An error about one of them has its text as
+ * the location. Plans of the graph record these options. */
 SHARDPROP_API shardprop_error* shardprop_load_with(
     const char* file, const shardprop_options* options,
     shardprop_graph** graph);

@@ -93,6 +93,7 @@ def load_graph(
     program: str,
     bounds: list[tuple[str, int]],
     sizes: list[tuple[str, int]],
+    other_sizes: list[tuple[str, Optional[bytes]]],
     rules: list[str],
 ) -> Graph: ...
 def read_graph(
@@ -102,6 +103,7 @@ def read_graph(
     program: str,
     bounds: list[tuple[str, int]],
     sizes: list[tuple[str, int]],
+    other_sizes: list[tuple[str, Optional[bytes]]],
     rules: list[str],
 ) -> Graph: ...
 def program_json(path: str, max_input_bytes: int, program: str) -> bytes: ...

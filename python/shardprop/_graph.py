@@ -10,6 +10,7 @@ from typing import (
     Mapping,
     Optional,
     Protocol,
+    Sequence,
     Union,
     runtime_checkable,
 )
@@ -21,6 +22,8 @@ from ._texts import rule_texts
 Graph = _core.Graph
 
 MAX_INPUT_BYTES = 2 << 30
+# The place of the other exports among the arguments of _core.load_graph().
+_OTHERS = 4
 
 
 @runtime_checkable
@@ -45,6 +48,7 @@ def load_graph(
     max_input_bytes: int = MAX_INPUT_BYTES,
     bounds: Optional[Mapping[str, int]] = None,
     sizes: Optional[Mapping[str, int]] = None,
+    other_sizes: Union[GraphLike, Sequence[GraphLike]] = (),
     rules: Union[Iterable[str], Mapping[str, str]] = (),
 ) -> Graph:
     """Reads a file of torch.export.save, or a program's .json or .json.gz.
@@ -52,18 +56,25 @@ def load_graph(
     `source` is a path, the bytes of a file, an open binary file, or an ExportedProgram.
     Weights are not read. `program` names one of several in an archive. At most
     `max_input_bytes` of JSON are read, after decompression. `bounds` gives values to
-    sizes that depend on data: {"u0": 128}. `sizes` gives other values to symbolic sizes
-    than the export, by the name of the symbol or as batch and seq: {"s72": 128},
-    {"batch": 64}. `rules` are those of plan(). A rule that states which operands an
+    sizes that depend on data: {"u0": 128}. `sizes` gives other values to sizes than the
+    export: {"batch": 64, "seq": 8192} for dims 0 and 1 of the inputs, {"image.2": 224}
+    for dim 2 of the input image, {"s72": 128} for a symbol. If the export has fixed
+    sizes, `other_sizes` is the same program exported at other sizes: a source like the
+    first one, or several. It shows which numbers follow the sizes. `rules` are those of plan(). A rule that states which operands an
     operator writes is needed here.
 
     Raises Error if the source cannot be read or is not a graph.
     """
+    if isinstance(other_sizes, (list, tuple)):
+        others = [_other_export(other) for other in other_sizes]
+    else:
+        others = [_other_export(other_sizes)]
     how = (
         max_input_bytes,
         program,
         list((bounds or {}).items()),
         list((sizes or {}).items()),
+        others,
         rule_texts(rules),
     )
     if isinstance(source, (str, os.PathLike)):
@@ -72,11 +83,16 @@ def load_graph(
         # The file may have changed when the graph is pickled: _reduced() checks it.
         graph._read_from = (os.path.abspath(path), how)
         return graph
+    data, name = _content(source)
+    return _of_bytes(data, name, how)
+
+
+def _content(source: GraphLike) -> "tuple[bytes, str]":
+    """Returns the bytes of a source that is no path, and its name."""
     if isinstance(source, ExportedProgram):
         from .torch import to_json
 
-        name = type(source.graph_module).__name__
-        return _of_bytes(to_json(source), name, how)
+        return to_json(source), type(source.graph_module).__name__
     name = getattr(source, "name", "graph")
     data = source.read() if hasattr(source, "read") else source
     if not isinstance(data, bytes):
@@ -85,7 +101,14 @@ def load_graph(
             f"not a {type(source).__name__}; shardprop.torch.export() makes one of "
             "a module"
         )
-    return _of_bytes(data, str(name), how)
+    return data, str(name)
+
+
+def _other_export(source: GraphLike) -> "tuple[str, Optional[bytes]]":
+    if isinstance(source, (str, os.PathLike)):
+        return os.fspath(source), None
+    data, name = _content(source)
+    return name, data
 
 
 def _of_bytes(data: bytes, name: str, how: "tuple[Any, ...]") -> Graph:
@@ -105,6 +128,36 @@ def _without_weights(archive: "Union[str, BinaryIO]") -> bytes:
     return out.getvalue()
 
 
+def _with_exports(how: "tuple[Any, ...]") -> "tuple[Any, ...]":
+    """Returns `how` with the bytes of other exports in place of their paths."""
+    held = []
+    for name, data in how[_OTHERS]:
+        if data is None:
+            data = _file_bytes(name)
+        elif data.startswith(b"PK"):
+            data = _without_weights(io.BytesIO(data))
+        held.append((name, data))
+    return how[:_OTHERS] + (held,) + how[_OTHERS + 1 :]
+
+
+def _file_bytes(path: str) -> bytes:
+    """Returns a graph's file without weights."""
+    try:
+        with open(path, "rb") as file:
+            is_archive = file.read(2) == b"PK"
+            file.seek(0)
+            return _without_weights(file) if is_archive else file.read()
+    except (OSError, zipfile.BadZipFile) as failure:
+        raise Error(
+            "SP0401",
+            f"the graph's file cannot be read again: {failure}",
+            path,
+            [],
+            "a graph is pickled as the file that it was read from: keep the file, or "
+            "give load_graph() its bytes",
+        ) from None
+
+
 def _reduced(graph: Graph) -> "tuple[Any, ...]":
     """Graph.__reduce__() returns the bytes of its source without weights.
 
@@ -112,25 +165,13 @@ def _reduced(graph: Graph) -> "tuple[Any, ...]":
     gone or holds another program.
     """
     source, how = graph._read_from
+    how = _with_exports(how)
     if isinstance(source, bytes):
         data = source
         if data.startswith(b"PK"):
             data = _without_weights(io.BytesIO(data))
         return _unpickled, (data, graph.name, how, graph.hash)
-    try:
-        with open(source, "rb") as file:
-            is_archive = file.read(2) == b"PK"
-            file.seek(0)
-            data = _without_weights(file) if is_archive else file.read()
-    except (OSError, zipfile.BadZipFile) as failure:
-        raise Error(
-            "SP0401",
-            f"the graph's file cannot be read again: {failure}",
-            source,
-            [],
-            "a graph is pickled as the file that it was read from: keep the file, or "
-            "give load_graph() its bytes",
-        ) from None
+    data = _file_bytes(source)
     _unpickled(data, graph.name, how, graph.hash, source)
     return _unpickled, (data, graph.name, how, graph.hash)
 

@@ -12,12 +12,15 @@
 #include <io/pt2_archive.h>
 
 #include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -29,10 +32,12 @@ namespace shardprop::python {
 namespace {
 
 using Sizes = std::vector<std::pair<std::string, std::int64_t>>;
+// The path of each further export, or its name and its bytes.
+using Exports = std::vector<std::pair<std::string, std::optional<nb::bytes>>>;
 
 GraphReading reading_of(std::int64_t max_input_bytes,
                         const std::string& program, const Sizes& bounds,
-                        const Sizes& sizes,
+                        const Sizes& sizes, const Exports& other_sizes,
                         const std::vector<std::string>& rules) {
   GraphReading reading;
   reading.max_input_bytes = max_input_bytes;
@@ -46,6 +51,14 @@ GraphReading reading_of(std::int64_t max_input_bytes,
   }
   for (const auto& [name, size] : sizes) {
     add("size", name + "=" + std::to_string(size));
+  }
+  for (const auto& [name, bytes] : other_sizes) {
+    GivenExport other{{name, nullptr}, "other_sizes " + name};
+    if (bytes) {
+      other.file.bytes =
+          std::make_shared<const std::string>(bytes->c_str(), bytes->size());
+    }
+    reading.other_sizes.push_back(std::move(other));
   }
   return reading;
 }
@@ -150,9 +163,9 @@ void bind_graph(nb::module_& module) {
       "load_graph",
       [](const std::string& path, std::int64_t max_input_bytes,
          const std::string& program, const Sizes& bounds, const Sizes& sizes,
-         const std::vector<std::string>& rules) {
-        GraphReading reading =
-            reading_of(max_input_bytes, program, bounds, sizes, rules);
+         const Exports& other_sizes, const std::vector<std::string>& rules) {
+        GraphReading reading = reading_of(max_input_bytes, program, bounds,
+                                          sizes, other_sizes, rules);
         auto loaded = [&] {
           const nb::gil_scoped_release released;
           return load_graph(path, std::move(reading));
@@ -160,20 +173,21 @@ void bind_graph(nb::module_& module) {
         return value_of(std::move(loaded));
       },
       nb::arg("path"), nb::arg("max_input_bytes"), nb::arg("program"),
-      nb::arg("bounds"), nb::arg("sizes"), nb::arg("rules"));
+      nb::arg("bounds"), nb::arg("sizes"), nb::arg("other_sizes"),
+      nb::arg("rules"));
   module.def(
       "read_graph",
       [](const nb::bytes& bytes, const std::string& name,
          std::int64_t max_input_bytes, const std::string& program,
-         const Sizes& bounds, const Sizes& sizes,
+         const Sizes& bounds, const Sizes& sizes, const Exports& other_sizes,
          const std::vector<std::string>& rules) {
-        return value_of(read_graph(
-            {bytes.c_str(), bytes.size()}, name,
-            reading_of(max_input_bytes, program, bounds, sizes, rules)));
+        return value_of(read_graph({bytes.c_str(), bytes.size()}, name,
+                                   reading_of(max_input_bytes, program, bounds,
+                                              sizes, other_sizes, rules)));
       },
       nb::arg("bytes"), nb::arg("name"), nb::arg("max_input_bytes"),
       nb::arg("program"), nb::arg("bounds"), nb::arg("sizes"),
-      nb::arg("rules"));
+      nb::arg("other_sizes"), nb::arg("rules"));
   module.def(
       "program_json",
       [](const std::string& path, std::int64_t max_input_bytes,

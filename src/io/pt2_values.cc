@@ -2,6 +2,7 @@
 
 #include "base/index.h"
 #include "base/try.h"
+#include "io/pt2_conditions.h"
 #include "io/pt2_region.h"
 
 #include <algorithm>
@@ -448,6 +449,45 @@ Result<void> Values::check_computed_ranges(const std::string& place) const {
   return {};
 }
 
+Result<void> Values::check_conditions(const Program& program,
+                                      const std::string& place) const {
+  const auto refused = [&](std::string_view condition) {
+    return fail(Error{ErrorCode::kInvalidArgument,
+                      "the program does not hold at this size",
+                      place,
+                      {"the program says " + std::string(condition)},
+                      "give a size at which it holds"});
+  };
+  constexpr std::string_view kAssert = "torch.ops.aten._assert_scalar.default";
+  for (const Node& node : program.nodes) {
+    if (node.target != kAssert || node.inputs.empty()) continue;
+    const auto* asserted = std::get_if<SymName>(&node.inputs[0].value);
+    if (asserted == nullptr || !asserted->is_name()) continue;
+    const auto scalar = scalars_.find(asserted->name);
+    if (scalar == scalars_.end()) continue;
+    const std::string_view condition = scalar->second->value.expression;
+    if (holds(condition, hints_) != false) continue;
+    // The message of the assertion has the condition as people write it.
+    const auto* text = node.inputs.size() < 2
+                           ? nullptr
+                           : std::get_if<Text>(&node.inputs[1].value);
+    return refused(text == nullptr ? condition : text->text);
+  }
+  const auto size_of = [&](std::string_view input,
+                           std::size_t dim) -> std::optional<std::int64_t> {
+    const auto tensor = tensors_.find(input);
+    if (tensor == tensors_.end() || dim >= tensor->second->sizes.size()) {
+      return std::nullopt;
+    }
+    const auto size = resolve(tensor->second->sizes[dim]);
+    return size ? std::optional(size->value) : std::nullopt;
+  };
+  for (const std::string_view guard : program.guards) {
+    if (guard_holds(guard, size_of) == false) return refused(guard);
+  }
+  return {};
+}
+
 Result<void> Values::set_sizes(
     const Program& program, const std::map<std::string, std::int64_t>& sizes) {
   std::map<std::string, std::string> given_as;
@@ -471,7 +511,9 @@ Result<void> Values::set_sizes(
     hints_[name] = size;
     set_.insert(name);
   }
-  return is_resized_ ? check_computed_ranges(place) : Result<void>();
+  if (!is_resized_) return {};
+  SP_CHECK(check_computed_ranges(place));
+  return check_conditions(program, place);
 }
 
 Result<void> Values::bound_sizes(const Program& program,

@@ -88,6 +88,9 @@ class Values {
                                    const std::string& name,
                                    const std::string& place) const;
   Result<void> check_computed_ranges(const std::string& place) const;
+  // Checks the conditions that the program asserts or that guard it.
+  Result<void> check_conditions(const Program& program,
+                                const std::string& place) const;
   Result<void> bound_sizes(const Program& program, const SizeBounds& bounds);
   SizeBounds shares(const Program& program, const SizeBounds& bounds) const;
   Result<Scalar> resolve(const SymValue& value) const;

@@ -9,7 +9,7 @@
 namespace shardprop {
 
 inline constexpr std::string_view kRepeatableOptions[] = {
-    "pin", "without", "bound", "size", "rule"};
+    "pin", "without", "bound", "size", "other_size", "rule"};
 
 inline bool is_repeatable(std::string_view option) {
   return std::find(std::begin(kRepeatableOptions), std::end(kRepeatableOptions),

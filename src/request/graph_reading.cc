@@ -18,6 +18,7 @@ namespace {
 constexpr std::string_view kRule = "rule";
 constexpr std::string_view kBound = "bound";
 constexpr std::string_view kSize = "size";
+constexpr std::string_view kOtherSize = "other_size";
 constexpr std::string_view kProgram = "program";
 
 std::string without_blanks(std::string_view text) {
@@ -103,6 +104,11 @@ Error at_given_size(Error error, const GraphReading& reading) {
   for (const auto& [text, place] : reading.sizes) {
     if (error.location.ends_with("size " + text)) error.location = place;
   }
+  for (const auto& [file, place] : reading.other_sizes) {
+    if (error.location.ends_with("other size " + file.path)) {
+      error.location = place;
+    }
+  }
   return error;
 }
 
@@ -116,6 +122,9 @@ Result<LoadedGraph> loaded(GraphReading reading, const Read& read) {
   options.deadline = reading.deadline;
   SP_ASSIGN(options.bounds, sizes_of(reading.bounds, "--bound"));
   SP_ASSIGN(options.sizes, sizes_of(reading.sizes, "--size"));
+  for (const GivenExport& other : reading.other_sizes) {
+    options.other_exports.push_back(other.file);
+  }
   Result<Graph> graph = read(*library, options);
   if (!graph) return fail(at_given_size(std::move(graph).error(), reading));
   SP_CHECK(check_rules(reading.rules, *graph));
@@ -169,6 +178,8 @@ bool add_option(GraphReading& reading, std::string_view name,
       rest.remove_prefix(comma + 1);
     }
     reading.sizes = std::move(sizes);
+  } else if (name == kOtherSize) {
+    reading.other_sizes.push_back({{given.text, nullptr}, given.place});
   } else if (name == kProgram) {
     reading.program = given;
   } else {
@@ -264,11 +275,15 @@ Result<LoadedGraph> read_graph(std::string_view bytes, const std::string& name,
 
 Result<void> add_reading_of(const Plan& saved, const std::string& place,
                             GraphReading& reading) {
+  const bool has_exports = !reading.other_sizes.empty();
   for (const auto& [name, text] : saved.options) {
     const std::string member = place + " $.options." + name;
     if (name == kRule) SP_CHECK(add_saved(reading.rules, name, text, member));
     if (name == kBound) SP_CHECK(add_saved(reading.bounds, name, text, member));
     if (name == kSize) SP_CHECK(add_saved(reading.sizes, name, text, member));
+    if (name == kOtherSize && !has_exports) {
+      reading.other_sizes.push_back({{text, nullptr}, member});
+    }
     if (name != kProgram) continue;
     if (reading.program.text.empty()) reading.program = {text, member};
     if (reading.program.text != text) {
@@ -284,6 +299,10 @@ void record(const GraphReading& reading, Plan& plan) {
   }
   for (const GivenText& size : reading.sizes) {
     plan.options.emplace_back(kSize, size.text);
+  }
+  for (const GivenExport& other : reading.other_sizes) {
+    if (other.file.bytes != nullptr) continue;
+    plan.options.emplace_back(kOtherSize, other.file.path);
   }
   for (const GivenText& rule : reading.rules) {
     plan.options.emplace_back(kRule, rule.text);

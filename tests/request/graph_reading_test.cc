@@ -37,7 +37,9 @@ TEST_CASE("options are added by name, several sizes at once") {
                                        {"size", "s0=8,s1=4"},
                                        {"size", "seq=2"},
                                        {"bound", "u0=1"},
+                                       {"other_size", "b.json"},
                                        {"program", "second"}});
+  CHECK(reading.other_sizes[0].file.path == "b.json");
   CHECK(texts_of(reading.rules) == std::vector<std::string>{"my.op=batch(0)"});
   CHECK(texts_of(reading.sizes) ==
         std::vector<std::string>{"s0=8", "s1=4", "seq=2"});
@@ -104,6 +106,7 @@ TEST_CASE("a rule replaces one of the same operator") {
 
 TEST_CASE("a plan brings its reading along") {
   const GraphReading made = reading_with({{"bound", "u0=1"},
+                                          {"other_size", "b.json"},
                                           {"size", "s0=8,s1=4"},
                                           {"rule", "my.op=batch(0)"},
                                           {"program", "second"}});
@@ -115,10 +118,17 @@ TEST_CASE("a plan brings its reading along") {
   CHECK(texts_of(reading.sizes) == texts_of(made.sizes));
   CHECK(texts_of(reading.rules) == texts_of(made.rules));
   CHECK(reading.program.text == "second");
+  REQUIRE(reading.other_sizes.size() == 1);
+  CHECK(reading.other_sizes[0].file.path == "b.json");
   CHECK(reading.bounds[0].place == "a.json $.options.bound");
   // An equal value does not contradict the reading, but another value does.
   CHECK(add_reading_of(plan, "a.json", reading));
   CHECK(texts_of(reading.sizes) == texts_of(made.sizes));
+  CHECK(reading.other_sizes.size() == 1);
+  GraphReading moved = reading_with({{"other_size", "c.json"}});
+  CHECK(add_reading_of(plan, "a.json", moved));
+  REQUIRE(moved.other_sizes.size() == 1);
+  CHECK(moved.other_sizes[0].file.path == "c.json");
   for (const auto& [name, text] :
        std::vector<std::pair<std::string, std::string>>{
            {"size", "s1=5"}, {"rule", "my.op=batch(1)"}, {"program", "first"}}) {

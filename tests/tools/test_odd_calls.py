@@ -125,6 +125,74 @@ class SymbolicSizes(Case):
                      "set it: --size s77=8")
 
 
+class FixedSizes(Case):
+    """--size and --other-size on a graph of fixed sizes: x[rows, 6] * x + x."""
+
+    def graph(self, rows):
+        path = self.folder / f"rows{rows}.json"
+        meta = {"dtype": 7, "sizes": [{"as_int": rows}, {"as_int": 6}],
+                "requires_grad": False, "device": {"type": "cpu"},
+                "strides": [{"as_int": 6}, {"as_int": 1}],
+                "storage_offset": {"as_int": 0}, "layout": 7}
+        tensor = lambda name: {"as_tensor": {"name": name}}  # noqa: E731
+        node = {"target": "torch.ops.aten.mul.Tensor", "name": "mul",
+                "inputs": [{"name": name, "arg": tensor("x"), "kind": 1}
+                           for name in ("self", "other")],
+                "outputs": [tensor("mul")], "metadata": {}}
+        path.write_text(json.dumps({
+            "graph_module": {
+                "graph": {"inputs": [tensor("x")], "outputs": [tensor("mul")],
+                          "nodes": [node], "tensor_values": {"x": meta, "mul": meta},
+                          "sym_int_values": {}, "sym_bool_values": {},
+                          "is_single_tensor_return": False},
+                "signature": {
+                    "input_specs": [{"user_input": {"arg": tensor("x")}}],
+                    "output_specs": [{"user_output": {"arg": tensor("mul")}}]},
+                "module_call_graph": []},
+            "opset_version": {"aten": 10}, "range_constraints": {},
+            "schema_version": {"major": 8, "minor": 20}, "verifiers": ["TRAINING"],
+            "torch_version": "2.13.0", "guards_code": []}))
+        return path
+
+    def test_every_command_takes_another_export(self):
+        a, b = self.graph(4), self.graph(8)
+        sizes = ["--size", "batch=12", "--other-size", b]
+        plan = self.folder / "plan.json"
+        self.answered(shardprop("explain", a, "--mesh", "2", *sizes, "--format", "json",
+                                "-o", plan))
+        made = json.loads(plan.read_text())
+        self.assertEqual(made["values"]["x"]["shape"], [12, 6])
+        self.assertEqual(made["options"]["size"], ["batch=12"])
+        self.assertEqual(made["options"]["other_size"], [str(b)])
+        direct = json.loads(shardprop("explain", self.graph(12), "--mesh", "2",
+                                      "--format", "json").stdout)
+        self.assertEqual(made["graph"]["hash"], direct["graph"]["hash"])
+        self.assertEqual(made["objective_us"], direct["objective_us"])
+        for command in (["why", a, "mul", "--mesh", "2", *sizes],
+                        ["verify", a, "--mesh", "2", *sizes],
+                        ["ops", "--supported", a, *sizes],
+                        ["emit", a, "--mesh", "2", *sizes, "-o", self.folder / "out"],
+                        ["explain", a, "--plan", plan],
+                        ["verify", a, "--plan", plan]):
+            self.answered(shardprop(*command))
+
+    def test_an_ambiguous_export_is_refused_with_the_command_that_helps(self):
+        a = self.graph(4)
+        done = shardprop("explain", a, "--mesh", "2", "--size", "batch=12")
+        self.refused(done, 2, "SP0001", "does not tell which numbers follow `batch`",
+                     "--> --size batch=12", "--size batch=12 --other-size GRAPH2")
+        # 5 divides neither 6 nor another number.
+        self.answered(shardprop("explain", self.graph(5), "--mesh", "2", "--size",
+                                "batch=12"))
+        self.refused(shardprop("explain", a, "--mesh", "2", "--other-size", a), 2,
+                     "no use without a size", f"--> --other-size {a}")
+        self.refused(shardprop("explain", a, "--mesh", "2", "--size", "batch=12",
+                               "--other-size", self.folder / "none.json"), 3,
+                     "none.json")
+        self.refused(shardprop("explain", a, "--mesh", "2", "--size", "batch=12",
+                               "--other-size", MLP), 2, "the exports")
+
+
 class Outputs(Case):
     def test_a_place_for_the_output_is_looked_for_first(self):
         for path, why in ((self.folder / "no" / "file", "No such file"),

@@ -37,9 +37,15 @@ std::vector<Option> graph_options() {
            .repeatable = true},
           {.name = "--size",
            .value = "NAME=N[,NAME=N]",
-           .help = "a symbolic size by its name, such as s72, or batch, seq; "
-                   "repeatable",
+           .help = "a size by its name: batch, seq, a symbol such as s72, or "
+                   "dim 2 of an input as image.2; repeatable",
            .repeatable = true},
+          {.name = "--other-size",
+           .value = "GRAPH2",
+           .help = "the same program exported at other sizes, which shows what "
+                   "--size changes; repeatable",
+           .repeatable = true,
+           .input = input_value},
           {.name = "--rule",
            .value = "OP=ROW",
            .help = "how an operator may be sharded, as in "
@@ -60,8 +66,9 @@ Result<GraphReading> reading_of(const Arguments& arguments) {
   GraphReading reading;
   SP_ASSIGN(const auto max_input, arguments.bytes("--max-input"));
   reading.max_input_bytes = max_input.value_or(reading.max_input_bytes);
-  for (const char* name : {"rule", "bound", "size", "program"}) {
-    const std::string flag = std::string("--") + name;
+  for (const char* name : {"rule", "bound", "size", "other_size", "program"}) {
+    std::string flag = std::string("--") + name;
+    std::replace(flag.begin(), flag.end(), '_', '-');
     for (const std::string& text : arguments.all(flag)) {
       add_option(reading, name, {text, flag + " " + text});
     }

@@ -13,7 +13,7 @@
 
 namespace shardprop::cli {
 
-// --bound, --size, --rule, --program, --max-input.
+// --bound, --size, --other-size, --rule, --program, --max-input.
 std::vector<Option> graph_options();
 
 // Returns the reading that these options specify. The place of each text is its

@@ -72,7 +72,7 @@ Result<void> check_nothing_to_plan(const Arguments& arguments,
   constexpr std::string_view kHarmless[] = {
       "GRAPH",     "--mesh",   "--time-limit", "--work-limit", "--gap",
       "--threads", "--seed",   "--strict",     "--bound",      "--size",
-      "--rule",    "--program", "--max-input"};
+      "--rule",    "--program", "--max-input",   "--other-size"};
   for (const Option& option : planning_options()) {
     if (std::count(std::begin(kHarmless), std::end(kHarmless), option.name) >
             0 ||

@@ -17,11 +17,20 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace shardprop {
+
+// `OtherExport` is a further export of a program, at other sizes.
+struct OtherExport {
+  std::string path;  // of its file, or a name for errors
+  // The content of the file. If it is null, the file at `path` is read.
+  std::shared_ptr<const std::string> bytes;
+};
 
 // `LoadOptions` are limits and symbolic sizes for reading a program.
 struct LoadOptions {
@@ -34,17 +43,23 @@ struct LoadOptions {
   // entry the size is the program's upper bound, or 1024 if it has no bound.
   // The graph's notes list these sizes.
   std::map<std::string, std::int64_t> bounds;
-  // Symbolic sizes that replace those of the export: {"s72", 128}. `batch` and
-  // `seq` name the symbols of dims 0 and 1 of the user's inputs, if these are
-  // symbolic.
+  // Sizes that replace those of the export: {"s72", 128} for a symbol, {"batch",
+  // 64} for dim 0 of the user's inputs, {"seq", 8192} for dim 1, {"image.2", 224}
+  // for dim 2 of the input `image`. If these dims have fixed sizes, the numbers
+  // of the program follow them as `other_exports` show. Without other exports,
+  // a size may divide no number that belongs to the model.
   std::map<std::string, std::int64_t> sizes;
+  // The same program, exported at other sizes.
+  std::vector<OtherExport> other_exports;
   // Time until which a pipe or fifo is read; unlimited if empty.
   std::optional<std::chrono::steady_clock::time_point> deadline;
 };
 
 // Errors: kStopped (the deadline passed), kInvalidArgument (a bound or size
-// that the program does not have, or that is out of range), SP04xx with a place
-// in the file, SP05xx with a node, kTensorMeta.
+// that the program does not have, or that is out of range or violates a condition
+// of the program; a number that follows the sizes in an unknown way; another
+// export that is another program), SP04xx with a place in the file, SP05xx with
+// a node, kTensorMeta.
 Result<Graph> load_graph(const std::string& path, const OpLibrary& library,
                          const LoadOptions& options = {});
 

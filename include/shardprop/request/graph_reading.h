@@ -1,6 +1,6 @@
 // `GraphReading` states how a graph is read: the rules for the user's own
-// operators, the sizes that replace or bound symbols, and the program of a file
-// that holds several.
+// operators, the sizes that replace those of the export, further exports that show
+// what follows the sizes, and the program of a file that holds several.
 //
 //   GraphReading reading;
 //   add_option(reading, "rule", {"mylib.swiglu=pointwise()", "argument 1"});
@@ -14,6 +14,7 @@
 
 #include <shardprop/base/result.h>
 #include <shardprop/graph/graph.h>
+#include <shardprop/io/load_graph.h>
 #include <shardprop/ops/op_library.h>
 #include <shardprop/plan/plan.h>
 
@@ -34,10 +35,18 @@ struct GivenText {
   std::string place;
 };
 
+// `GivenExport` is a further export of the program, and the place of errors about it.
+struct GivenExport {
+  OtherExport file;
+  std::string place;
+};
+
 struct GraphReading {
   std::vector<GivenText> rules;   // OP=ROW, DECLARATION=ROW (ops/rule_text.h)
   std::vector<GivenText> bounds;  // NAME=N, a size that depends on data
-  std::vector<GivenText> sizes;   // NAME=N, a symbolic size
+  std::vector<GivenText> sizes;   // NAME=N, a size of the user's inputs
+  // The same program at other sizes, which shows what follows the sizes.
+  std::vector<GivenExport> other_sizes;
   GivenText program;              // NAME; empty: the file holds one program
   // Maximum size of the input after decompression.
   std::int64_t max_input_bytes = std::int64_t{2} << 30;
@@ -52,9 +61,9 @@ struct LoadedGraph {
   GraphReading reading;
 };
 
-// Adds one option by its name: `rule`, `bound`, `size` (also several: "s0=8,s1=4")
-// or `program`. Returns false if the name is another one. The first three can be
-// given several times.
+// Adds one option by its name: `rule`, `bound`, `size` (also several: "s0=8,s1=4"),
+// `other_size` (a path) or `program`. Returns false if the name is another one. All
+// but `program` can be given several times.
 bool add_option(GraphReading& reading, std::string_view name,
                 const GivenText& given);
 
@@ -82,12 +91,14 @@ Result<LoadedGraph> read_graph(std::string_view bytes, const std::string& name,
                                GraphReading reading);
 
 // Adds how the graph of a saved plan was read. If the reading names the same
-// operator or size, it must have the same rule or value. `place` names the plan
+// operator or size, it must have the same rule or value. Other exports of the
+// reading replace those of the plan. `place` names the plan
 // in errors. Error: kInvalidArgument.
 Result<void> add_reading_of(const Plan& saved, const std::string& place,
                             GraphReading& reading);
 
-// Writes the reading into the options of a plan.
+// Writes the reading into the options of a plan. Other exports that have no file
+// are left out.
 void record(const GraphReading& reading, Plan& plan);
 
 }  // namespace shardprop

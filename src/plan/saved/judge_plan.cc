@@ -299,7 +299,7 @@ Result<PlanOptions> options_of(const Plan& saved) {
   // graph are part of the graph and the library that the caller gives.
   static constexpr std::string_view kOfOthers[] = {
       "time_limit", "work_limit", "gap",  "threads", "seed",
-      "bound",      "size",       "rule", "program"};
+      "bound",      "size",       "rule", "program", "other_size"};
   PlanOptions options;
   // A plan without these options was made before they existed.
   options.fusion = Fusion::kNone;
