@@ -81,7 +81,7 @@ const OptionField<PlanOptions> kFields[] = {
      RealField<PlanOptions>{&PlanOptions::overlap, 0, 1, true}},
     {"pin", "WHAT=PLACEMENTS",
      "lay out what matches so: a glob over names, or name:, module:, op:, "
-     "phase: terms; stored: or used: in front; repeatable",
+     "phase: terms; stored:, used: or state: in front; repeatable",
      ListField<PlanOptions>{
          [](PlanOptions& o, std::string_view text) -> Result<void> {
            SP_ASSIGN(Pin pin, Pin::parse(text));

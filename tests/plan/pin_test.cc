@@ -30,7 +30,7 @@ TEST_CASE("pins print as they are read") {
   for (const char* text :
        {"layers.*.wq=R,S(0)", "stored:*.weight=S(0)", "used:w=R",
         "op:aten.mm* module:*.mlp phase:forward=S(1)", "aten::mm=R",
-        "name:op:x=R", "stored:name:stored:x=R"}) {
+        "name:op:x=R", "stored:name:stored:x=R", "state:*.weight=S(0)"}) {
     const Pin pin = value_of(Pin::parse(text));
     CHECK(value_of(Pin::parse(to_string(pin))) == pin);
   }
@@ -42,6 +42,7 @@ TEST_CASE("malformed pins are rejected") {
   CHECK_CODE(Pin::parse("=R"), ErrorCode::kPinSyntax);
   CHECK_CODE(Pin::parse("  =R"), ErrorCode::kPinSyntax);
   CHECK_CODE(Pin::parse("stored:=R"), ErrorCode::kPinSyntax);
+  CHECK_CODE(Pin::parse("state:=R"), ErrorCode::kPinSyntax);
   CHECK_CODE(Pin::parse("op:=R"), ErrorCode::kPinSyntax);
   CHECK_CODE(Pin::parse("phase:later=R"), ErrorCode::kPinSyntax);
   CHECK_CODE(Pin::parse("w=Q(1)"), ErrorCode::kPlacementSyntax);

@@ -5,6 +5,7 @@
 //   stored:*.weight=S(0),R                  between steps only: gathered for
 //                                           use
 //   used:*.weight phase:backward=R,R        as the backward pass reads it
+//   state:*.weight=S(0),S(0)                gradient and optimizer state
 //   op:aten.mm* module:*.mlp.*=S(0),S(1)    the results of these nodes
 //
 // Terms precede the placements, separated by blanks, and must all match. A term
@@ -14,8 +15,10 @@
 //   module:  the module of a node, or of a parameter: layers.0.attn.wq
 //   op:      the operator of a node, as aten.mm.default, aten.mm or mm
 //   phase:   forward or backward, of a node
-// A leading `stored:` or `used:` pins inputs of the program only. For a use,
-// module, operator and phase are those of the node that reads it.
+// A leading `stored:`, `used:` or `state:` pins inputs of the program only. For a
+// use, module, operator and phase are those of the node that reads it. `state:` is
+// for parameters that an optimizer trains. The parameter itself then has the same
+// layout, or one that is gathered from it after the update.
 #pragma once
 
 #include <shardprop/base/result.h>
@@ -38,14 +41,19 @@ struct PinTerm {
 
 struct Pin {
   // For an input of the program: its layout between steps (kStored), its layout
-  // as nodes read it (kUsed), or both.
-  enum class Place : std::uint8_t { kBoth, kStored, kUsed };
+  // as nodes read it (kUsed), or both; or the layout of its gradient and of its
+  // optimizer's state (kState).
+  enum class Place : std::uint8_t { kBoth, kStored, kUsed, kState };
   Place place = Place::kBoth;
   std::vector<PinTerm> terms;  // never empty
   Layout layout;
 
-  bool pins_buffer() const { return place != Place::kUsed; }
-  bool pins_uses() const { return place != Place::kStored; }
+  bool pins_buffer() const {
+    return place == Place::kBoth || place == Place::kStored;
+  }
+  bool pins_uses() const {
+    return place == Place::kBoth || place == Place::kUsed;
+  }
 
   // Errors: kPinSyntax and those of Layout::parse.
   static Result<Pin> parse(std::string_view text);

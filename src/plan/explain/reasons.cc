@@ -35,7 +35,12 @@ bool decides(const PlanProblem& problem, const Pin& pin, const BufferUse& use) {
   const PlanVariable& user = problem.variable(use.variable);
   if (user.kind == PlanVariable::Kind::kOutput) return false;
   if (user.kind == PlanVariable::Kind::kInput) {
-    return pin.pins_buffer() && matches_input(pin, graph.value(user.makes[0]));
+    const ValueId input = user.makes[0];
+    const bool is_gradient =
+        graph.gradient_of(input) == user.uses[use.operand];
+    const bool is_for = pin.place == Pin::Place::kState ? is_gradient
+                                                        : pin.pins_buffer();
+    return is_for && matches_input(pin, graph.value(input));
   }
   const Node& node = graph.nodes()[user.index];
   for (const ValueId produced : node.outputs) {

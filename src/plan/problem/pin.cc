@@ -19,6 +19,21 @@ constexpr Prefix kPrefixes[] = {{"name:", PinTerm::Kind::kName},
                                 {"phase:", PinTerm::Kind::kPhase}};
 constexpr std::string_view kStoredPrefix = "stored:";
 constexpr std::string_view kUsedPrefix = "used:";
+constexpr std::string_view kStatePrefix = "state:";
+
+std::string_view prefix_of(Pin::Place place) {
+  switch (place) {
+    case Pin::Place::kBoth:
+      return {};
+    case Pin::Place::kStored:
+      return kStoredPrefix;
+    case Pin::Place::kUsed:
+      return kUsedPrefix;
+    case Pin::Place::kState:
+      return kStatePrefix;
+  }
+  return {};
+}
 
 bool take(std::string_view& text, std::string_view prefix) {
   if (!text.starts_with(prefix)) return false;
@@ -69,10 +84,10 @@ Result<Pin> Pin::parse(std::string_view text) {
   std::string_view what = text.substr(0, std::min(equals, text.size()));
   what.remove_prefix(std::min(what.find_first_not_of(' '), what.size()));
   Pin pin;
-  if (take(what, kStoredPrefix)) {
-    pin.place = Place::kStored;
-  } else if (take(what, kUsedPrefix)) {
-    pin.place = Place::kUsed;
+  for (const Place place : {Place::kStored, Place::kUsed, Place::kState}) {
+    if (pin.place == Place::kBoth && take(what, prefix_of(place))) {
+      pin.place = place;
+    }
   }
   pin.terms = terms_of(what);
   if (equals == std::string_view::npos || pin.terms.empty()) {
@@ -97,9 +112,7 @@ Result<Pin> Pin::parse(std::string_view text) {
 }
 
 std::string to_string(const Pin& pin) {
-  std::string text(pin.place == Pin::Place::kStored ? kStoredPrefix
-                   : pin.place == Pin::Place::kUsed ? kUsedPrefix
-                                                    : std::string_view());
+  std::string text(prefix_of(pin.place));
   for (const PinTerm& term : pin.terms) {
     if (&term != &pin.terms.front()) text += ' ';
     text += text_of(term);

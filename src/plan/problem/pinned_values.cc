@@ -83,8 +83,8 @@ std::string help_for(const PinTerm& term, const Pin& pin, const Graph& graph) {
   const std::string_view selector = unknown_selector(term.glob);
   if (is_name && !selector.empty()) {
     static constexpr std::string_view kSelectors[] = {
-        "name:", "module:", "op:", "phase:", "stored:", "used:"};
-    if (selector == "stored:" || selector == "used:") {
+        "name:", "module:", "op:", "phase:", "stored:", "used:", "state:"};
+    if (selector == "stored:" || selector == "used:" || selector == "state:") {
       return "`" + std::string(selector) +
              "` stands once, in front of the first term";
     }
@@ -114,6 +114,10 @@ std::string help_for(const PinTerm& term, const Pin& pin, const Graph& graph) {
     case PinTerm::Kind::kName:
       break;
   }
+  if (pin.place == Pin::Place::kState) {
+    return "state: is for parameters that have a gradient; `*` stands for any "
+           "characters";
+  }
   return pin.place == Pin::Place::kBoth
              ? "name a parameter, input or node; `*` stands for any characters"
              : "stored: and used: are for parameters and inputs; `*` stands "
@@ -129,7 +133,9 @@ bool is_idle(const PinTerm& term, const Graph& graph) {
 
 Error matches_nothing(const Pin& pin, const Graph& graph) {
   std::string help =
-      pin.place == Pin::Place::kBoth
+      pin.place == Pin::Place::kState
+          ? "state: is for parameters that have a gradient"
+      : pin.place == Pin::Place::kBoth
           ? "each term matches something, all together nothing: leave one out"
           : "stored: and used: are for parameters and inputs; leave a term "
             "out, or pin what a node makes without them";
@@ -179,14 +185,33 @@ Result<void> PinnedValues::add(std::size_t pin, const DeviceMesh& mesh,
   if (value.is_input() && asked.pins_uses()) {
     used_[id].push_back({*layout, pin});
   }
-  if (!asked.pins_buffer()) return {};
-  const auto [it, fresh] =
-      produced_.try_emplace(id, PinnedLayout{*layout, pin});
+  const bool is_state = asked.place == Pin::Place::kState;
+  if (!is_state && !asked.pins_buffer()) return {};
+  const auto [it, fresh] = (is_state ? states_ : produced_)
+                               .try_emplace(id, PinnedLayout{*layout, pin});
   if (!fresh && !(it->second.layout == *layout)) {
     return fail(conflict(asked, pins_[it->second.pin], value));
   }
   tally.pinned.insert(id);
   return {};
+}
+
+bool PinnedValues::matches(std::size_t pin, const Value& value) const {
+  const Pin& asked = pins_[pin];
+  if (!value.is_input()) {
+    return matches_result(asked, graph_.node(value.producer), value);
+  }
+  switch (asked.place) {
+    case Pin::Place::kUsed:
+      return takes_any(pin, value.id);
+    case Pin::Place::kState:
+      return value.input_kind == InputKind::kParameter &&
+             graph_.gradient_of(value.id) && matches_input(asked, value);
+    case Pin::Place::kBoth:
+    case Pin::Place::kStored:
+      break;
+  }
+  return matches_input(asked, value);
 }
 
 Result<PinnedValues> PinnedValues::create(const Graph& graph,
@@ -195,12 +220,7 @@ Result<PinnedValues> PinnedValues::create(const Graph& graph,
   PinnedValues out(graph, pins);
   for (std::size_t p = 0; p < pins.size(); ++p) {
     for (const Value& value : graph.values()) {
-      const bool matches =
-          !value.is_input()
-              ? matches_result(pins[p], graph.node(value.producer), value)
-          : pins[p].place == Pin::Place::kUsed ? out.takes_any(p, value.id)
-                                               : matches_input(pins[p], value);
-      if (matches) SP_CHECK(out.add(p, mesh, value.id));
+      if (out.matches(p, value)) SP_CHECK(out.add(p, mesh, value.id));
     }
     if (out.tallies_[p].matched.empty()) {
       return fail(matches_nothing(pins[p], graph));
@@ -228,15 +248,28 @@ bool PinnedValues::is_for(const PinnedLayout& pinned, ValueId input,
          matches_use(pin, graph_.value(input), node);
 }
 
+const PinnedLayout* PinnedValues::state(ValueId parameter) const {
+  const auto found = states_.find(parameter);
+  return found == states_.end() ? nullptr : &found->second;
+}
+
 void PinnedValues::pass_over(ValueId value, Error why) {
-  const auto found = produced_.find(value);
-  if (found == produced_.end()) return;
-  const PinnedLayout pinned = found->second;
+  if (produced_.erase(value) > 0) forget(value, false, why);
+}
+
+void PinnedValues::pass_over_state(ValueId parameter, Error why) {
+  if (states_.erase(parameter) > 0) forget(parameter, true, why);
+}
+
+// Removes a value from the pinned values of the pins of states, or of the others.
+void PinnedValues::forget(ValueId value, bool of_states, const Error& why) {
   for (std::size_t p = 0; p < pins_.size(); ++p) {
-    if (tallies_[p].pinned.erase(value) == 0) continue;
+    if ((pins_[p].place == Pin::Place::kState) != of_states ||
+        tallies_[p].pinned.erase(value) == 0) {
+      continue;
+    }
     if (!tallies_[p].first_misfit) tallies_[p].first_misfit = why;
   }
-  produced_.erase(found);
 }
 
 void PinnedValues::note_used(ValueId input, const PinnedLayout& pinned) {

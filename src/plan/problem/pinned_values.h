@@ -34,12 +34,17 @@ class PinnedValues {
   const PinnedLayout* produced(ValueId value) const;
   // Returns the pinned layouts in which users read the input, for all users.
   const std::vector<PinnedLayout>& used(ValueId input) const;
+  // Returns the pinned layout of the state of a parameter that has a gradient; null
+  // if it has none.
+  const PinnedLayout* state(ValueId parameter) const;
   // Returns whether such a pin of `input` applies to its use by `node`.
   bool is_for(const PinnedLayout& pinned, ValueId input,
               const Node& node) const;
 
   // Removes the pin of a value that no strategy can produce in that layout.
   void pass_over(ValueId value, Error why);
+  // Removes the pin of a state that the parameter cannot have.
+  void pass_over_state(ValueId parameter, Error why);
   // Notes that the pin of a use is satisfied.
   void note_used(ValueId input, const PinnedLayout& pinned);
 
@@ -56,6 +61,8 @@ class PinnedValues {
       : graph_(graph), pins_(pins), tallies_(pins.size()) {}
   Result<void> add(std::size_t pin, const DeviceMesh& mesh, ValueId value);
   bool takes_any(std::size_t pin, ValueId input) const;
+  bool matches(std::size_t pin, const Value& value) const;
+  void forget(ValueId value, bool of_states, const Error& why);
 
   struct Tally {
     std::set<ValueId> matched;
@@ -68,6 +75,7 @@ class PinnedValues {
   std::vector<Tally> tallies_;
   std::map<ValueId, PinnedLayout> produced_;
   std::map<ValueId, std::vector<PinnedLayout>> used_;
+  std::map<ValueId, PinnedLayout> states_;
 };
 
 }  // namespace shardprop

@@ -3,7 +3,6 @@
 #include "base/try.h"
 #include "plan/problem/choices/choice_subsets.h"
 #include "plan/problem/choices/given_choices.h"
-#include "plan/problem/choices/trained_parameter.h"
 #include "plan/problem/constraints/recipe_layouts.h"
 
 #include <algorithm>
@@ -74,7 +73,7 @@ void InputOutputVariables::add_recipe_layouts(const GraphInput& input,
 }
 
 Result<void> InputOutputVariables::choose_input_layouts(
-    const PinnedChoices& pinned, const RecipeChoices* recipe) {
+    PinnedChoices& pinned, const RecipeChoices* recipe) {
   const std::vector<LayoutSet> required =
       forest_.required_layouts(data_.variables, data_.copied_to);
   const LayoutId replicated = this->replicated();
@@ -92,25 +91,40 @@ Result<void> InputOutputVariables::choose_input_layouts(
     if (given != nullptr) {
       layouts = interned(data_.layouts, given->inputs[variable.index]);
     }
-    SP_ASSIGN(variable.choices, choices_of_input(variable, layouts));
+    const PinnedLayout* state =
+        given == nullptr ? pinned.state(value) : nullptr;
+    if (state != nullptr && is_trained(variable)) {
+      const LayoutId id = data_.layouts.intern(state->layout);
+      const bool is_open = pinned.produced(value) == nullptr && !recipe;
+      TrainedLayouts pinned_layouts{layouts, {id}};
+      if (is_open) add_new(id, pinned_layouts.own);
+      SP_ASSIGN(variable.choices, choices_of_input(variable, pinned_layouts));
+      if (variable.choices->size() > 0) continue;
+    }
+    if (state != nullptr) pinned.pass_over_state(value);
+    SP_ASSIGN(variable.choices, choices_of_input(variable, {layouts, layouts}));
   }
   return {};
 }
 
+// Returns whether an optimizer trains the input.
+bool InputOutputVariables::is_trained(const PlanVariable& variable) const {
+  return graph_.inputs()[variable.index].kind == InputKind::kParameter &&
+         !variable.uses.empty() && data_.options.optimizer != Optimizer::kNone;
+}
+
 Result<std::shared_ptr<const ChoiceSet>> InputOutputVariables::choices_of_input(
-    const PlanVariable& variable, const std::vector<LayoutId>& layouts) {
+    const PlanVariable& variable, const TrainedLayouts& layouts) {
   const ValueId value = variable.makes[0];
-  const bool trained =
-      graph_.inputs()[variable.index].kind == InputKind::kParameter &&
-      !variable.uses.empty() && data_.options.optimizer != Optimizer::kNone;
+  const bool trained = is_trained(variable);
   auto& shared = input_choices_[{
-      layouts, kinds_of_ties(value),
+      layouts.own, layouts.states, kinds_of_ties(value),
       trained ? class_of_trained(data_, value) : 0}];
   if (!shared && trained) {
     SP_ASSIGN(shared,
               trained_parameter(data_, value, ties_.at(value), layouts));
   } else if (!shared) {
-    shared = same_layout_everywhere(layouts, variable.uses.size(), 1);
+    shared = same_layout_everywhere(layouts.own, variable.uses.size(), 1);
   }
   return shared;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "plan/problem/build/buffer_forest.h"
+#include "plan/problem/choices/trained_parameter.h"
 #include "plan/problem/constraints/pinned_choices.h"
 #include "plan/problem/constraints/recipe_choices.h"
 #include "plan/problem/problem_data.h"
@@ -28,7 +29,7 @@ class InputOutputVariables {
   // With `recipe`, which may be null, it has the layout in which that recipe
   // stores it. A pin or given choices take precedence. Precondition: all
   // operators have their variables. Error: kStopped.
-  Result<void> choose_input_layouts(const PinnedChoices& pinned,
+  Result<void> choose_input_layouts(PinnedChoices& pinned,
                                     const RecipeChoices* recipe);
   // Adds a variable for each output that is not bound to an input. It has R, or
   // a layout without partials and strides in which its value is produced.
@@ -44,7 +45,8 @@ class InputOutputVariables {
   void add_plain_layouts(const std::vector<LayoutId>& from,
                          std::vector<LayoutId>& to) const;
   Result<std::shared_ptr<const ChoiceSet>> choices_of_input(
-      const PlanVariable& variable, const std::vector<LayoutId>& layouts);
+      const PlanVariable& variable, const TrainedLayouts& layouts);
+  bool is_trained(const PlanVariable& variable) const;
   std::vector<OutputKind> kinds_of_ties(ValueId input) const;
 
   ProblemData& data_;
@@ -52,11 +54,11 @@ class InputOutputVariables {
   BufferForest& forest_;
   // By input: the outputs that are bound to it.
   std::map<ValueId, std::vector<GraphOutput>> ties_;
-  // The choices by layouts, bound outputs and, for trained parameters, their
-  // class.
-  std::map<
-      std::tuple<std::vector<LayoutId>, std::vector<OutputKind>, std::uint32_t>,
-      std::shared_ptr<const ChoiceSet>>
+  // The choices by layouts of input and state, bound outputs and, for trained
+  // parameters, their class.
+  std::map<std::tuple<std::vector<LayoutId>, std::vector<LayoutId>,
+                      std::vector<OutputKind>, std::uint32_t>,
+           std::shared_ptr<const ChoiceSet>>
       input_choices_;
 };
 

@@ -76,12 +76,12 @@ class PlanProblemBuilder {
     set_moved_tensors(data_);
     inputs_and_outputs_.add_inputs();
     SP_CHECK(add_operators());
+    SP_CHECK(inputs_and_outputs_.choose_input_layouts(
+        *pinned_, recipe_ ? &*recipe_ : nullptr));
     // Given choices include the pins of the saved plan.
     if (given_ == nullptr) {
       SP_ASSIGN(data_.pinned, pinned_->counts());
     }
-    SP_CHECK(inputs_and_outputs_.choose_input_layouts(
-        *pinned_, recipe_ ? &*recipe_ : nullptr));
     inputs_and_outputs_.add_outputs(*pinned_);
     SP_CHECK(build_buffers(data_, forest_, *in_place_));
     if (const auto& refusal = data_.moves.refusal()) return fail(*refusal);

@@ -29,7 +29,7 @@ class TrainedParameter {
  public:
   TrainedParameter(const ProblemData& data, ValueId parameter,
                    const std::vector<GraphOutput>& ties,
-                   const std::vector<LayoutId>& layouts)
+                   const TrainedLayouts& layouts)
       : data_(data),
         value_(data.values[parameter.index()]),
         ties_(ties),
@@ -41,10 +41,14 @@ class TrainedParameter {
 
   Result<std::shared_ptr<const ChoiceSet>> choices() {
     set_->num_uses = ties_.size();
-    set_->layouts.assign(ties_.size() + 1, layouts_);
-    for (std::size_t state = 0; state < layouts_.size(); ++state) {
+    for (const GraphOutput& tie : ties_) {
+      set_->layouts.push_back(
+          tie.kind == OutputKind::kGradient ? layouts_.states : layouts_.own);
+    }
+    set_->layouts.push_back(layouts_.own);
+    for (std::size_t state = 0; state < layouts_.states.size(); ++state) {
       SP_CHECK(data_.check_stop());
-      for (std::size_t own = 0; own < layouts_.size(); ++own) {
+      for (std::size_t own = 0; own < layouts_.own.size(); ++own) {
         if (!may_lie(state, own)) continue;
         add(state, own, false);
         if (data_.options.accumulate > 1) add(state, own, true);
@@ -57,10 +61,10 @@ class TrainedParameter {
   // Smaller shards are parts of the parameter's shards only if the mesh dims
   // shard in that order. Slicing them then sends nothing.
   bool may_lie(std::size_t state, std::size_t own) const {
-    return gathers(data_.layouts[layouts_[state]],
-                   data_.layouts[layouts_[own]]) &&
-           data_.moves.nanoseconds(value_.tensor, layouts_[own],
-                                   layouts_[state]) <= 0;
+    const LayoutId from = layouts_.states[state];
+    const LayoutId to = layouts_.own[own];
+    return gathers(data_.layouts[from], data_.layouts[to]) &&
+           data_.moves.nanoseconds(value_.tensor, to, from) <= 0;
   }
 
   void add(std::size_t state, std::size_t own, bool reduced_late) {
@@ -69,13 +73,14 @@ class TrainedParameter {
           tie.kind == OutputKind::kGradient ? state : own));
     }
     set_->picks.push_back(static_cast<std::uint32_t>(own));
-    set_->costs.push_back(data_.share_of_step(step_nanoseconds(state, own)) +
-                          data_.share_of_step(data_.move_nanoseconds(
-                              value_, layouts_[state], layouts_[own])));
-    set_->overlapped.push_back(
-        data_.share_of_step(data_.overlappable_nanoseconds(
-            value_, layouts_[state], layouts_[own])));
-    set_->state_layouts.push_back(layouts_[state]);
+    const LayoutId from = layouts_.states[state];
+    const LayoutId to = layouts_.own[own];
+    set_->costs.push_back(
+        data_.share_of_step(step_nanoseconds(from, to)) +
+        data_.share_of_step(data_.move_nanoseconds(value_, from, to)));
+    set_->overlapped.push_back(data_.share_of_step(
+        data_.overlappable_nanoseconds(value_, from, to)));
+    set_->state_layouts.push_back(from);
     if (data_.options.accumulate > 1) {
       set_->reduced_late.push_back(reduced_late);
     }
@@ -85,12 +90,12 @@ class TrainedParameter {
   // kernel. A parameter that is kept in f32 is also written in 16 bits. This
   // happens after the update if the parameter is gathered. If its layout is
   // that of its state, it happens for each phase of use.
-  std::int64_t step_nanoseconds(std::size_t state, std::size_t own) const {
+  std::int64_t step_nanoseconds(LayoutId state, LayoutId own) const {
     const UpdateCost& update = data_.options.optimizer == Optimizer::kAdamW
                                    ? kAdamWUpdate
                                    : kSgdUpdate;
     const double elements = static_cast<double>(data_.moves.local_bytes(
-                                value_.tensor, layouts_[state])) /
+                                value_.tensor, state)) /
                             item_;
     double bytes = update.passes * (is_wide_ ? kF32Bytes : item_);
     if (is_wide_) bytes += own == state ? casts_ * (kF32Bytes + item_) : item_;
@@ -101,7 +106,7 @@ class TrainedParameter {
   const ProblemData& data_;
   const PlanValue& value_;
   const std::vector<GraphOutput>& ties_;
-  const std::vector<LayoutId>& layouts_;
+  const TrainedLayouts& layouts_;
   double item_;
   bool is_wide_;  // kept in f32
   std::uint32_t casts_;
@@ -112,8 +117,7 @@ class TrainedParameter {
 
 Result<std::shared_ptr<const ChoiceSet>> trained_parameter(
     const ProblemData& data, ValueId parameter,
-    const std::vector<GraphOutput>& ties,
-    const std::vector<LayoutId>& layouts) {
+    const std::vector<GraphOutput>& ties, const TrainedLayouts& layouts) {
   return TrainedParameter(data, parameter, ties, layouts).choices();
 }
 

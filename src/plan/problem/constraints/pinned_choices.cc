@@ -57,6 +57,29 @@ std::shared_ptr<const ChoiceSet> PinnedChoices::that_take(
   return set;
 }
 
+void PinnedChoices::pass_over_state(ValueId parameter) {
+  const PinnedLayout* pinned = values_.state(parameter);
+  if (pinned == nullptr) return;
+  const std::string& name = data_.graph.value(parameter).display_name();
+  const PinnedLayout* own = produced(parameter);
+  const bool has_optimizer = data_.options.optimizer != Optimizer::kNone;
+  values_.pass_over_state(
+      parameter,
+      Error{ErrorCode::kPinNoStrategy,
+            has_optimizer ? "the state of `" + name + "` cannot be " +
+                                to_string(pinned->layout)
+                          : "`" + name + "` has no optimizer state",
+            "--pin '" + to_string(data_.options.pins[pinned->pin]) + "'",
+            own == nullptr || !has_optimizer
+                ? std::vector<std::string>{}
+                : std::vector<std::string>{"the parameter is pinned to " +
+                                           to_string(own->layout)},
+            has_optimizer
+                ? "pin the parameter to the same layout, or to one that is "
+                  "gathered from it"
+                : "name an optimizer, as in --optimizer adamw"});
+}
+
 void PinnedChoices::see_view(const Node& view, const ChoiceSet& set) {
   const auto found = uses_.find(view.inputs[0]);
   if (found == uses_.end()) return;

@@ -22,6 +22,9 @@ class PinnedChoices {
   const PinnedLayout* produced(ValueId value) const {
     return values_.produced(value);
   }
+  const PinnedLayout* state(ValueId parameter) const {
+    return values_.state(parameter);
+  }
   bool produces_pinned(const Node& node) const;
 
   // Returns the choices that produce the results of `node` in their pinned
@@ -31,6 +34,9 @@ class PinnedChoices {
   // Returns the choices that read the inputs of `node` in their pinned layouts.
   std::shared_ptr<const ChoiceSet> that_take(
       const Node& node, std::shared_ptr<const ChoiceSet> set);
+  // Passes over the pin of a state: the graph is planned without an optimizer, or
+  // the pinned layout of the parameter is not gathered from that of the state.
+  void pass_over_state(ValueId parameter);
   // Notes the layouts in which a view must be read if the value that it views
   // has pinned uses.
   void see_view(const Node& view, const ChoiceSet& set);
