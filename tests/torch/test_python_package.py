@@ -68,6 +68,14 @@ class Graphs(unittest.TestCase):
         with self.assertRaisesRegex(sp.Error, "`s77` cannot be 65"):
             sp.load_graph(path, sizes={"s77": 65})
 
+    def test_fixed_sizes_follow_another_export(self):
+        path = ROOT / "examples/graphs/tiny/vit_infer.json.gz"
+        with self.assertRaisesRegex(sp.Error, "another export has no use"):
+            sp.load_graph(path, other_sizes=path)
+        for other in (path, [path], path.read_bytes()):
+            with self.assertRaisesRegex(sp.Error, "in all exports"):
+                sp.load_graph(path, sizes={"batch": 64}, other_sizes=other)
+
     def test_they_are_shown_and_documented(self):
         self.assertEqual(
             repr(sp.load_graph(GRAPH)),
