@@ -13,6 +13,7 @@ import time
 import unittest
 
 import command_line
+import fixed_sizes
 import made_graphs
 from command_line import BINARY, MLP, ROOT, SANITIZED, TINY, Case, shardprop
 
@@ -126,33 +127,10 @@ class SymbolicSizes(Case):
 
 
 class FixedSizes(Case):
-    """--size and --other-size on a graph of fixed sizes: x[rows, 6] * x + x."""
+    """--size and --other-size on a graph of fixed sizes."""
 
     def graph(self, rows):
-        path = self.folder / f"rows{rows}.json"
-        meta = {"dtype": 7, "sizes": [{"as_int": rows}, {"as_int": 6}],
-                "requires_grad": False, "device": {"type": "cpu"},
-                "strides": [{"as_int": 6}, {"as_int": 1}],
-                "storage_offset": {"as_int": 0}, "layout": 7}
-        tensor = lambda name: {"as_tensor": {"name": name}}  # noqa: E731
-        node = {"target": "torch.ops.aten.mul.Tensor", "name": "mul",
-                "inputs": [{"name": name, "arg": tensor("x"), "kind": 1}
-                           for name in ("self", "other")],
-                "outputs": [tensor("mul")], "metadata": {}}
-        path.write_text(json.dumps({
-            "graph_module": {
-                "graph": {"inputs": [tensor("x")], "outputs": [tensor("mul")],
-                          "nodes": [node], "tensor_values": {"x": meta, "mul": meta},
-                          "sym_int_values": {}, "sym_bool_values": {},
-                          "is_single_tensor_return": False},
-                "signature": {
-                    "input_specs": [{"user_input": {"arg": tensor("x")}}],
-                    "output_specs": [{"user_output": {"arg": tensor("mul")}}]},
-                "module_call_graph": []},
-            "opset_version": {"aten": 10}, "range_constraints": {},
-            "schema_version": {"major": 8, "minor": 20}, "verifiers": ["TRAINING"],
-            "torch_version": "2.13.0", "guards_code": []}))
-        return path
+        return fixed_sizes.graph(self.folder, rows)
 
     def test_every_command_takes_another_export(self):
         a, b = self.graph(4), self.graph(8)

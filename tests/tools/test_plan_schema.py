@@ -11,6 +11,7 @@ import sys
 import unittest
 
 import command_line
+import fixed_sizes
 import plan_schema
 from command_line import MLP, ROOT, TINY, Case, shardprop
 
@@ -45,6 +46,12 @@ class PlanSchema(Case):
             done = shardprop("explain", graph, *work, *more, "--format", "json")
             self.assertIn(done.returncode, (0, 1), done.stderr)
             yield json.loads(done.stdout)
+        done = shardprop("explain", fixed_sizes.graph(self.folder, 4), "--mesh", "2",
+                         "--size", "batch=12",
+                         "--other-size", fixed_sizes.graph(self.folder, 8),
+                         "--format", "json")
+        self.answered(done)
+        yield json.loads(done.stdout)
         for graph, plan in SAVED:
             done = shardprop("explain", graph, "--plan", plan, "--format", "json")
             self.answered(done)
