@@ -32,10 +32,9 @@ class ConflictMinimizer {
         topology_(topology),
         library_(library),
         options_(std::move(options)),
-        budget_(budget) {
-    // If the caller limits the work, the work alone decides each answer.
-    if (!budget.work_limit())
-      per_question_.seconds = tuning::kConflictCheckSeconds;
+        budget_(budget),
+        per_question_(step_limits(budget, tuning::kConflictCheckSeconds,
+                                  tuning::kConflictCheckWork)) {
     options_.progress = nullptr;
   }
 
@@ -97,7 +96,7 @@ class ConflictMinimizer {
   const OpLibrary& library_;
   PlanOptions options_;
   const Budget& budget_;
-  BudgetLimits per_question_{.work = tuning::kConflictCheckWork};
+  BudgetLimits per_question_;
   bool unsure_ = false;   // a part that is left may be unneeded
   bool is_over_ = false;  // no time is left for more checks
 };

@@ -74,7 +74,7 @@ inline constexpr StageShares kTwoRunsOfMoreDimsStage{0.7, 0.85};
 // and for the reasons.
 inline constexpr StageShares kNamedStage{0.8, 1};
 // Unit: seconds. Limit of the solve for the all-replicated plan, which searches
-// nothing.
+// nothing, unless the caller limits the work.
 inline constexpr double kReplicatedPlanSeconds = 1;
 // Gap up to which the best plan counts as near the optimum. Above it, the
 // all-replicated plan is tried.
@@ -260,7 +260,8 @@ inline constexpr double kConflictCheckSeconds = 10;
 // Unit: operators. On graphs of at most this size, the plan that a recipe lays
 // out itself is made even if no time is left: it takes milliseconds.
 inline constexpr std::size_t kMostOperatorsOfLatePlan = 2000;
-// Unit: seconds. Limit of the solve for that plan, which searches nothing.
+// Unit: seconds. Limit of the solve for that plan, which searches nothing,
+// unless the caller limits the work.
 inline constexpr double kConstructedPlanSeconds = 1;
 // Share of the whole time for the plan itself if strategies are weighed.
 inline constexpr double kWeighedPlanTimeShare = 0.5;

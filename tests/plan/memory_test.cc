@@ -13,6 +13,8 @@
 #include <shardprop/plan/make_plan.h>
 #include <shardprop/redistribute/collective_cost.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <string>
 
 namespace shardprop {
@@ -234,6 +236,31 @@ TEST_CASE("a tight memory limit is met if a plan within it is known") {
   meets(kLlama, 6'722);
   if (!testing::full_counts()) return;
   for (const std::int64_t limit : {7'058, 7'394}) meets(kLlama, limit);
+}
+
+// A search without the limit met a plan that fits and was dearer by 9 %, and
+// ended there.
+TEST_CASE("a plan that fits by chance does not end the search for better ones") {
+  const Graph graph = value_of(
+      load_graph("examples/graphs/tiny/llama3_train.json.gz",
+                 testing::standard_library()));
+  PlanOptions options = trained({});
+  options.overlap = 0.5;
+  options.memory_limit = 240'397;
+  options.seed = 1;
+  for (const std::uint64_t work : {20'000'000, 40'000'000}) {
+    CAPTURE(work);
+    options.work_limit = work;
+    const Plan plan = value_of(
+        make_plan(graph, value_of(DeviceMesh::parse("2,4")),
+                  default_topology(), testing::standard_library(), options));
+    REQUIRE(plan.has_plan());
+    if (plan.status == PlanStatus::kOptimal) continue;
+    CHECK(std::any_of(plan.procedures.begin(), plan.procedures.end(),
+                      [](const Procedure& run) {
+                        return run.name == "memory-network" && run.runs > 0;
+                      }));
+  }
 }
 
 TEST_CASE("a token written into a cache costs the token") {

@@ -4,6 +4,13 @@
 
 namespace shardprop {
 
+BudgetLimits step_limits(const Budget& budget, double seconds,
+                         std::uint64_t work) {
+  BudgetLimits limits{.work = work};
+  if (!budget.work_limit()) limits.seconds = seconds;
+  return limits;
+}
+
 RanOut ran_out_of(StoppedBy cause) {
   switch (cause) {
     case StoppedBy::kTime:

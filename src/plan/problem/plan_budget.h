@@ -11,12 +11,20 @@
 #include <shardprop/plan/plan.h>
 #include <shardprop/plan/run_control.h>
 
+#include <cstdint>
+
 namespace shardprop {
 
 // Time counts from RunControl::start, or from this call.
 inline Budget budget_of(const RunControl& run) {
   return Budget({run.time_limit_seconds, run.work_limit}, run.stop, run.start);
 }
+
+// Returns the limits of a step that has `seconds` and `work`. If the budget
+// limits the work, the step has no limit of time: the same request then leads to
+// the same plan on every machine.
+BudgetLimits step_limits(const Budget& budget, double seconds,
+                         std::uint64_t work);
 
 RanOut ran_out_of(StoppedBy cause);
 

@@ -2,6 +2,7 @@
 
 #include "base/try.h"
 #include "plan/problem/constraints/recipe_layouts.h"
+#include "plan/problem/plan_budget.h"
 #include "plan/search/parts/restricted_problem.h"
 #include "plan/search/solve_plan.h"
 #include "plan/tuning.h"
@@ -152,7 +153,9 @@ class RecipeComparison {
       return;
     }
     const PlanSolution solution = solve_plan(
-        *problem, budget_.renewed({tuning::kConstructedPlanSeconds, 0}),
+        *problem,
+        budget_.renewed(
+            step_limits(budget_, tuning::kConstructedPlanSeconds, 0)),
         {.break_ties = false});
     add_left_out(part_of(row), solution, left_out_);
     if (!solution.assignment) return;

@@ -15,8 +15,9 @@ namespace shardprop {
 
 SolvedNetwork MemorySearch::run(SolvedNetwork last) {
   last_ = std::move(last);
-  search_.run(PlanProcedure::kSmallPlan, [&] { make_small(); });
-  if (!best_.found_here()) fit();
+  bool is_small = false;
+  search_.run(PlanProcedure::kSmallPlan, [&] { is_small = make_small(); });
+  if (!is_small) fit();
   return std::move(last_);
 }
 
@@ -29,13 +30,14 @@ bool MemorySearch::solve(const NetworkOptions& network,
   return true;
 }
 
-// If the cheapest plan nearly fits, another plan of equal cost may fit.
-void MemorySearch::make_small() {
+// If the cheapest plan nearly fits, another plan of equal cost may fit. Returns
+// whether there is one.
+bool MemorySearch::make_small() {
   const PlanEvaluation& free = last_.evaluation;
   if (search_.out_of_limits() ||
       static_cast<double>(free.peak_bytes) >
           tuning::kNearlyFittingMemoryFactor * static_cast<double>(limit_)) {
-    return;
+    return false;
   }
   PlanSolution like;
   like.assignment = last_.plan;
@@ -49,6 +51,7 @@ void MemorySearch::make_small() {
   add_runs(best_.solution().procedures, small.procedures);
   std::move(small.left_out.begin(), small.left_out.end(),
             std::back_inserter(best_.solution().left_out));
+  return small.assignment.has_value();
 }
 
 void MemorySearch::fit() {
@@ -63,14 +66,14 @@ void MemorySearch::fit() {
   if (none_is_cheaper()) return;
   search_.run(PlanProcedure::kReserveRounds, [&] { reserve_rounds(network); });
   if (search_.out_of_limits() || none_is_cheaper()) return;
-  if (!best_.found_here()) {
+  if (!best_look_) {
     search_.run(PlanProcedure::kScratchBounds, [&] { spread(); });
   }
   // The rounds were short. The best network of them is solved again, with the
   // remaining time.
-  if (best_.found_here() && !best_.is_done()) {
+  if (best_look_ && !best_.is_done()) {
     search_.run(PlanProcedure::kBestReserve,
-                [&] { solve(best_look_, {.bounds = false}); });
+                [&] { solve(*best_look_, {.bounds = false}); });
   }
 }
 

@@ -14,6 +14,7 @@
 #include "plan/search/network_search.h"
 
 #include <cstdint>
+#include <optional>
 
 namespace shardprop {
 
@@ -31,7 +32,7 @@ class MemorySearch {
 
  private:
   bool solve(const NetworkOptions& network, const Attempt& attempt);
-  void make_small();
+  bool make_small();
   void fit();
   bool none_is_cheaper();
   bool judge_cheaper();
@@ -47,7 +48,8 @@ class MemorySearch {
   PlanIncumbent& best_;  // of the search
   std::int64_t limit_;
   SolvedNetwork last_;          // the last one with a solution
-  NetworkOptions best_look_;    // of the best plan that fits
+  // The network that led to the best plan that fits; null if none did.
+  std::optional<NetworkOptions> best_look_;
   bool nothing_there_ = false;  // the last round had no solution
 };
 

@@ -240,7 +240,8 @@ class PlanSolver {
     search_.run(PlanProcedure::kFreeNetwork,
                 [&] { is_solved = solve({}, freely); });
     if (!is_solved) return;
-    if (limited && !best_.found_here()) {
+    // A plan that fits may have been met on the way to one that does not.
+    if (limited && !best_.fits(last_.evaluation) && !best_.is_done()) {
       search_.free_network();
       search_.run(PlanProcedure::kReducedEachTime, [&] { reduce_each_time(); });
       last_ = MemorySearch(search_).run(std::move(last_));

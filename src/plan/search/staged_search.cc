@@ -247,7 +247,9 @@ class StagedSearch {
       return {};
     }
     PlanSolution solution = solve_plan(
-        *problem, budget_.renewed({tuning::kReplicatedPlanSeconds, 0}),
+        *problem,
+        budget_.renewed(
+            step_limits(budget_, tuning::kReplicatedPlanSeconds, 0)),
         {.break_ties = false});
     left_out_.insert(left_out_.end(), solution.left_out.begin(),
                      solution.left_out.end());
