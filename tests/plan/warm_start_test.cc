@@ -246,8 +246,8 @@ TEST_CASE("a bound holds for the question that the search starts with") {
     other.overlap = 1;
     check(graph, free, other);
   }
-  // Most questions are small enough for a proof.
-  CHECK(proven * 4 >= compared * 3);
+  // Most questions are small enough for a proof: 12 to 14 of 14 with ten seeds.
+  CHECK(proven * 5 >= compared * 4);
 }
 
 TEST_CASE("a plan is never dearer than the allowed plan that it starts from") {
