@@ -114,6 +114,8 @@ Result<std::shared_ptr<ThreadOp>> ThreadChannel::publish(std::size_t index,
   }
   if (failure) hub_.fail(*std::move(failure));
   if (op == nullptr) return shardprop::fail(hub_.failure());
+  // Another thread may be withdrawing the operation.
+  op->state.sleep_while(ThreadOp::State::kWithdrawn, std::nullopt);
   if (op->state.load() == ThreadOp::State::kFailed) {
     // Other members may have run its tasks without reporting to the hub yet.
     report(*op);
@@ -251,6 +253,8 @@ Result<void> ThreadChannel::wait(ThreadOp& op, std::size_t index,
       // thread.
       spin_while(op, State::kReady);
       op.state.sleep_while(State::kReady, std::nullopt);
+    } else if (op.state.load() == State::kWithdrawn) {
+      op.state.sleep_while(State::kWithdrawn, std::nullopt);
     } else if (!op.state.sleep_while(State::kCollecting, begin + timeout)) {
       give_up(op, index, timeout);
     }
@@ -328,16 +332,23 @@ std::int64_t ThreadChannel::parked(std::size_t index) const {
 }
 
 void ThreadChannel::withdraw(const Error& failure) {
-  std::vector<std::vector<CollectiveCall>> withdrawn;
-  std::vector<std::vector<MemberQueue>> queues;
-  const Lock lock(mutex_);
+  std::vector<std::shared_ptr<ThreadOp>> withdrawn;
+  Lock lock(mutex_);
   for (const std::shared_ptr<ThreadOp>& op : ops_) {
     if (op->state.load() != ThreadOp::State::kCollecting) continue;
-    withdrawn.push_back(std::move(op->calls));
-    op->calls.clear();
-    queues.push_back(std::move(op->queues));
-    op->queues.clear();
+    withdrawn.push_back(op);
     op->error = failure;
+  }
+  // Members sleep while an operation is withdrawn, so no exception may leave it
+  // in this state.
+  for (const std::shared_ptr<ThreadOp>& op : withdrawn) {
+    op->state.store(ThreadOp::State::kWithdrawn);
+  }
+  // finish() states why the mutex is unlocked.
+  lock.unlock();
+  for (const std::shared_ptr<ThreadOp>& op : withdrawn) {
+    op->calls.clear();
+    op->queues.clear();
     op->state.store(ThreadOp::State::kFailed);
   }
 }

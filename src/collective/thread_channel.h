@@ -37,7 +37,13 @@ struct MemberQueue {
 
 // `ThreadOp` is one collective of a channel.
 struct ThreadOp {
-  enum class State : std::uint8_t { kCollecting, kReady, kDone, kFailed };
+  enum class State : std::uint8_t {
+    kCollecting,
+    kReady,
+    kWithdrawn,  // failed; its calls are being released
+    kDone,
+    kFailed
+  };
 
   ThreadOp(std::int64_t op_number, std::size_t members)
       : number(op_number),
@@ -57,7 +63,7 @@ struct ThreadOp {
   StateWord<State> state{State::kCollecting};
 
   // The channel's mutex guards these. `calls` and `queues` are only read while
-  // kReady.
+  // kCollecting or kReady.
   std::vector<CollectiveCall> calls;
   std::vector<MemberQueue> queues;
   std::vector<bool> came;
@@ -92,7 +98,8 @@ class ThreadChannel {
   // Returns the number of operations that the member has dropped and that are
   // not over.
   std::int64_t parked(std::size_t index) const;
-  // Withdraws operations that are not ready, after the hub has failed.
+  // Withdraws operations that are not ready, after the hub has failed. It
+  // releases their calls before a member that waits sees the failure.
   void withdraw(const Error& failure);
   // Returns the first operation that waits for the member of this index.
   std::optional<std::string> missed(std::size_t index) const;

@@ -12,9 +12,11 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <new>
 #include <string>
 #include <thread>
+#include <utility>
 
 namespace shardprop {
 namespace {
@@ -191,6 +193,39 @@ TEST_CASE("a dropped collective whose task fails is not lost") {
     CHECK(end.error().code == ErrorCode::kEngine);
     CHECK(has_text(end.error(), "the device is on fire"));
   }
+}
+
+TEST_CASE("a wait that fails has released every reference of its call") {
+  const Group world = value_of(Group::world(2));
+  const LocalTensor memory = value_of(LocalTensor::zeros({8}, DType::kF32));
+  std::atomic<bool> released = false;
+  std::atomic<bool> published = false;
+  bool released_before_the_end = false;
+  const auto ends =
+      run_ranks(2, {.timeout = 10s}, [&](Communicator& c) -> Result<void> {
+        if (c.rank() == 1) {
+          wait_until([&] { return published.load(); });
+          return c.barrier(world);
+        }
+        // Destroying the owner takes a while.
+        std::shared_ptr<void> owner(memory.data(), [&](void*) {
+          std::this_thread::sleep_for(100ms);
+          released = true;
+        });
+        CollectiveCall call{.kind = CollectiveKind::kAllReduce};
+        call.inputs = {LocalTensor::wrap(memory.data(), {8}, DType::kF32,
+                                         std::move(owner))};
+        call.outputs = {value_of(LocalTensor::zeros({8}, DType::kF32))};
+        auto pending = c.start(world, std::move(call));
+        published = true;
+        if (!pending) return fail(pending.error());
+        const Result<void> end = (*pending)->wait();
+        released_before_the_end = released;
+        return end;
+      });
+  CHECK_CODE(ends[0], ErrorCode::kCollectiveMismatch);
+  CHECK_CODE(ends[1], ErrorCode::kCollectiveMismatch);
+  CHECK(released_before_the_end);
 }
 
 TEST_CASE("an output over another rank's input is everyone's error") {
