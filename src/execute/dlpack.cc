@@ -1,6 +1,7 @@
 #include <shardprop/execute/dlpack.h>
 
 #include "base/try.h"
+#include "collective/never_free.h"
 
 #include <shardprop/placement/tensor_meta.h>
 
@@ -94,31 +95,32 @@ Result<Device> device_of(const dlpack::Device& device) {
                  "bring it to the host or to a CUDA device");
 }
 
-// Makes the consumer wait for the producer. Returns a function that makes the
-// producer wait for the consumer when the tensor is dropped; empty if the order
-// exists already.
-Result<std::function<void()>> order(const Device& device,
-                                    const DlpackStreams& streams) {
-  if (device.type == DeviceType::kHost) return std::function<void()>();
+// Makes the producer wait for the consumer when the tensor is dropped. It
+// returns false if it cannot; a deleter cannot report an error. It is empty if
+// the order exists already.
+using OrderBack = std::function<bool()>;
+
+// Makes the consumer wait for the producer.
+Result<OrderBack> order(const Device& device, const DlpackStreams& streams) {
+  if (device.type == DeviceType::kHost) return OrderBack();
   if (!streams.producer || !streams.consumer) {
     return refused(
         "the streams of a tensor on " + to_string(device) + " are not known",
         "give DlpackStreams::into(communicator.memory_ops()) or "
         "out_of(), or both streams");
   }
-  if (*streams.producer == *streams.consumer) return std::function<void()>();
+  if (*streams.producer == *streams.consumer) return OrderBack();
   if (!streams.order) {
     return refused("a tensor on " + to_string(device) +
                        " passes between two streams that nothing orders",
                    "give DlpackStreams::order, or one stream");
   }
   SP_CHECK(streams.order(*streams.consumer, *streams.producer));
-  return std::function<void()>([streams] {
-    // A deleter cannot report errors. If the device has failed, the next call
-    // fails too.
+  return OrderBack([streams] {
     try {
-      static_cast<void>(streams.order(*streams.producer, *streams.consumer));
+      return streams.order(*streams.producer, *streams.consumer).has_value();
     } catch (const std::bad_alloc&) {
+      return false;
     }
   });
 }
@@ -167,12 +169,15 @@ Result<LocalTensor> described(const dlpack::Tensor& tensor) {
                            nullptr, device);
 }
 
-// Owns `managed` from here on, also on errors.
+// Owns `managed` from here on, also on errors and exceptions.
 template <class Managed>
 Result<LocalTensor> imported(Managed* managed, const DlpackStreams& streams) {
-  const auto before_drop = std::make_shared<std::function<void()>>();
-  const std::shared_ptr<void> owner(managed, [before_drop](void* held) {
-    if (*before_drop) (*before_drop)();
+  std::unique_ptr<Managed, dlpack::Deleter> whole(managed);
+  const auto before_drop = std::make_shared<OrderBack>();
+  const std::shared_ptr<void> owner(whole.release(), [before_drop](void* held) {
+    // The consumer may still access memory of a producer that does not wait for
+    // it, so the producer never gets this memory back.
+    if (*before_drop && !(*before_drop)()) return;
     dlpack::Deleter()(static_cast<Managed*>(held));
   });
   SP_ASSIGN(const LocalTensor bare, described(managed->tensor));
@@ -186,7 +191,7 @@ template <class Managed>
 struct Exported {
   Managed managed{};
   LocalTensor held;
-  std::function<void()> before_drop;
+  OrderBack before_drop;
   Dims sizes;
   Dims strides;
 };
@@ -211,9 +216,11 @@ Result<std::unique_ptr<Managed, dlpack::Deleter>> exported(
       .byte_offset = 0};
   body->managed.context = body.get();
   body->managed.deleter = [](Managed* managed) {
-    const std::unique_ptr<Exported<Managed>> dropped(
+    std::unique_ptr<Exported<Managed>> dropped(
         static_cast<Exported<Managed>*>(managed->context));
-    if (dropped->before_drop) dropped->before_drop();
+    if (dropped->before_drop && !dropped->before_drop()) {
+      collective::never_free(std::move(dropped));
+    }
   };
   return std::unique_ptr<Managed, dlpack::Deleter>(&body.release()->managed);
 }

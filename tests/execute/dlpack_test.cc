@@ -3,6 +3,8 @@
 #include "support/result_checks.h"
 
 #include <cstring>
+#include <memory>
+#include <new>
 #include <vector>
 
 namespace shardprop {
@@ -231,6 +233,43 @@ TEST_CASE("streams of a device are ordered at both ends, or refused") {
   Producer other;
   CHECK_CODE(on_device(other), ErrorCode::kEngine);
   CHECK(other.deleted == 1);
+}
+
+TEST_CASE("memory that its producer cannot order is never freed") {
+  int first = 0;
+  int second = 0;
+  const auto streams_that = [&](MemoryOps::StreamOrder order_back) {
+    return DlpackStreams{
+        .producer = &first,
+        .consumer = &second,
+        .order = [&, order_back](void* waiting, void* awaited) -> Result<void> {
+          if (waiting == &second) return {};
+          return order_back(waiting, awaited);
+        }};
+  };
+  const MemoryOps::StreamOrder refusals[] = {
+      [](void*, void*) -> Result<void> { throw std::bad_alloc(); },
+      [](void*, void*) -> Result<void> {
+        return fail(ErrorCode::kEngine, "an event cannot be recorded");
+      }};
+  for (const MemoryOps::StreamOrder& refusal : refusals) {
+    const DlpackStreams streams = streams_that(refusal);
+    Producer producer;
+    producer.versioned.tensor.device = {DeviceKind::kCuda, 0};
+    value_of(import_dlpack(&producer.versioned, streams));
+    CHECK(producer.deleted == 0);
+
+    bool freed = false;
+    LocalTensor tensor = LocalTensor::wrap(
+        producer.memory.data(), {24}, DType::kF32,
+        std::shared_ptr<void>(producer.memory.data(),
+                              [&freed](void*) { freed = true; }),
+        {DeviceType::kCuda, 0});
+    dlpack::Owned out = value_of(export_dlpack(tensor, streams));
+    tensor = LocalTensor();
+    out.reset();
+    CHECK_FALSE(freed);
+  }
 }
 
 }  // namespace

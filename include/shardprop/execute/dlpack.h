@@ -120,7 +120,8 @@ struct DlpackStreams {
   // Makes `waiting` wait for the work that `awaited` has now, for example by
   // cudaEventRecord and cudaStreamWaitEvent. If the streams differ, the
   // consumer waits for the producer immediately. The producer waits for the
-  // consumer when the tensor is dropped, before its memory is reused.
+  // consumer when the tensor is dropped, before its memory is reused. If this
+  // second order fails, the memory is never freed.
   MemoryOps::StreamOrder order;
 
   // These return the streams from the producer's to the queue of a
