@@ -12,6 +12,7 @@
 
 #include <shardprop/lower/lower.h>
 #include <shardprop/plan/judge_plan.h>
+#include <shardprop/program/rank_programs.h>
 #include <shardprop/verify/verify.h>
 #ifdef SHARDPROP_WITH_MPI
 #include <shardprop/mpi/mpi_world.h>
@@ -130,19 +131,8 @@ void print_report(const VerifyReport& report, bool trace, Console& console) {
   }
 }
 
-// Each rank is a thread with two memory mappings, and a process may have 65,530
-// by default.
-constexpr std::int64_t kMostRanks = 30'000;
-
-Result<void> check_ranks(const DeviceMesh& mesh, std::string location) {
-  if (mesh.size() <= kMostRanks) return {};
-  return fail(Error{ErrorCode::kInvalidArgument,
-                    fmt::format("the mesh has {} ranks, and at most {} are run "
-                                "as threads",
-                                mesh.size(), kMostRanks),
-                    std::move(location),
-                    {},
-                    "verify on a smaller mesh"});
+Result<void> check_ranks(const DeviceMesh& mesh, const std::string& location) {
+  return placed(check_simulated(mesh), location);
 }
 
 // Checks the mesh before the graph is read, if --mesh is given.

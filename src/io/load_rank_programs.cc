@@ -209,6 +209,7 @@ Result<RankPrograms> load_folder(
   const auto taken = [&]() -> Result<void> {
     SP_ASSIGN(ShardingsFile shardings, read_shardings(text));
     SP_ASSIGN(out.mesh, mesh_of(mesh, shardings.mesh));
+    SP_CHECK(check_simulated(out.mesh));
     SP_CHECK(check_groups(shardings.groups, out.mesh));
     SP_CHECK(check_layouts(shardings.inputs, out.mesh));
     SP_CHECK(check_layouts(shardings.outputs, out.mesh));

@@ -334,6 +334,7 @@ Result<RankProgramsReport> run_and_compare_programs(
     const RankPrograms& programs, const Graph& graph,
     const std::shared_ptr<const OpLibrary>& library,
     const VerifyOptions& options) {
+  SP_CHECK(check_simulated(programs.mesh));
   const verification::RankGroups groups(programs);
   SP_ASSIGN(const auto collectives,
             verification::check_collectives(programs, groups));

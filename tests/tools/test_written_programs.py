@@ -220,6 +220,16 @@ class Written(Folder):
             done = self.verify(self.graph, self.out, "--mesh", "tp=2", *option)
             self.refused(done, 2, "SP0001", option[0])
 
+    def test_meshes_that_are_too_large_to_simulate(self):
+        dims = [{"name": "tp", "size": 1 << 24}]
+        self.write([Rank()] * 2, mesh={"dims": dims})
+        self.refused(self.verify(self.graph, self.out), 2, "SP0001", "16777216 ranks",
+                     "at most 30000", "shardings.json")
+        dims[0]["size"] = 2
+        self.write([Rank()] * 2, mesh={"dims": dims, "ranks": [0, 30000]})
+        self.refused(self.verify(self.graph, self.out), 2, "SP0001", "rank 30000",
+                     "below 30000", "shardings.json")
+
     def test_programs_that_draw(self):
         draw = Rank(after=[Call("drop", "aten.rand_like.default", (8, 8),
                                 self=Tensor("cos"))])

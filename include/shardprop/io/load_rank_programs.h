@@ -31,7 +31,8 @@ namespace shardprop {
 //
 //   * kFileUnreadable: shardings.json is missing, or the folder has no program;
 //   * kInvalidArgument: another number of programs than ranks, another mesh
-//     than that of shardings.json, or no mesh at all;
+//     than that of shardings.json, no mesh at all, or one that cannot be
+//     simulated (check_simulated());
 //   * kFieldMissing, kFieldType, kSchemaVersion, kPlacementCount and errors of
 //     layouts: shardings.json is malformed;
 //   * kGroup: a group has a rank that is not on the mesh, or has a rank twice;

@@ -7,6 +7,7 @@
 //   programs.inputs[0].layout;                  // S(0),R
 #pragma once
 
+#include <shardprop/base/result.h>
 #include <shardprop/graph/graph.h>
 #include <shardprop/graph/output_kind.h>
 #include <shardprop/mesh/device_mesh.h>
@@ -59,5 +60,13 @@ struct RankPrograms {
   // By row-major index on the mesh.
   std::vector<std::shared_ptr<const RankProgram>> ranks;
 };
+
+// Each simulated rank is a thread with two memory mappings, and a process may
+// have 65,530 of them by default.
+inline constexpr std::int64_t kMostSimulatedRanks = 30'000;
+
+// Checks that the ranks of a mesh can be simulated. Error: kInvalidArgument, if
+// the mesh has more ranks than that, or numbers a rank beyond.
+Result<void> check_simulated(const DeviceMesh& mesh);
 
 }  // namespace shardprop

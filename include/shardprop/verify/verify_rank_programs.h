@@ -84,7 +84,8 @@ struct RankProgramsReport {
 //   * kFieldMissing: an input without layout, or outputs without names;
 //   * kDanglingName: the graph has no input or value of that name;
 //   * kLocalTensor: an input has another size or dtype than its layout gives;
-//   * kInvalidArgument: an input with terms, or another number of outputs;
+//   * kInvalidArgument: an input with terms, another number of outputs, or a
+//     mesh that cannot be simulated (check_simulated());
 //   * kUnknownOperator, kReduction, kGroup, kNotInGroup, kCollectiveMismatch,
 //     kTimeout: collectives that cannot run (see the error's notes);
 //   * kNoReference: an operator that the reference lacks, or that draws random
