@@ -51,6 +51,7 @@ class PlanProblemBuilder {
   PlanProblemBuilder(ProblemData& data, const OpLibrary& library)
       : data_(data),
         graph_(data.graph),
+        read_(read_values(data.graph)),
         forest_(data.graph),
         inputs_and_outputs_(data, forest_),
         choices_(data.mesh, data.topology, library, data.layouts,
@@ -103,8 +104,7 @@ class PlanProblemBuilder {
       for (const ValueId input : node.inputs) {
         meets.push_back(comes_as[input.index()]);
       }
-      const OperatorChoices& found =
-          (is_pinned(node) ? pinnable_ : choices_).of(node.op, meets);
+      const OperatorChoices& found = choices_of(node, meets);
       if (!found.set->unsupported.empty() && data_.options.strict) {
         return fail(Error{ErrorCode::kNoStrategy,
                           found.set->unsupported,
@@ -118,6 +118,8 @@ class PlanProblemBuilder {
       }
       found_[node.id.index()] = &found;
       data_.choices_of_node[node.id.index()] = found.set;
+      // The readers of a view of a pinned input are pinned, too.
+      if (is_free_view(node)) pinned_->see_view(node, *found.set);
     }
     find_in_place();
     std::vector<Fusing> fusing(graph_.nodes().size(), Fusing::kCuts);
@@ -132,6 +134,20 @@ class PlanProblemBuilder {
       data_.fusion = std::make_shared<FusionGroups>(graph_, fusing);
     }
     return {};
+  }
+
+  // Returns the choices of the operator in the space that is built. If it lacks
+  // a layout that a pin asks for, they are those of the named space: a plan of
+  // a smaller space keeps the pins that a plan of the named space keeps.
+  const OperatorChoices& choices_of(const Node& node,
+                                    const std::vector<PartialSet>& meets) {
+    if (is_pinned(node)) return pinnable_.of(node.op, meets);
+    const OperatorChoices& own = choices_.of(node.op, meets);
+    if (data_.set_up.space.is_named() || given_ != nullptr) return own;
+    const PinnedChoices::Taken taken = pinned_->taken(node, own.set);
+    if (taken.kept == taken.all) return own;
+    const OperatorChoices& all = pinnable_.of(node.op, meets);
+    return pinned_->taken(node, all.set).kept > taken.kept ? all : own;
   }
 
   void find_in_place() {
@@ -177,16 +193,12 @@ class PlanProblemBuilder {
 
   Result<void> add_operators() {
     data_.of_node.resize(graph_.nodes().size());
-    const std::vector<bool> read = read_values();
     for (const Node& node : graph_.nodes()) {
       const OperatorChoices* found = found_[node.id.index()];
       if (found == nullptr) continue;
       SP_CHECK(data_.check_stop());
       auto set = pinned_->that_make(node, priced(node, *found));
-      // A view that is pinned, or that nothing reads, chooses its own layout.
-      const bool is_view = BufferForest::keeps_every_element(graph_, node) &&
-                           pinned_->produced(node.outputs[0]) == nullptr &&
-                           read[node.outputs[0].index()];
+      const bool is_view = is_free_view(node);
       if (given_ != nullptr && !is_view) {
         SP_ASSIGN(set, strategies_->of(node, *set, located(node)));
       } else if (!is_view) {
@@ -213,13 +225,21 @@ class PlanProblemBuilder {
     return {};
   }
 
+  // Returns whether the node is a view without a variable of its own. A view
+  // that is pinned, or that nothing reads, chooses its own layout.
+  bool is_free_view(const Node& node) const {
+    return BufferForest::keeps_every_element(graph_, node) &&
+           pinned_->produced(node.outputs[0]) == nullptr &&
+           read_[node.outputs[0].index()];
+  }
+
   // Returns, by value, whether an operator reads it or it is an output.
-  std::vector<bool> read_values() const {
+  static std::vector<bool> read_values(const Graph& graph) {
     std::vector<bool> read;
-    for (const Value& value : graph_.values()) {
+    for (const Value& value : graph.values()) {
       read.push_back(!value.consumers.empty());
     }
-    for (const GraphOutput& output : graph_.outputs()) {
+    for (const GraphOutput& output : graph.outputs()) {
       read[output.value.index()] = true;
     }
     return read;
@@ -247,6 +267,7 @@ class PlanProblemBuilder {
 
   ProblemData& data_;
   const Graph& graph_;
+  const std::vector<bool> read_;  // by value: whether anything reads it
   BufferForest forest_;
   InputOutputVariables inputs_and_outputs_;
   OperatorChoiceCache choices_;

@@ -41,20 +41,38 @@ std::shared_ptr<const ChoiceSet> PinnedChoices::that_make(
   return set;
 }
 
-std::shared_ptr<const ChoiceSet> PinnedChoices::that_take(
-    const Node& node, std::shared_ptr<const ChoiceSet> set) {
+template <class Look>
+std::shared_ptr<const ChoiceSet> PinnedChoices::take(
+    const Node& node, std::shared_ptr<const ChoiceSet> set, const Look& look) {
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     const auto found = uses_.find(node.inputs[i]);
     if (found == uses_.end()) continue;
     for (const Use& use : found->second) {
       if (!values_.is_for(*use.pinned, use.input, node)) continue;
       auto kept = with_layout(set, i, use.layout);
-      if (kept->size() == 0) continue;
-      set = std::move(kept);
-      values_.note_used(use.input, *use.pinned);
+      const bool is_kept = kept->size() > 0;
+      if (is_kept) set = std::move(kept);
+      look(use, is_kept);
     }
   }
   return set;
+}
+
+std::shared_ptr<const ChoiceSet> PinnedChoices::that_take(
+    const Node& node, std::shared_ptr<const ChoiceSet> set) {
+  return take(node, std::move(set), [&](const Use& use, bool is_kept) {
+    if (is_kept) values_.note_used(use.input, *use.pinned);
+  });
+}
+
+PinnedChoices::Taken PinnedChoices::taken(
+    const Node& node, std::shared_ptr<const ChoiceSet> set) {
+  Taken out;
+  take(node, std::move(set), [&](const Use&, bool is_kept) {
+    ++out.all;
+    if (is_kept) ++out.kept;
+  });
+  return out;
 }
 
 void PinnedChoices::pass_over_state(ValueId parameter) {

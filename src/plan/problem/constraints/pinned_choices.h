@@ -34,6 +34,13 @@ class PinnedChoices {
   // Returns the choices that read the inputs of `node` in their pinned layouts.
   std::shared_ptr<const ChoiceSet> that_take(
       const Node& node, std::shared_ptr<const ChoiceSet> set);
+  // Returns the number of pinned uses of which that_take() keeps the layout, and
+  // the number of all.
+  struct Taken {
+    std::size_t kept = 0;
+    std::size_t all = 0;
+  };
+  Taken taken(const Node& node, std::shared_ptr<const ChoiceSet> set);
   // Passes over the pin of a state: the graph is planned without an optimizer, or
   // the pinned layout of the parameter is not gathered from that of the state.
   void pass_over_state(ValueId parameter);
@@ -46,6 +53,13 @@ class PinnedChoices {
   }
 
  private:
+  // Keeps the choices with the layout of each pinned use of the node. A use that
+  // no choice left has in its layout removes none. Calls `look(use, is_kept)`
+  // for each use.
+  template <class Look>
+  std::shared_ptr<const ChoiceSet> take(const Node& node,
+                                        std::shared_ptr<const ChoiceSet> set,
+                                        const Look& look);
   std::shared_ptr<const ChoiceSet> with_layout(
       const std::shared_ptr<const ChoiceSet>& set, std::size_t operand,
       LayoutId required);
