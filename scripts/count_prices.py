@@ -10,19 +10,20 @@ they read and write. Matmuls and convolutions are counted once more as tiles in 
 over the multiprocessors.
 """
 
+import gzip
 import json
 import math
+import pathlib
+import re
 import subprocess
 import sys
+import tempfile
 
 GRAPHS = ["llama3_8b_train", "gpt2_124m_train", "resnet50_train", "t5_small_train"]
 ITEM = {"f64": 8, "f32": 4, "i64": 8, "i32": 4, "f16": 2, "bf16": 2, "i16": 2}
 PEAK = {"f64": 67e12, "f32": 67e12, "f16": 989e12, "bf16": 989e12}
 TF32_PEAK = 494e12  # of f32, where PyTorch multiplies so by default: convolutions
-SHARE = 0.7
-ATTENTION_SHARE = 0.35
 MEMORY = 3350e9
-LAUNCH = 7e-6
 MULTIPROCESSORS = 132
 # Possible sides of a tile, and its largest and smallest size. FED is the number of
 # products for each loaded number in a tile of 128 by 128, which feeds the 16-bit
@@ -84,7 +85,32 @@ def attention_flops(node, inputs, causal):
     return products * 2 * batch * heads * length * key["shape"][2] * depth * masked
 
 
-def in_tiles(product, item, rate):
+class Shares:
+    """The shares of the peaks that kernels reach, and the times of a kernel: the figures
+    that are measured, and not counted."""
+
+    def __init__(self, shardprop):
+        listed = subprocess.run(
+            [shardprop, "topologies", "--topology", "dgx-h100", "--format", "json"],
+            check=True, capture_output=True, text=True)
+        figures = {key: figure["value"]
+                   for key, figure in json.loads(listed.stdout)[0]["figures"].items()}
+        self.products = figures["device.efficiency"] * (figures["device.sustained"] or 1)
+        self.attention_128 = figures["device.attention_efficiency"]
+        self.half_dim = figures["device.attention_half_dim"]
+        self.memory = figures["eager.memory_efficiency"] or figures["device.memory_efficiency"]
+        self.launch = figures["device.launch_us"] * 1e-6
+        self.ramp = figures["device.ramp_us"] * 1e-6
+
+    def attention(self, head_dim):
+        at = head_dim / (head_dim + self.half_dim)
+        return self.attention_128 * at / (128 / (128 + self.half_dim))
+
+    def seconds(self, *work):
+        return max(self.ramp + max(work), self.launch)
+
+
+def in_tiles(product, item, rate, shares):
     """Returns the seconds of a matmul at the peak in its best tiles, and the bytes of
     partial sums. The time is the number of rounds over the multiprocessors. It is
     longer if a tile has too few products for each loaded number. Long sums may be
@@ -92,7 +118,7 @@ def in_tiles(product, item, rate):
     batch, rows, columns, depth = product
 
     def together(spent):
-        return spent[0] + spent[1] / MEMORY
+        return spent[0] / shares.products + spent[1] / (shares.memory * MEMORY)
 
     needed = FED * rate * item / (PEAK["bf16"] * 2)
     best = (math.inf, 0)
@@ -112,38 +138,49 @@ def in_tiles(product, item, rate):
     return best
 
 
-def counted(node, inputs, causal):
+def counted(node, inputs, causal, shares):
     """Returns the seconds without the losses of tiles and rounds, and with them."""
     tensors = inputs + node["outputs"]
-    traffic = sum(bytes_of(t) for t in tensors) / (SHARE * MEMORY)
+    traffic = sum(bytes_of(t) for t in tensors) / (shares.memory * MEMORY)
     kind = kind_of(node["op"])
     if kind.startswith("attention"):
         flops = attention_flops(node, inputs, causal)
-        rate = ATTENTION_SHARE * PEAK[inputs[0]["dtype"]]
-        return (max(flops / rate, traffic, LAUNCH),) * 2
+        rate = shares.attention(inputs[0]["shape"][-1]) * PEAK[inputs[0]["dtype"]]
+        return (shares.seconds(flops / rate, traffic),) * 2
     products = products_of(node, inputs)
     if not products:
-        return (max(traffic, LAUNCH),) * 2
+        return (shares.seconds(traffic),) * 2
     dtype = inputs[0]["dtype"]
     in_tf32 = dtype == "f32" and kind == "convolutions"
     rate = TF32_PEAK if in_tf32 else PEAK[dtype]
     plain = sum(2 * math.prod(product) / rate for product in products)
-    tiled = [in_tiles(product, ITEM[dtype], rate) for product in products]
+    tiled = [in_tiles(product, ITEM[dtype], rate, shares) for product in products]
     spent = sum(seconds for seconds, _ in tiled)
-    parts = sum(parts for _, parts in tiled) / (SHARE * MEMORY)
-    return (max(plain / SHARE, traffic, LAUNCH),
-            max(spent / SHARE, traffic + parts, LAUNCH))
+    parts = sum(parts for _, parts in tiled) / (shares.memory * MEMORY)
+    return (shares.seconds(plain / shares.products, traffic),
+            shares.seconds(spent / shares.products, traffic + parts))
+
+
+def undecomposed(graph, folder):
+    """Returns a copy of a graph that has lost the operators from which its own were
+    decomposed. So each of its operators has a kernel of its own."""
+    text = gzip.decompress(pathlib.Path(f"examples/graphs/{graph}.json.gz").read_bytes())
+    path = pathlib.Path(folder) / f"{graph}.json"
+    path.write_bytes(re.sub(rb', \\"decomposed_from\\": \\"[^"\\]*\\"', b"", text))
+    return path
 
 
 def table(shardprop, graph):
     """Returns, by kind of operator: number, ms as priced, as counted, as counted in
     tiles."""
-    plan = json.loads(
-        subprocess.run(
-            [shardprop, "explain", f"examples/graphs/{graph}.json.gz", "--mesh", "x=1",
-             "--memory", "none", "--fusion", "none", "--optimizer", "none",
-             "--format", "json"],
-            check=True, capture_output=True, text=True).stdout)
+    shares = Shares(shardprop)
+    with tempfile.TemporaryDirectory() as folder:
+        plan = json.loads(
+            subprocess.run(
+                [shardprop, "explain", undecomposed(graph, folder), "--mesh", "x=1",
+                 "--memory", "none", "--fusion", "none", "--optimizer", "none",
+                 "--format", "json"],
+                check=True, capture_output=True, text=True).stdout)
     tensors = dict(plan["values"])
     rows = {}
     for node in plan["nodes"]:
@@ -157,7 +194,7 @@ def table(shardprop, graph):
         row = rows.setdefault(kind_of(node["op"]), [0, 0.0, 0.0, 0.0])
         row[0] += 1
         row[1] += node["compute_us"] / 1e3
-        plain, tiled = counted(node, inputs, graph.startswith(CAUSAL))
+        plain, tiled = counted(node, inputs, graph.startswith(CAUSAL), shares)
         row[2] += plain * 1e3
         row[3] += tiled * 1e3
     return rows
@@ -167,7 +204,7 @@ def main():
     print("# Prices on one rank beside a count by hand\n")
     print("`scripts/count_prices.py`, topology dgx-h100, one rank, without fusion; in ms."
           "\nThe count by hand leaves out what tiles and rounds of tiles lose; the last"
-          "\ncolumns count that, too. Attention runs at 0.35 of the peak, all else at 0.7.\n")
+          "\ncolumns count that, too. Shares of the peaks are those of the preset.\n")
     print("| graph | kind | operators | priced | by hand | ratio | in tiles | ratio |"
           "\n|---|---|---|---|---|---|---|---|")
     for graph in GRAPHS:

@@ -6,6 +6,8 @@
 #include "io/input_file.h"
 #include "mesh/topology_figures.h"
 
+#include <shardprop/mesh/kernel_fit.h>
+
 #include <fmt/format.h>
 
 // toml++ is used as headers, with numbers read by std::from_chars. Built as a
@@ -142,7 +144,7 @@ Result<void> read_figures(toml::table& root, Topology& topology,
   // The keys that remain in a section are unknown; an empty section was read
   // completely.
   for (const std::string_view section :
-       {"node", "network", "device", "overlap"}) {
+       {"node", "network", "device", "eager", "overlap"}) {
     toml::node* node = root.get(section);
     if (node == nullptr) continue;
     std::vector<std::string_view> known;
@@ -227,6 +229,30 @@ Result<void> read_measured(toml::table& root, Topology& topology,
   return {};
 }
 
+// Reads and drops the measured matmuls of a preset: its figures follow from
+// them already.
+Result<void> read_samples(toml::table& root, const std::string& origin) {
+  toml::node* node = root.get("samples");
+  if (node == nullptr) return {};
+  toml::table* table = node->as_table();
+  if (table == nullptr) {
+    return refuse(place(origin, *node), "`samples` is not a table",
+                  "write [samples]");
+  }
+  const std::string where = place(origin, *table, "matmuls");
+  SP_CHECK(take<std::string>(*table, "source", origin, "a text"));
+  SP_ASSIGN(const auto matmuls,
+            take<std::string>(*table, "matmuls", origin, "a text"));
+  if (auto parsed = parse_matmuls(matmuls.value_or("")); !parsed) {
+    const Error& error = parsed.error();
+    return refuse(where, error.location + ": " + error.message, error.help);
+  }
+  static constexpr std::string_view kKeys[] = {"source", "matmuls"};
+  SP_CHECK(refuse_rest(*table, origin, kKeys));
+  root.erase("samples");
+  return {};
+}
+
 Result<Topology> read(toml::table root, const std::string& origin) {
   const std::string base_at = place(origin, root, "base");
   SP_ASSIGN(const auto base, take<std::string>(root, "base", origin, "a text"));
@@ -268,9 +294,11 @@ Result<Topology> read(toml::table root, const std::string& origin) {
   }
   SP_CHECK(read_figures(root, topology, origin));
   SP_CHECK(read_measured(root, topology, origin));
+  SP_CHECK(read_samples(root, origin));
   static constexpr std::string_view kKeys[] = {
-      "name", "description", "base",   "engine",  "generation", "node_reduces",
-      "node", "network",     "device", "overlap", "measured"};
+      "name", "description", "base",   "engine", "generation", "node_reduces",
+      "node", "network",     "device", "eager",  "overlap",    "measured",
+      "samples"};
   SP_CHECK(refuse_rest(root, origin, kKeys));
   return topology;
 }

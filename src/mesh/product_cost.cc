@@ -70,7 +70,7 @@ ProductCost product_cost(const Topology& topology, MathClass math,
     const double bytes =
         split == 1 ? 0 : 2 * split * results * kAccumulatorBytes;
     const double meanwhile =
-        bytes * topology.flops(math) / (topology.memory_gbps.value * 1e9);
+        bytes * topology.matmul_rate(math) / topology.memory_rate();
     for (const Tile& tile : kTiles) {
       const double tiles = shape.batch * split *
                            std::ceil(shape.rows / tile.rows) *

@@ -1,6 +1,7 @@
 #include <shardprop/mesh/topology.h>
 
-#include "base/edit_distance.h"
+#include <shardprop/mesh/update_cost.h>
+
 #include "base/parse_number.h"
 #include "base/saturating.h"
 #include "mesh/topology_figures.h"
@@ -33,7 +34,14 @@ constexpr TopologyField kFields[] = {
     {"device.efficiency", "of peak", &Topology::efficiency, false},
     {"device.attention_efficiency", "of peak", &Topology::attention_efficiency,
      true},
+    {"device.attention_half_dim", "elements", &Topology::attention_half_dim,
+     true},
+    {"device.sustained", "of a rate", &Topology::sustained, true},
+    {"device.memory_efficiency", "of peak", &Topology::memory_efficiency, true},
     {"device.launch_us", "us", &Topology::launch_us, true},
+    {"device.ramp_us", "us", &Topology::ramp_us, true},
+    {"eager.memory_efficiency", "of peak", &Topology::eager_memory_efficiency,
+     true},
     {"overlap.discount", "of a transfer", &Topology::overlap_discount, true},
 };
 
@@ -108,6 +116,27 @@ double Topology::flops(MathClass math) const {
   throw InternalError("a math class outside its enumeration");
 }
 
+double Topology::matmul_rate(MathClass math) const {
+  const double kept = sustained.value > 0 ? sustained.value : 1;
+  return kept * efficiency.value * flops(math);
+}
+
+double Topology::attention_rate(MathClass math, double head_dim) const {
+  if (attention_efficiency.value <= 0) return matmul_rate(math);
+  constexpr double kStatedFor = 128;  // the head dim of attention_efficiency
+  const auto share = [&](double dim) {
+    return dim / (dim + attention_half_dim.value);
+  };
+  const double of_dim = head_dim > 0 ? share(head_dim) / share(kStatedFor) : 1;
+  return std::min(attention_efficiency.value * of_dim, 1.0) * flops(math);
+}
+
+double Topology::memory_rate() const {
+  const double share =
+      memory_efficiency.value > 0 ? memory_efficiency.value : efficiency.value;
+  return share * memory_gbps.value * 1e9;
+}
+
 std::span<const TopologyField> topology_fields() { return kFields; }
 
 namespace {
@@ -174,28 +203,30 @@ Result<void> check_topology(const Topology& topology) {
   return {};
 }
 
-Result<Topology> find_topology(std::string_view name) {
-  std::vector<std::string_view> names;
-  for (const Topology& preset : topology_presets()) {
-    if (preset.name == name) return preset;
-    names.push_back(preset.name);
+Topology with_eager_kernels(Topology topology) {
+  if (topology.eager_memory_efficiency.value > 0) {
+    topology.memory_efficiency = topology.eager_memory_efficiency;
   }
-  return fail(ErrorCode::kTopologyUnknown,
-              "`" + std::string(name) + "` is not a known topology",
-              did_you_mean(name, names));
+  return topology;
 }
-
-const Topology& default_topology() { return topology_presets().front(); }
 
 std::int64_t compute_nanoseconds(const Topology& topology, MathClass math,
                                  double flops, double bytes) {
   if (flops <= 0 && bytes <= 0) return 0;
-  const double share = topology.efficiency.value;
-  const double seconds =
-      std::max({flops / (share * topology.flops(math)),
-                bytes / (share * topology.memory_gbps.value * 1e9),
-                topology.launch_us.value * 1e-6});
-  return to_nanoseconds(seconds);
+  const double work = std::max(flops / topology.matmul_rate(math),
+                               bytes / topology.memory_rate());
+  return to_nanoseconds(std::max(topology.ramp_us.value * 1e-6 + work,
+                                 topology.launch_us.value * 1e-6));
+}
+
+std::int64_t update_nanoseconds(const Topology& topology, double flops,
+                                double bytes) {
+  if (flops <= 0 && bytes <= 0) return 0;
+  const double launch =
+      topology.launch_us.value * 1e-6 / kParametersPerUpdateKernel;
+  return to_nanoseconds(launch +
+                        std::max(flops / topology.matmul_rate(MathClass::kF32),
+                                 bytes / topology.memory_rate()));
 }
 
 MeshPlaces::MeshPlaces(const Topology& topology, const DeviceMesh& mesh)

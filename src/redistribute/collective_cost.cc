@@ -383,8 +383,7 @@ std::int64_t collective_nanoseconds(const Topology& topology,
 std::int64_t memory_pass_nanoseconds(const Topology& topology,
                                      std::int64_t bytes) {
   return whole_nanoseconds(
-      2 * static_cast<double>(bytes) /
-          (topology.efficiency.value * topology.memory_gbps.value),
+      2 * static_cast<double>(bytes) / (topology.memory_rate() * 1e-9),
       kMostTransferNanoseconds);
 }
 

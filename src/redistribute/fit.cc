@@ -33,6 +33,66 @@ std::optional<double> number(std::string_view text) {
   return value;
 }
 
+constexpr std::int64_t kHalfBytes = 2;
+constexpr std::int64_t kMostElements = std::int64_t{1} << 50;
+
+std::vector<std::string_view> split_at_commas(std::string_view line) {
+  std::vector<std::string_view> cells;
+  if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+  if (line.empty()) return cells;
+  for (std::size_t at = 0; at <= line.size();) {
+    const std::size_t end = std::min(line.find(',', at), line.size());
+    cells.push_back(line.substr(at, end - at));
+    at = end + 1;
+  }
+  return cells;
+}
+
+// The columns of a table of collectives, by place.
+struct CollectiveColumns {
+  std::size_t collective = 0;
+  std::size_t ranks = 0;
+  std::size_t dtype = 0;
+  std::size_t elements = 0;
+  std::size_t time = 0;
+};
+
+std::optional<CollectiveColumns> collective_columns(
+    const std::vector<std::string_view>& names) {
+  CollectiveColumns columns;
+  const std::pair<std::string_view, std::size_t*> wanted[] = {
+      {"op_name", &columns.collective},
+      {"num_gpus", &columns.ranks},
+      {"nccl_dtype", &columns.dtype},
+      {"message_size", &columns.elements},
+      {"latency", &columns.time}};
+  for (const auto& [name, place] : wanted) {
+    const auto at = std::find(names.begin(), names.end(), name);
+    if (at == names.end()) return std::nullopt;
+    *place = static_cast<std::size_t>(at - names.begin());
+  }
+  return columns;
+}
+
+bool is_half(std::string_view dtype) {
+  return dtype == "half" || dtype == "float16" || dtype == "bfloat16";
+}
+
+std::optional<CollectiveKind> collective_named(std::string_view name) {
+  if (name == "alltoall") return CollectiveKind::kAllToAll;
+  return parse_collective_kind(name);
+}
+
+tl::unexpected<Error> no_collective(std::string_view line, std::size_t row) {
+  return fail(Error{
+      ErrorCode::kMeasurementTable,
+      "`" + std::string(line.substr(0, 80)) + "` is not a measured collective",
+      "line " + std::to_string(row),
+      {},
+      "write CSV with the columns op_name, num_gpus, nccl_dtype, message_size "
+      "(in elements) and latency (in milliseconds)"});
+}
+
 struct Line {
   double latency = 0;   // us
   double per_byte = 0;  // us
@@ -159,6 +219,49 @@ Result<std::vector<Measurement>> parse_measurements(std::string_view text) {
     if (*bytes > 0) out.push_back({*bytes, microseconds});
   }
   return out;
+}
+
+Result<std::vector<CollectiveTable>> parse_collective_tables(
+    std::string_view text) {
+  std::vector<CollectiveTable> tables;
+  std::optional<CollectiveColumns> columns;
+  std::size_t row = 0;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    ++row;
+    const std::vector<std::string_view> cells = split_at_commas(line);
+    if (cells.empty()) continue;
+    if (!columns) {
+      columns = collective_columns(cells);
+      if (!columns) return no_collective(line, row);
+      continue;
+    }
+    const std::size_t most =
+        std::max({columns->collective, columns->ranks, columns->dtype,
+                  columns->elements, columns->time});
+    if (most >= cells.size()) return no_collective(line, row);
+    if (!is_half(cells[columns->dtype])) continue;
+    const auto kind = collective_named(cells[columns->collective]);
+    const auto ranks = parse_int(cells[columns->ranks]);
+    const auto elements = parse_int(cells[columns->elements]);
+    const double milliseconds = number(cells[columns->time]).value_or(-1);
+    if (!kind || !ranks || *ranks < 1 || *ranks > kMaxMeshRanks || !elements ||
+        *elements < 1 || *elements > kMostElements || !(milliseconds > 0) ||
+        !std::isfinite(milliseconds)) {
+      return no_collective(line, row);
+    }
+    auto table = std::find_if(
+        tables.begin(), tables.end(), [&](const CollectiveTable& known) {
+          return known.collective == *kind && known.ranks == *ranks;
+        });
+    if (table == tables.end()) {
+      table = tables.insert(tables.end(), {*kind, *ranks, {}});
+    }
+    table->measurements.push_back({*elements * kHalfBytes, milliseconds * 1e3});
+  }
+  return tables;
 }
 
 Result<CollectiveFit> fit_collective(CollectiveKind collective,

@@ -19,7 +19,7 @@ bool is_bucketed(CollectiveKind kind) {
 GroupTimes::GroupTimes(const Topology& topology, const DeviceMesh& mesh,
                        const ActiveDims& active, std::int64_t bucket_bytes)
     : engine_(topology.engine),
-      memory_gbps_(topology.efficiency.value * topology.memory_gbps.value),
+      memory_gbps_(topology.memory_rate() * 1e-9),
       bucket_bytes_(bucket_bytes) {
   all_ = (Mask{1} << active.count) - 1;
   const MeshPlaces all(topology, mesh);

@@ -155,12 +155,15 @@ std::int64_t compute_nanoseconds(const LocalContext& context,
 }
 
 std::int64_t traffic_nanoseconds(const Topology& topology, double bytes) {
-  return whole_nanoseconds(
-      bytes / (topology.efficiency.value * topology.memory_gbps.value));
+  return to_nanoseconds(bytes / topology.memory_rate());
 }
 
 std::int64_t launch_nanoseconds(const Topology& topology) {
   return whole_nanoseconds(topology.launch_us.value * 1000);
+}
+
+std::int64_t ramp_nanoseconds(const Topology& topology) {
+  return whole_nanoseconds(topology.ramp_us.value * 1000);
 }
 
 std::int64_t compute_nanoseconds(const LocalContext& context,

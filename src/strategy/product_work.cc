@@ -129,11 +129,15 @@ ProductCost product_work(const LocalContext& context,
   if (space.flops_per_point <= 0) return work;
   const double plain = space.flops_per_point * max_local_points(context) *
                        of_the_last_rank(context);
-  if (space.product == ProductKind::kAttention &&
-      topology.attention_efficiency.value > 0) {
-    return {
-        plain * topology.efficiency.value / topology.attention_efficiency.value,
-        0};
+  if (space.product == ProductKind::kAttention) {
+    // The query, or its gradient, comes first; its last dim is the head dim.
+    const TensorMeta& query = context.op.inputs[0];
+    const double head_dim =
+        query.shape().empty() ? 0 : static_cast<double>(query.shape().back());
+    const MathClass math = math_class(context.op, space.product);
+    return {plain * topology.matmul_rate(math) /
+                topology.attention_rate(math, head_dim),
+            0};
   }
   // Every point is one multiplication and one addition for each output.
   constexpr double kFlopsPerProduct = 2;

@@ -15,7 +15,7 @@ MathClass math_class(const OpSchema& op, ProductKind product);
 // Returns the flops for which the device is busy with matmuls, and their extra
 // bytes. If the index space defines rows, columns and a summed factor (einsums,
 // convolutions), the flops are those of the tiles. Otherwise they are the flops
-// of the points alone. The flops of attention are scaled by its own efficiency.
+// of the points alone. The flops of attention are scaled by its own rate.
 ProductCost product_work(const LocalContext& context, const Topology& topology);
 
 }  // namespace shardprop

@@ -166,8 +166,9 @@ std::int64_t kernels_nanoseconds(const Topology& topology,
                                  const std::vector<double>& bytes) {
   std::int64_t sum = 0;
   for (const double of_one : bytes) {
+    const std::int64_t traffic = traffic_nanoseconds(topology, of_one);
     sum = sat_add(sum, std::max(launch_nanoseconds(topology),
-                                traffic_nanoseconds(topology, of_one)));
+                                sat_add(ramp_nanoseconds(topology), traffic)));
   }
   return sum;
 }

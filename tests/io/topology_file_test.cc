@@ -18,6 +18,29 @@ TEST_CASE("every preset reads back from its own file") {
   }
 }
 
+TEST_CASE("the file of a preset reads as the preset that the library has") {
+  for (const Topology& preset : topology_presets()) {
+    CAPTURE(preset.name);
+    const std::string path = "src/mesh/presets/" + preset.name + ".toml";
+    CHECK(value_of(load_topology(path)) == preset);
+  }
+}
+
+TEST_CASE("samples of a file are checked") {
+  const auto error = [](const char* text) {
+    const auto made = parse_topology_toml(text, "x.toml");
+    REQUIRE_FALSE(made.has_value());
+    CHECK(made.error().code == ErrorCode::kTopologyFile);
+    return made.error();
+  };
+  CHECK(error("samples = 3").location == "x.toml:1:11");
+  CHECK(error("[samples]\nmatmuls = 3").location == "x.toml:2:11");
+  CHECK(error("[samples]\nmatmul = \"\"").location == "x.toml:2:1");
+  const Error row = error("[samples]\nmatmuls = \"\"\"\n1 2 3\n\"\"\"");
+  CHECK(row.location == "x.toml:2:11");
+  CHECK(row.message == "line 1: `1 2 3` is not a measured matmul");
+}
+
 TEST_CASE("a file says what differs from its base") {
   const Topology made = value_of(parse_topology_toml(R"(
 name = "lab"

@@ -1,12 +1,15 @@
 // Chains that a compiler makes one kernel of.
 #include "plan/invariants.h"
-#include "plan/small_graphs.h"
 #include "plan/search/solve_plan.h"
+#include "plan/small_graphs.h"
 #include "support/result_checks.h"
 #include "support/standard_library.h"
 
+#include <shardprop/io/load_graph.h>
 #include <shardprop/plan/make_plan.h>
 
+#include <cstdint>
+#include <map>
 #include <string>
 
 namespace shardprop {
@@ -73,7 +76,9 @@ std::int64_t time_of(const Plan& plan,
 TEST_CASE("a chain costs a launch, what enters it and what leaves it") {
   const Plan apart = plan_of(chain(), "1", Fusion::kNone);
   const std::int64_t unfused = time_of(apart, {"e", "r", "t", "m"});
-  CHECK(std::abs(unfused - passes(7)) <= 4);  // 2 + 2 + 3 tensors
+  // Three kernels of 2, 2 and 3 tensors.
+  const std::int64_t ramps = 3 * ramp_nanoseconds(default_topology());
+  CHECK(std::abs(unfused - (ramps + passes(7))) <= 4);
   const Plan fused = plan_of(chain(), "1", Fusion::kCompiler);
   const std::int64_t together = time_of(fused, {"e", "r", "t", "m"});
   CHECK(std::abs(together - (7000 + passes(3))) <= 4);  // x, y and m
@@ -112,6 +117,45 @@ TEST_CASE("the kernels of a chain are counted with what they read and write") {
   REQUIRE(boundary > 0);
   check(cut, 2, 5 * kBytes / 8, boundary);
   CHECK(plan_of(chain(), "1", Fusion::kNone).kernels == PlannedKernels{});
+}
+
+TEST_CASE("eager PyTorch runs one kernel for what the exporter decomposed") {
+  const Graph graph =
+      value_of(load_graph("examples/graphs/tiny/gpt2_train_cuda.json.gz",
+                          testing::standard_library()));
+  const Plan plan = plan_of(graph, "1", Fusion::kNone);
+  std::map<NodeId, std::int64_t> of_norm;  // by forward operator
+  std::map<NodeId, int> operators;
+  for (const Node& node : graph.nodes()) {
+    if (node.decomposed_from != "aten.native_layer_norm_backward.default") {
+      continue;
+    }
+    ++operators[node.forward_node];
+    of_norm[node.forward_node] +=
+        plan.nodes[node.id.index()].compute_nanoseconds;
+  }
+  REQUIRE(of_norm.size() == 5);  // two in each of two layers, and the last
+  for (const auto& [norm, nanoseconds] : of_norm) {
+    CAPTURE(graph.node(norm).name);
+    CHECK(operators[norm] >= 13);
+    // The gradient, the input, its mean and deviation, and the weight are read.
+    // The gradients of input and weight are written. The gradient of the bias
+    // reads the incoming gradient alone, and is a second kernel.
+    const Node& forward = graph.node(norm);
+    const auto bytes = [&](ValueId value) {
+      const TensorMeta& meta = graph.value(value).meta;
+      return static_cast<double>(meta.numel() * item_size(meta.dtype()));
+    };
+    double moved = 3 * bytes(forward.inputs[0]) + 2 * bytes(forward.inputs[1]);
+    for (std::size_t o = 1; o < forward.outputs.size(); ++o) {
+      moved += bytes(forward.outputs[o]);
+    }
+    const std::int64_t kernel =
+        7000 + 7000 + traffic_nanoseconds(default_topology(), moved);
+    CHECK(std::abs(nanoseconds - kernel) <= 20);
+  }
+  // A compiler joins more operators: the kernels are fewer.
+  CHECK(plan_of(graph, "1", Fusion::kCompiler).kernels.groups > 0);
 }
 
 TEST_CASE("an operator alone between products stays as it was") {

@@ -265,7 +265,9 @@ TEST_CASE("a plan that fits by chance does not end the search for better ones") 
 
 TEST_CASE("a token written into a cache costs the token") {
   constexpr std::int64_t kCache = std::int64_t{64} << 20;
-  const std::int64_t pass = memory_pass_nanoseconds(default_topology(), kCache);
+  const std::int64_t pass =
+      ramp_nanoseconds(default_topology()) +
+      memory_pass_nanoseconds(default_topology(), kCache);
   // One launch to write, one pass to read.
   const Solved at = solved(cache(false), "1", {});
   REQUIRE(at.solution.assignment);

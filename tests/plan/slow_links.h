@@ -11,6 +11,7 @@ inline Topology slow_links(double times) {
   topology.measured.clear();
   topology.node_reduces = false;
   topology.launch_us.value = 0;
+  topology.ramp_us.value = 0;
   topology.node_latency_us.value = 0;
   topology.network_latency_us.value = 0;
   topology.node_bandwidth_gbps.value /= times;

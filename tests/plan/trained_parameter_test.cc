@@ -97,9 +97,9 @@ TEST_CASE("a choice costs the update of its shards and the gather after it") {
       CAPTURE(to_string(own));
       CAPTURE(to_string(state));
       const double elements = 1024.0 * 1024 / (state[0].is_shard() ? 4 : 1);
-      const std::int64_t step = compute_nanoseconds(
-          default_topology(), MathClass::kF32, update.flops * elements,
-          update.passes * 4 * elements);
+      const std::int64_t step =
+          update_nanoseconds(default_topology(), update.flops * elements,
+                             update.passes * 4 * elements);
       const std::int64_t gather = problem.move_nanoseconds(
           w.makes[0], set.state_layouts[c], set.layout(c, 1));
       CHECK(set.costs[c] == step + gather);

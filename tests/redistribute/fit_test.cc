@@ -98,5 +98,51 @@ TEST_CASE("noise moves a fit by no more than the noise") {
   CHECK(fit.worst_relative_error < 0.09);
 }
 
+TEST_CASE("a table of several collectives is fitted for each of them") {
+  std::string text =
+      "framework,op_name,nccl_dtype,num_gpus,message_size,latency\n";
+  for (const std::int64_t elements : {1024, 65536, 1 << 20, 1 << 26}) {
+    for (const auto& [name, rate] :
+         {std::pair("all_gather", 400.0), std::pair("alltoall", 300.0)}) {
+      const double ms = 0.02 + static_cast<double>(elements) * 2 / rate * 1e-6;
+      text += "nccl," + std::string(name) + ",half,8," +
+              std::to_string(elements) + "," + std::to_string(ms) + "\n";
+      text += "nccl," + std::string(name) + ",int8,8," +
+              std::to_string(elements) + ",1.0\r\n";
+    }
+  }
+  const auto tables = value_of(parse_collective_tables(text));
+  REQUIRE(tables.size() == 2);
+  CHECK(tables[0].collective == CollectiveKind::kAllGather);
+  CHECK(tables[1].collective == CollectiveKind::kAllToAll);
+  for (const CollectiveTable& table : tables) {
+    CHECK(table.ranks == 8);
+    REQUIRE(table.measurements.size() == 4);
+    CHECK(table.measurements[0].bytes == 2048);
+    const CollectiveFit fit = value_of(fit_collective(
+        table.collective, {8, 8, 1}, table.measurements, "a table"));
+    const bool gathers = table.collective == CollectiveKind::kAllGather;
+    REQUIRE_FALSE(fit.lines.empty());
+    CHECK(fit.lines.back().bandwidth_gbps ==
+          doctest::Approx(gathers ? 400 : 300).epsilon(0.01));
+  }
+}
+
+TEST_CASE("a row that is no measured collective is reported with its line") {
+  const std::string head = "op_name,nccl_dtype,num_gpus,message_size,latency\n";
+  for (const char* row :
+       {"all_gather,half,8,1024", "scatter,half,8,1024,0.1",
+        "all_gather,half,0,1024,0.1", "all_gather,half,8,0,0.1",
+        "all_gather,half,8,1024,0", "all_gather,half,8,9223372036854775807,1",
+        "all_gather,half,8,1024,x"}) {
+    CAPTURE(row);
+    const auto made = parse_collective_tables(head + row);
+    CHECK_CODE(made, ErrorCode::kMeasurementTable);
+    CHECK(made.error().location == "line 2");
+  }
+  CHECK_CODE(parse_collective_tables("op_name,latency\n"),
+             ErrorCode::kMeasurementTable);
+}
+
 }  // namespace
 }  // namespace shardprop

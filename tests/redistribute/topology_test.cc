@@ -1,5 +1,7 @@
 #include <shardprop/mesh/topology.h>
 
+#include <shardprop/mesh/update_cost.h>
+
 #include "support/result_checks.h"
 
 #include <limits>
@@ -37,7 +39,8 @@ TEST_CASE("impossible figures are refused") {
   }
   for (Figure Topology::* share :
        {&Topology::efficiency, &Topology::attention_efficiency,
-        &Topology::overlap_discount}) {
+        &Topology::memory_efficiency, &Topology::sustained,
+        &Topology::eager_memory_efficiency, &Topology::overlap_discount}) {
     Topology topology = default_topology();
     (topology.*share).value = 1.01;
     CHECK_CODE(check_topology(topology), ErrorCode::kTopologyFigure);
@@ -73,15 +76,60 @@ TEST_CASE("a list of ranks is placed where its ranks are") {
 
 TEST_CASE("kernels take the roofline, at least their launch; views nothing") {
   const Topology h100 = default_topology();
-  // 8192^3 in bf16: 1.0995e12 FLOP at 0.7 x 989e12.
+  // 8192^3 in bf16: 1.0995e12 FLOP at 0.92 x 0.84 x 989e12, and the ramp of 3.9 us.
   const double side = 8192;
   CHECK(compute_nanoseconds(h100, MathClass::kF16, 2 * side * side * side,
-                            3 * 2 * side * side) == 1588201);
+                            3 * 2 * side * side) == 1442488);
   CHECK(compute_nanoseconds(h100, MathClass::kF32, 1, 4) == 7000);
-  // A copy of 1 GB moves 2 GB at 0.7 x 3350 GB/s.
-  CHECK(compute_nanoseconds(h100, MathClass::kF32, 0, 2e9) == 852878);
+  // A copy of 1 GB moves 2 GB at 0.86 x 3350 GB/s.
+  CHECK(compute_nanoseconds(h100, MathClass::kF32, 0, 2e9) == 698103);
   CHECK(compute_nanoseconds(h100, MathClass::kF32, 0, 0) == 0);
   CHECK(h100.memory_bytes() == std::int64_t{80} << 30);
+}
+
+TEST_CASE("eager kernels have their own rate of memory") {
+  Topology h100 = default_topology();
+  h100.eager_memory_efficiency = {0.5, "a test"};
+  const Topology eager = with_eager_kernels(h100);
+  CHECK(eager.memory_rate() == 0.5 * 3350e9);
+  CHECK(eager.matmul_rate(MathClass::kF16) ==
+        h100.matmul_rate(MathClass::kF16));
+  CHECK(with_eager_kernels(eager) == eager);
+  h100.eager_memory_efficiency.value = 0;
+  CHECK(with_eager_kernels(h100) == h100);
+  h100.memory_efficiency.value = 0;
+  CHECK(h100.memory_rate() == doctest::Approx(h100.efficiency.value * 3350e9));
+}
+
+TEST_CASE("attention of small heads is slower") {
+  Topology h100 = default_topology();
+  h100.attention_efficiency.value = 0.5;
+  h100.attention_half_dim.value = 64;
+  const double peak = h100.flops(MathClass::kF16);
+  // d / (d + 64), which is 2/3 for the stated 128.
+  CHECK(h100.attention_rate(MathClass::kF16, 128) ==
+        doctest::Approx(0.5 * peak));
+  CHECK(h100.attention_rate(MathClass::kF16, 64) ==
+        doctest::Approx(0.375 * peak));
+  CHECK(h100.attention_rate(MathClass::kF16, 0) == doctest::Approx(0.5 * peak));
+  h100.attention_half_dim.value = 0;
+  CHECK(h100.attention_rate(MathClass::kF16, 64) ==
+        doctest::Approx(0.5 * peak));
+  h100.attention_efficiency.value = 0;
+  CHECK(h100.attention_rate(MathClass::kF16, 64) ==
+        h100.matmul_rate(MathClass::kF16));
+}
+
+TEST_CASE("an update of a parameter costs its bytes, hardly a launch") {
+  const Topology& h100 = default_topology();
+  // 1024 elements: 28 KiB at 2.8 TB/s, and 1/36 of a launch of 7 us.
+  const std::int64_t small =
+      update_nanoseconds(h100, kAdamWUpdate.flops * 1024, 28 * 1024);
+  CHECK(small == 204);
+  CHECK(update_nanoseconds(h100, 0, 0) == 0);
+  const double bytes = 28e9;
+  CHECK(static_cast<double>(update_nanoseconds(h100, 0, bytes)) ==
+        doctest::Approx(bytes / h100.memory_rate() * 1e9).epsilon(1e-4));
 }
 
 TEST_CASE("a process can allocate less than the figure on the box") {

@@ -22,9 +22,9 @@ std::int64_t price(OpSchema op, InputStorage storage = InputStorage::kTakenOver,
   return compute_nanoseconds(one.context(one.texts()[0]), topology, storage);
 }
 
-// At the share of the peaks that kernels reach.
+// At the shares of the peaks that kernels reach, after the ramp of 3.9 us.
 double microseconds_of(double flops, double bytes) {
-  return std::max(flops / (0.7 * 989e6), bytes / (0.7 * 3350e3));
+  return 3.9 + std::max(flops / (0.92 * 0.84 * 989e6), bytes / (0.86 * 3350e3));
 }
 
 OpSchema flash_forward() {
@@ -57,7 +57,7 @@ TEST_CASE("attention runs at the rate of what it multiplies") {
   // masked.
   const double forward = 8 * 32 * 2 * 2.0 * 2048 * 2048 * 128 / 2;
   const auto one = static_cast<double>(price(flash_forward()));
-  CHECK(one == doctest::Approx(1e3 * forward / (0.35 * 989e6)).epsilon(0.01));
+  CHECK(one == doctest::Approx(1e3 * forward / (0.49 * 989e6)).epsilon(0.01));
   // Without an attention efficiency, a machine runs attention like other
   // matmuls.
   Topology silent = default_topology();
@@ -158,7 +158,7 @@ TEST_CASE("convolutions are products of places and channels") {
   const OpSchema f32 = applied_to("aten.convolution.default", given,
                                   {"f32[256,256,56,56]", "f32[256,256,3,3]"});
   CHECK(static_cast<double>(price(f32)) ==
-        doctest::Approx(found * 989 / 494).epsilon(0.001));
+        doctest::Approx(3900 + (found - 3900) * 989 / 494).epsilon(0.001));
 }
 
 // One of the gradients of a 2-d convolution of f32, as output_mask says.
@@ -185,7 +185,9 @@ TEST_CASE("gradients of convolutions are products of the shapes they have") {
     const ProductCost product =
         product_cost(default_topology(), MathClass::kTf32,
                      {.rows = rows, .columns = columns, .depth = depth});
-    return doctest::Approx(product.flops / (0.7 * 494e12) * 1e9).epsilon(0.001);
+    const double ramp = default_topology().ramp_us.value * 1e3;
+    return doctest::Approx(ramp + product.flops / (0.92 * 0.84 * 494e12) * 1e9)
+        .epsilon(0.001);
   };
   const auto found = [](const OpSchema& op) {
     return static_cast<double>(price(op));
@@ -293,7 +295,8 @@ TEST_CASE("a recurrent network multiplies in every step of time") {
 
 TEST_CASE("linear algebra grows with the cube of its matrices") {
   const auto f32_microseconds = [](double flops) {
-    return flops / (0.7 * default_topology().flops(MathClass::kF32) / 1e6);
+    return flops /
+           (0.92 * 0.84 * default_topology().flops(MathClass::kF32) / 1e6);
   };
   const double cube = std::pow(2048.0, 3);
   const auto of = [](const char* name, std::vector<std::string_view> tensors) {

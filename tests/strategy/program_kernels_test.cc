@@ -85,7 +85,8 @@ TEST_CASE("each kernel of a program takes a launch, or what it moves") {
           .epsilon(0.01));
   CHECK(static_cast<double>(price("262144", StepFusion::kEachStep)) ==
         doctest::Approx(
-            static_cast<double>(traffic_nanoseconds(h100, 12 * large)))
+            static_cast<double>(11 * ramp_nanoseconds(h100) +
+                                traffic_nanoseconds(h100, 12 * large)))
             .epsilon(0.01));
 }
 

@@ -13,12 +13,13 @@ SHARDPROP = sys.argv.pop(1)
 
 # The ranges are by kind: the minimum and maximum of the ratio of price to
 # count, without and with tile losses. Convolutions of f32 lose much: they run
-# in TF32, whose multipliers small tiles do not keep busy. Partial writes and
-# lookups touch less than their operands.
+# in TF32, whose multipliers small tiles do not keep busy. So do the three small
+# products of ResNet-50's head. Partial writes and lookups touch less than their
+# operands.
 RANGES = {
     "attention, forward": ((0.9, 1.1), (0.9, 1.1)),
     "attention, backward": ((0.9, 1.1), (0.9, 1.1)),
-    "products": ((1, 1.1), (0.99, 1.01)),
+    "products": ((1, 1.15), (0.99, 1.01)),
     "convolutions": ((1, 1.3), (0.97, 1.03)),
     "other operators": ((0.9, 1.01), (0.9, 1.01)),
 }

@@ -105,11 +105,28 @@ struct Topology {
   // Units that each work on one tile of a matmul at a time (product_cost.h). If
   // it is 0, matmuls of every shape run at one rate.
   Figure multiprocessors;
-  Figure efficiency;  // fraction of the peak rate that kernels reach
+  Figure efficiency;  // fraction of the peak rate that matmuls reach
   // The same fraction for attention kernels, which run two or more matmuls on
   // chip. If it is 0, `efficiency` is used.
   Figure attention_efficiency;
+  // Head dim at which attention reaches half of its highest rate. The rate for
+  // the head dim d is proportional to d / (d + attention_half_dim), and
+  // `attention_efficiency` is that of 128. If it is 0, all head dims have one
+  // rate.
+  Figure attention_half_dim;
+  // Fraction of their own rate that matmuls keep in a long step, in which the
+  // power of the device limits its clock. If it is 0, they keep all of it.
+  Figure sustained;
+  // Fraction of `memory_gbps` that memory-bound kernels reach. If it is 0,
+  // `efficiency` is used.
+  Figure memory_efficiency;
+  // The same fraction for the kernels of eager PyTorch (Fusion::kNone). If it
+  // is 0, that of memory-bound kernels is used.
+  Figure eager_memory_efficiency;
   Figure launch_us;  // minimum duration of a kernel
+  // Time of a kernel in which its rates are not reached: its first and its last
+  // blocks.
+  Figure ramp_us;
   // Fraction of an overlappable transfer that compute overlaps.
   Figure overlap_discount;
 
@@ -125,6 +142,12 @@ struct Topology {
   std::int64_t allocatable_bytes() const;
   // Returns the peak rate in FLOP/s.
   double flops(MathClass math) const;
+  // Returns the rate in FLOP/s that matmuls reach in a step.
+  double matmul_rate(MathClass math) const;
+  // Returns the rate in FLOP/s that attention with this head dim reaches.
+  double attention_rate(MathClass math, double head_dim) const;
+  // Returns the bytes per second that memory-bound kernels reach.
+  double memory_rate() const;
 
   friend bool operator==(const Topology&, const Topology&) = default;
 };
@@ -143,17 +166,21 @@ std::span<const TopologyField> topology_fields();
 // Checks that every figure is finite and in its range. Error: kTopologyFigure.
 Result<void> check_topology(const Topology& topology);
 
-// Returns the presets, the default one (`dgx-h100`) first.
+// Returns the presets, the default one (`dgx-h100`) first. Each preset is a file
+// of src/mesh/presets, which the build embeds.
 const std::vector<Topology>& topology_presets();
 // Error: kTopologyUnknown, which lists the presets.
 Result<Topology> find_topology(std::string_view name);
 // Returns the default preset, `dgx-h100`.
 const Topology& default_topology();
 
+// Returns the topology whose memory-bound kernels are those of eager PyTorch.
+Topology with_eager_kernels(Topology topology);
+
 // Returns the time of a kernel that does `flops` operations and moves `bytes`
-// of device memory (read plus written). It is a roofline at `efficiency`, and
-// at least `launch_us`. The time is 0 if `flops` and `bytes` are 0, as for
-// views. Source: the cost model of autoparallel.
+// of device memory (read plus written). It is `ramp_us` plus a roofline at the
+// rates that kernels reach, and at least `launch_us`. The time is 0 if `flops`
+// and `bytes` are 0, as for views.
 std::int64_t compute_nanoseconds(const Topology& topology, MathClass math,
                                  double flops, double bytes);
 

@@ -29,7 +29,9 @@ std::string_view to_string(Optimizer optimizer);  // "none", "sgd", "adamw"
 std::optional<Optimizer> parse_optimizer(std::string_view text);
 
 // `Fusion` says whether elementwise operators, casts and reductions share
-// kernels, as in compiled programs, or each has a kernel of its own.
+// kernels, as in compiled programs. Without fusion, each operator of the program
+// has a kernel of its own, as in eager PyTorch. The operators of one
+// decomposition (Node::decomposed_from) then have one kernel.
 enum class Fusion : std::uint8_t { kCompiler, kNone };
 std::string_view to_string(Fusion fusion);  // "compiler", "none"
 

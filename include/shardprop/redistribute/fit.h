@@ -38,6 +38,21 @@ struct Measurement {
 // Error: kMeasurementTable, which names the line.
 Result<std::vector<Measurement>> parse_measurements(std::string_view text);
 
+// `CollectiveTable` is the measurements of one collective in groups of one size.
+struct CollectiveTable {
+  CollectiveKind collective = CollectiveKind::kAllGather;
+  std::int64_t ranks = 1;
+  std::vector<Measurement> measurements;
+};
+
+// Parses a CSV table of several collectives, such as the files nccl_perf of
+// aiconfigurator. Its first line names the columns, among them op_name,
+// num_gpus, nccl_dtype, message_size (in elements) and latency (in
+// milliseconds). Only rows of half, bfloat16 and float16 are used. Error:
+// kMeasurementTable, which names the line.
+Result<std::vector<CollectiveTable>> parse_collective_tables(
+    std::string_view text);
+
 // `CollectiveFit` is the fitted lines and their largest error.
 struct CollectiveFit {
   std::vector<MeasuredLine> lines;

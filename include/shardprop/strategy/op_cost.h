@@ -52,6 +52,8 @@ std::int64_t compute_nanoseconds(const LocalContext& context,
 std::int64_t traffic_nanoseconds(const Topology& topology, double bytes);
 // Returns the launch time of a kernel.
 std::int64_t launch_nanoseconds(const Topology& topology);
+// Returns the ramp of a kernel (Topology::ramp_us).
+std::int64_t ramp_nanoseconds(const Topology& topology);
 
 // Returns the time of the operator's kernels. Operands have the size of the
 // largest local tensor; views are free.

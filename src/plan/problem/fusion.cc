@@ -20,6 +20,12 @@ bool stands_alone(Fusing fusing) {
   return fusing == Fusing::kCuts || fusing == Fusing::kAlone;
 }
 
+// Returns whether the decomposition of one operator produced both nodes.
+bool are_of_one_operator(const Node& a, const Node& b) {
+  return !a.decomposed_from.empty() && a.decomposed_from == b.decomposed_from &&
+         a.forward_node == b.forward_node && a.phase == b.phase;
+}
+
 }  // namespace
 
 Fusing fusing_of(const Graph& graph, const Node& node, const IndexSpace& space,
@@ -41,18 +47,19 @@ Fusing fusing_of(const Graph& graph, const Node& node, const IndexSpace& space,
 }
 
 FusionGroups::FusionGroups(const Graph& graph,
-                           const std::vector<Fusing>& fusing)
+                           const std::vector<Fusing>& fusing, KernelRule rule)
     : graph_(graph),
       group_(graph.nodes().size(), kAlone),
       launches_(graph.nodes().size(), false),
       reads_(graph.nodes().size()),
       producer_group_(graph.buffers().size(), kAlone),
       leaves_(graph.buffers().size(), false) {
-  find_groups(fusing);
+  find_groups(fusing, rule);
   find_reads(fusing);
 }
 
-void FusionGroups::find_groups(const std::vector<Fusing>& fusing) {
+void FusionGroups::find_groups(const std::vector<Fusing>& fusing,
+                               KernelRule rule) {
   const std::size_t nodes = graph_.nodes().size();
   UnionFind joined(nodes);
   std::size_t run = 0;  // start of the present run
@@ -63,8 +70,11 @@ void FusionGroups::find_groups(const std::vector<Fusing>& fusing) {
       const Value& value = graph_.value(input);
       if (value.is_input()) continue;
       const std::size_t producer = value.producer.index();
-      if (producer >= run && !stands_alone(fusing[producer]))
+      if (producer < run || stands_alone(fusing[producer])) continue;
+      if (rule == KernelRule::kCompiler ||
+          are_of_one_operator(graph_.nodes()[n], graph_.nodes()[producer])) {
         joined.join(n, producer);
+      }
     }
   }
   std::vector<std::int32_t> computing(nodes, 0);

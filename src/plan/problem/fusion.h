@@ -1,11 +1,18 @@
-// FusionGroups finds the operators that a compiler fuses into one kernel, by
-// the rule of PyTorch's scheduler
+// FusionGroups finds the operators that share one kernel, by one of two rules.
+//
+// KernelRule::kCompiler is the rule of PyTorch's scheduler
 // (torch/_inductor/fx_passes/fusion_regions.py). Operators that cannot be fused
 // split the schedule into runs of fusable ones. Within a run, operators that
 // read from each other form a group if at least two of them are more than
 // views.
 //
 //   mm, permute, mul, add, mm     one group: permute, mul, add
+//
+// KernelRule::kEager is the rule of eager PyTorch. The program runs one kernel
+// for an operator that the exporter decomposed, such as
+// native_layer_norm_backward. So operators that read from each other form a
+// group if the decomposition of one operator produced them
+// (Node::decomposed_from).
 //
 // A kernel reads each value from outside its group once, and writes each value
 // that is read outside once. Groups are found on the whole graph and do not
@@ -35,10 +42,13 @@ enum class Fusing : std::uint8_t {
 Fusing fusing_of(const Graph& graph, const Node& node, const IndexSpace& space,
                  bool is_understood, bool is_in_place);
 
+enum class KernelRule : std::uint8_t { kCompiler, kEager };
+
 class FusionGroups {
  public:
   // `fusing` is indexed by node.
-  FusionGroups(const Graph& graph, const std::vector<Fusing>& fusing);
+  FusionGroups(const Graph& graph, const std::vector<Fusing>& fusing,
+               KernelRule rule);
 
   static constexpr std::int32_t kAlone = -1;
   std::int32_t group(NodeId node) const { return group_[node.index()]; }
@@ -52,7 +62,7 @@ class FusionGroups {
   bool stays_inside(ValueId value) const;
 
  private:
-  void find_groups(const std::vector<Fusing>& fusing);
+  void find_groups(const std::vector<Fusing>& fusing, KernelRule rule);
   void find_reads(const std::vector<Fusing>& fusing);
   bool is_inside(BufferId buffer, std::int32_t group) const;
 

@@ -130,9 +130,10 @@ class PlanProblemBuilder {
           fusing_of(graph_, node, *set->op.space, set->unsupported.empty(),
                     in_place_->operand(node).has_value());
     }
-    if (data_.options.fusion == Fusion::kCompiler) {
-      data_.fusion = std::make_shared<FusionGroups>(graph_, fusing);
-    }
+    const KernelRule rule = data_.options.fusion == Fusion::kCompiler
+                                ? KernelRule::kCompiler
+                                : KernelRule::kEager;
+    data_.fusion = std::make_shared<FusionGroups>(graph_, fusing, rule);
     return {};
   }
 
@@ -288,6 +289,9 @@ Result<PlanProblem> PlanProblem::create(const Graph& graph, DeviceMesh mesh,
   SP_CHECK(validate(options));
   SP_CHECK(check_topology(topology));
   return guarded([&]() -> Result<PlanProblem> {
+    if (options.fusion == Fusion::kNone) {
+      topology = with_eager_kernels(std::move(topology));
+    }
     SP_ASSIGN(RedistributePlanner planner,
               RedistributePlanner::create(mesh, topology));
     SP_ASSIGN(RedistributePlanner bucketed,

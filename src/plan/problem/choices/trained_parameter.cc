@@ -86,10 +86,10 @@ class TrainedParameter {
     }
   }
 
-  // The step reads and writes parameter, gradient and state in one fused
-  // kernel. A parameter that is kept in f32 is also written in 16 bits. This
-  // happens after the update if the parameter is gathered. If its layout is
-  // that of its state, it happens for each phase of use.
+  // The step reads and writes parameter, gradient and state once. A parameter
+  // that is kept in f32 is also written in 16 bits. This happens after the
+  // update if the parameter is gathered. If its layout is that of its state, it
+  // happens for each phase of use.
   std::int64_t step_nanoseconds(LayoutId state, LayoutId own) const {
     const UpdateCost& update = data_.options.optimizer == Optimizer::kAdamW
                                    ? kAdamWUpdate
@@ -99,8 +99,8 @@ class TrainedParameter {
                             item_;
     double bytes = update.passes * (is_wide_ ? kF32Bytes : item_);
     if (is_wide_) bytes += own == state ? casts_ * (kF32Bytes + item_) : item_;
-    return compute_nanoseconds(data_.topology, MathClass::kF32,
-                               update.flops * elements, bytes * elements);
+    return update_nanoseconds(data_.topology, update.flops * elements,
+                              bytes * elements);
   }
 
   const ProblemData& data_;
