@@ -4,14 +4,18 @@
   measured_steps.py measure [--models NAMES] [--ways eager compiled] >measured.json
       On the machine with the GPU: forward and backward pass as eager PyTorch and
       compiled, their time, what it is spent on, and the peak of memory.
-  measured_steps.py table SHARDPROP measured.json --graphs DIR
-      Anywhere: the predictions for what was measured, and both as a table.
+  measured_steps.py table SHARDPROP MEASURED --graphs DIR [--device NAME]
+      Anywhere: the predictions for what was measured, and both as a table. MEASURED is
+      measured.json or measured_steps.tsv, which has the steps measured so far.
+  measured_steps.py rates SHARDPROP MEASURED --graphs DIR [--device NAME]
+      The same as a table of kernels, which `shardprop topologies --fit steps=FILE` reads.
 
 A step is the forward pass, the loss and the gradients, without an optimizer. Times are
 measured by CUDA events. Each is the median of several steps after unmeasured warm-up steps.
 """
 
 import argparse
+import csv
 import gc
 import json
 import pathlib
@@ -180,36 +184,88 @@ def predicted(binary, graph, preset, way):
     return json.loads(done.stdout)
 
 
-def table(binary, measured, folder):
-    folder.mkdir(parents=True, exist_ok=True)
-    found = json.loads(measured.read_text())
-    print(f"{found['device']}, PyTorch {found['torch']}\n")
+def measured_runs(path, device):
+    """Returns the measured steps of a device, with the milliseconds of kernels by kind."""
+    if path.suffix == ".json":
+        found = json.loads(path.read_text())
+        return [dict(run, device=found["device"]) for run in found["runs"]]
+    runs = []
+    with open(path) as file:
+        for row in csv.DictReader((l for l in file if l[0] != "#"), delimiter="\t"):
+            if row["device"] != device:
+                continue
+            kinds = {kind: float(row[f"{kind}_ms"]) for kind in ("matmul", "attention", "pass")}
+            runs.append({"device": device, "model": row["step"], "way": row["way"],
+                         "ms": float(row["step_ms"]), "busy": float(row["busy_ms"]),
+                         "peak_bytes": float(row["peak_gib"]) * 2**30, "kinds": kinds})
+    return runs
+
+
+def predicted_kinds(plan):
+    """Returns the predicted milliseconds of kernels by kind."""
+    kinds = {}
+    for node in plan["nodes"]:
+        kind = node.get("kind", "optimizer")
+        if kind not in PRODUCTS and kind != "attention":
+            kind = "pass"
+        kinds[kind] = kinds.get(kind, 0) + node["compute_us"] / 1e3
+    return kinds
+
+
+def compared(options):
+    """Yields the measured steps and their plans."""
+    options.graphs.mkdir(parents=True, exist_ok=True)
+    for run in measured_runs(options.measured, options.device):
+        if "error" not in run:
+            plan = predicted(options.binary, graph_of(run["model"], options.graphs),
+                             PRESET[run["device"]], run["way"])
+            yield run, plan
+
+
+def rates(options):
+    print("# kind measured-ms predicted-ms")
+    for run, plan in compared(options):
+        kinds = predicted_kinds(plan)
+        rows = [("matmul", ("matmul",)), ("attention", ("attention",)),
+                ("eager-memory" if run["way"] == "eager" else "memory", ("pass",))]
+        for name, of in rows:
+            seen, said = (sum(times.get(kind, 0) for kind in of)
+                          for times in (run["kinds"], kinds))
+            if seen > 0 and said > 0:
+                print(f"{name} {seen:.3f} {said:.3f}")
+
+
+def table(options):
     print("| step | way | step ms | GPU busy ms | said ms | said / busy | products "
           "| attention | passes | peak GiB | said GiB |")
     print("|---|---|---|---|---|---|---|---|---|---|---|")
-    for run in found["runs"]:
-        if "error" in run:
-            print(f"| {run['model']} | {run['way']} | {run['error'].splitlines()[0]} |")
-            continue
-        plan = predicted(binary, graph_of(run["model"], folder), PRESET[found["device"]],
-                         run["way"])
-        said = {}
-        for node in plan["nodes"]:
-            kind = node.get("kind", "optimizer")
-            if kind not in PRODUCTS and kind != "attention":
-                kind = "pass"
-            said[kind] = said.get(kind, 0) + node["compute_us"] / 1e3
+    near = {}
+    for run, plan in compared(options):
+        said = predicted_kinds(plan)
 
         def both(*kinds):
             seen = sum(run["kinds"].get(kind, 0) for kind in kinds)
-            return f"{seen:.2f} / {sum(said.get(kind, 0) for kind in kinds):.2f}"
+            return seen, sum(said.get(kind, 0) for kind in kinds)
 
-        busy = sum(run["kinds"].values())
+        def note(name, pair):
+            if pair[0] > 0:
+                off = abs(pair[1] / pair[0] - 1)
+                near.setdefault((run["way"], name), []).append(off <= 0.15)
+            return "{:.2f} / {:.2f}".format(*pair)
+
+        busy = run.get("busy", sum(run["kinds"].values()))
         total = plan["objective_us"] / 1e3
+        note("step", (busy, total))
         print(f"| {run['model']} | {run['way']} | {run['ms']:.2f} | {busy:.2f} "
-              f"| {total:.2f} | {100 * (total / busy - 1):+.0f} % | {both(*PRODUCTS)} "
-              f"| {both('attention')} | {both('pass')} | {run['peak_bytes'] / 2**30:.2f} "
-              f"| {plan['memory']['peak_bytes_per_rank'] / 2**30:.2f} |")
+              f"| {total:.2f} | {100 * (total / busy - 1):+.0f} % "
+              f"| {note('products', both(*PRODUCTS))} "
+              f"| {note('attention', both('attention'))} | {note('passes', both('pass'))} "
+              f"| {run['peak_bytes'] / 2**30:.2f} "
+              f"| {plan['memory']['peak_bytes_per_rank'] / 2**30:.2f} |", flush=True)
+    print("\n| within 15 % of the measurement | " + " | ".join(WAYS) + " |\n|---|---|---|")
+    for name in ("step", "products", "attention", "passes"):
+        cells = (near.get((way, name), []) for way in WAYS)
+        print(f"| {name} | " + " | ".join(f"{sum(c)} of {len(c)}" for c in cells) + " |")
 
 
 def main():
@@ -219,15 +275,17 @@ def main():
     one = verbs.add_parser("measure")
     one.add_argument("--models", nargs="*", choices=MODELS, default=list(MODELS))
     one.add_argument("--ways", nargs="*", choices=WAYS, default=WAYS)
-    two = verbs.add_parser("table")
-    two.add_argument("binary")
-    two.add_argument("measured", type=pathlib.Path)
-    two.add_argument("--graphs", type=pathlib.Path, required=True)
+    for verb in ("table", "rates"):
+        two = verbs.add_parser(verb)
+        two.add_argument("binary")
+        two.add_argument("measured", type=pathlib.Path)
+        two.add_argument("--graphs", type=pathlib.Path, required=True)
+        two.add_argument("--device", choices=PRESET, default="NVIDIA H100 80GB HBM3")
     arguments = parser.parse_args()
     if arguments.verb == "measure":
         measure(arguments.models, arguments.ways)
     else:
-        table(arguments.binary, arguments.measured, arguments.graphs)
+        {"table": table, "rates": rates}[arguments.verb](arguments)
 
 
 if __name__ == "__main__":

@@ -50,10 +50,17 @@ class Device(NamedTuple):
     attention: float  # FlashAttention-2, forward and backward, by its authors
     memory: float
 
+    def attention_of(self, kernel):
+        return TRITON_SHARE * self.attention if kernel == "triton" else self.attention
+
 
 # FlashAttention-2 reaches 50 to 73 % of an A100's peak (arXiv 2307.08691) and 35 % of
 # an H100's (arXiv 2407.08608).
 A100_ATTENTION, H100_ATTENTION = 0.615 * 312, 0.35 * 989
+# FlashAttention-2 is 1.3 to 1.5 times as fast as FlashAttention in Triton in the forward
+# pass, which has two matmuls, and twice as fast in the backward pass, which has five
+# (arXiv 2307.08691).
+TRITON_SHARE = 7 / (2 * 1.4 + 5 * 2)
 # The peak of torchtitan's H100 of 500 W is "between SXM and NVL": half way.
 AT_500W = (989 + 835) / 2 / 989
 DEVICES = {
@@ -77,15 +84,32 @@ class Rates(NamedTuple):
     overlap: float
 
 
-def preset_rates(device):
-    """The rates of shardprop's presets: published for attention, 0.7 of the peak otherwise."""
-    return Rates(0.7 * device.peak, 1.4 * device.peak, device.attention,
-                 0.7 * device.memory, 0.5)
+def preset_figures(binary):
+    """Returns the figures of the presets."""
+    done = subprocess.run([binary, "topologies", "--format", "json"], check=True,
+                          capture_output=True, text=True)
+    return {preset["name"]: {key: figure["value"] for key, figure in preset["figures"].items()}
+            for preset in json.loads(done.stdout)}
 
 
-def fitted_rates(device, shares, attention):
+def preset_rates(run, figures):
+    """The rates of a run as shardprop ships them, for the run's device and its kernel of
+    attention."""
+    device = DEVICES[run.hardware]
+    preset = figures[device.preset]
+    eager = run.kernels != "compiler" and preset["eager.memory_efficiency"] > 0
+    passes = preset["eager.memory_efficiency" if eager else "device.memory_efficiency"]
+    share = preset["device.efficiency"] * (preset["device.sustained"] or 1)
+    double = preset["device.f8_tflops"] / preset["device.f16_tflops"]
+    return Rates(share * device.peak, share * double * device.peak,
+                 device.attention_of(run.attention), passes * device.memory,
+                 preset["overlap.discount"])
+
+
+def fitted_rates(run, shares):
+    device = DEVICES[run.hardware]
     return Rates(shares["products"] * device.products, shares["products"] * device.products_8,
-                 shares.get(attention, 1) * device.attention,
+                 shares.get(run.attention, 1) * device.attention_of(run.attention),
                  shares["passes"] * device.memory, shares["overlap"])
 
 
@@ -153,10 +177,8 @@ def resized(text, batch, sequence):
     return re.sub(r"(?<![\w.])\d{6,18}(?![\w.])", size, text)
 
 
-# How elementwise operators share kernels: as a compiler fuses them, not at all, or by module
-# as eager PyTorch's LayerNorm and GELU. For "modules", the gradient is a dozen operators in
-# the graph but one kernel in eager PyTorch. It is taken as twice the forward pass, which is
-# the ratio of Llama's.
+# How elementwise operators share kernels: as a compiler fuses them, or as eager PyTorch runs
+# them. Without fusion, shardprop has one kernel for what the exporter decomposed.
 FUSION = {"compiler": "compiler", "eager": "none", "modules": "none"}
 
 
@@ -172,9 +194,10 @@ def plan(binary, run, layers, rates, folder):
         topology = pathlib.Path(scratch) / "topology.toml"
         topology.write_text(
             f'name = "{run.hardware}"\nbase = "{DEVICES[run.hardware].preset}"\n[device]\n'
-            f"efficiency = 1\nattention_efficiency = {rates.attention / rates.products}\n"
+            f"efficiency = 1\nsustained = 1\nattention_half_dim = 0\nattention_efficiency = {rates.attention / rates.products}\n"
             f"f16_tflops = {rates.products}\nf8_tflops = {rates.products_8}\n"
-            f"memory_gbps = {rates.memory}\n[overlap]\ndiscount = {rates.overlap}\n")
+            f"memory_efficiency = 1\nmemory_gbps = {rates.memory}\n"
+            f"[eager]\nmemory_efficiency = 1\n[overlap]\ndiscount = {rates.overlap}\n")
         done = subprocess.run(
             [binary, "explain", graph, "--mesh", ",".join(f"{n}={s}" for n, s, _ in dims),
              "--recipe", ",".join(f"{r}={n}" for n, _, r in dims), "--topology", topology,
@@ -238,8 +261,6 @@ def parts_of_run(binary, run, rates, folder):
         layer = (deep[key] - shallow[key]) / (DEEP - SHALLOW)
         layers[key] = LAYERS[run.model] * layer
         whole[key] = shallow[key] - SHALLOW * layer + layers[key]
-    if run.kernels == "modules":
-        whole["backward", "pass"] = 2 * whole["forward", "pass"]
     return whole, layers
 
 
@@ -285,16 +306,14 @@ def step_ms(run, parts, rates, priced):
     return total
 
 
-def fit(runs, parts):
+def fit(runs, parts, priced):
     """The shares with the least mean error of logarithms: one after the other until
     none gets better, from several beginnings."""
 
     def error(shares):
         return statistics.mean(
-            abs(math.log(step_ms(run, part, fitted_rates(DEVICES[run.hardware], shares,
-                                                         run.attention),
-                                 preset_rates(DEVICES[run.hardware])) / run.ms))
-            for run, part in zip(runs, parts))
+            abs(math.log(step_ms(run, part, fitted_rates(run, shares), rates) / run.ms))
+            for run, part, rates in zip(runs, parts, priced))
 
     def descend(shares):
         least = error(shares)
@@ -368,7 +387,8 @@ def main():
     options = parser.parse_args()
     options.graphs.mkdir(parents=True, exist_ok=True)
     runs = read_runs()
-    priced = [preset_rates(DEVICES[run.hardware]) for run in runs]
+    figures = preset_figures(options.binary)
+    priced = [preset_rates(run, figures) for run in runs]
     parts = [parts_of_run(options.binary, run, rates, options.graphs)
              for run, rates in zip(runs, priced)]
 
@@ -379,12 +399,11 @@ def main():
     tables = []
     for generation, fitted_on in GENERATIONS.items():
         fitting = [i for i, run in enumerate(runs) if run.hardware in fitted_on]
-        shares = fit([runs[i] for i in fitting], [parts[i] for i in fitting])
-        tables.append(predicted(
-            lambda run: fitted_rates(DEVICES[run.hardware], shares, run.attention)))
+        shares = fit(*([of[i] for i in fitting] for of in (runs, parts, priced)))
+        tables.append(predicted(lambda run: fitted_rates(run, shares)))
         said = ", ".join(f"{name} {value}" for name, value in shares.items())
         tell(f"Shares fitted on {generation}: {said}.", tables[-1], fitted_on)
-    presets = predicted(lambda run: preset_rates(DEVICES[run.hardware]))
+    presets = predicted(lambda run: preset_rates(run, figures))
     tell("The presets as they are, nothing fitted:", presets, ())
     print("\nEach run, as predicted by what was fitted on ampere:")
     table(tables[0], presets)
