@@ -141,10 +141,9 @@ SHARDPROP_API shardprop_error* shardprop_library_standard(
  * declaration  as in torch.library, "mylib::swiglu(Tensor x, Tensor gate) ->
  *              Tensor"; NULL if the operator is declared already
  * name         of the definition, "aten.mm"; NULL: that of the declaration
- * form         "einsum mk,kn->mn", "pointwise", "reduction sum" or "along dim",
- *              followed by any of `.promoted`, `.floating`, `.boolean`,
- *              `.additive`, `.multilinear`, `.nondecreasing`,
- *              `.nonincreasing`, `.passes`, `.random`, `.free` */
+ * form         a rule such as "mk,kn->mn", "pointwise().promoted()",
+ *              "reduction(sum)" or "along(dim)"; docs/row_language.md has the
+ *              language, which --rule and Python share */
 SHARDPROP_API shardprop_error* shardprop_library_add(
     const shardprop_library* library, const char* declaration, const char* name,
     const char* form, shardprop_library** with);

@@ -25,13 +25,13 @@ This is the catalogue: every overload of PyTorch that shardprop knows how to sha
 by family. A **rule** says what an operator computes, and everything else follows
 from it: the shapes, dtypes and strides of its results, which arguments are refused,
 every way to lay its operands out over a mesh, what each rank then runs, and what that
-costs. A rule is a line in `src/ops/definitions/`, in the notation of
-`include/shardprop/ops/op_definition.h`:
+costs. A rule is a line in `src/ops/definitions/`, in the language of
+[row_language.md](row_language.md):
 
 | rule | means |
 |---|---|
 | `mk,kn->mn` | a letter is a dim that may be sharded; one that the result lacks is summed, so that sharding it leaves a partial sum |
-| `m[k]`, `...` | dims in brackets stay whole; `...` are leading dims, aligned as in broadcasting |
+| `m{k}`, `m[k]`, `...` | every rank has the full dim k; a factor that only a program shards; leading dims, aligned as in broadcasting |
 | `(gc)`, `+mn` | one dim made of two factors, the first one outermost; an operand that is added, and may broadcast |
 | `pointwise()`, `reduction()`, `along(dim)` | every element on its own; dims combined; one dim whole, the others free |
 | `.linear_in(x)`, `.additive()`, `.nondecreasing()`, `.passes()` | which partial operands it takes as they are: sums, extrema, or all |
@@ -55,7 +55,7 @@ operators are listed first.
 
 An operator without a rule runs replicated, with a warning, and a plan with such an
 operator is never called optimal; `--strict` refuses it. A rule of your own:
-`--rule 'mylib.swiglu=pointwise()'` (`include/shardprop/ops/rule_text.h`). Whether all
+`--rule 'mylib.swiglu=pointwise()'` ([row_language.md](row_language.md)). Whether all
 operators of a model have rules: `shardprop ops --supported model.pt2`.
 """
 

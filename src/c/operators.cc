@@ -2,8 +2,7 @@
 
 #include "c/boundary.h"
 
-#include "c/row_text.h"
-
+#include <shardprop/ops/rule_text.h>
 #include <shardprop/placement/dtype.h>
 
 #include <string>
@@ -88,7 +87,7 @@ shardprop_error* shardprop_library_add(const shardprop_library* library,
                   "a row has neither a declaration nor a name",
                   "give one of them");
     }
-    SP_ASSIGN(addition.definition, parse_row(row));
+    SP_ASSIGN(addition.definition, parse_definition(row));
     SP_ASSIGN(auto made, (*from)->with(std::move(addition)));
     return give(with, std::move(made));
   });

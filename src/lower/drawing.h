@@ -4,7 +4,7 @@
 
 #include "lower/element_ops.h"
 #include "lower/program_builder.h"
-#include "ops/row_traits.h"
+#include <shardprop/ops/row_traits.h>
 
 #include <shardprop/base/result.h>
 #include <shardprop/graph/node.h>

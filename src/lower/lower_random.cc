@@ -40,7 +40,7 @@ Result<void> Lowering::draw(const Node& node, const PlannedNode& planned,
 Distribution Lowering::distribution_of(const Node& node) const {
   const OpRow* row = library_.row(*node.op.function);
   return row == nullptr ? Distribution::kNotStated
-                        : shardprop::distribution(row->definition);
+                        : row->definition.traits().distribution;
 }
 
 // Returns the node whose random numbers drop the weights of an attention. For a

@@ -6,7 +6,7 @@
 #include "lower/local_calls.h"
 #include "lower/program_builder.h"
 #include "lower/view_chain.h"
-#include "ops/row_traits.h"
+#include <shardprop/ops/row_traits.h>
 
 #include <shardprop/graph/graph.h>
 #include <shardprop/lower/lower.h>

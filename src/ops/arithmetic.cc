@@ -5,7 +5,6 @@
 
 #include "ops/arithmetic.h"
 
-#include "ops/passed_elements.h"
 
 #include "ops/argument_reads.h"
 #include "ops/definitions/dtypes.h"
@@ -325,24 +324,39 @@ OpDefinition OpDefinition::lattice(ReduceOp own) && {
       });
 }
 
-void PassedElements::operator()(const OpCall& call, IndexSpace& space) const {
-  const auto takes = operands_named(call.op(), arguments);
-  if (!takes) return;
-  space.carries = space.inputs.size() == 1 && (*takes)[0];
-  for (const ReduceOp kind : kAllReduceOps) {
-    Partials inputs(space.inputs.size());
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      if ((*takes)[i]) inputs[i] = kind;
-    }
-    add_linearity(call, space, std::move(inputs),
-                  all(space.outputs.size(), kind));
+void OpDefinition::add_selected(const std::vector<std::string>& arguments) {
+  std::optional<std::vector<std::string>>& selected = traits_.selected;
+  if (!selected || arguments.empty()) {
+    selected = arguments;
+  } else if (!selected->empty()) {
+    selected->insert(selected->end(), arguments.begin(), arguments.end());
   }
 }
 
 OpDefinition OpDefinition::passes(std::vector<std::string> arguments) && {
-  std::string name = "passes(" + joined(arguments) + ")";
-  return std::move(*this).refine(std::move(name),
-                                 PassedElements{std::move(arguments)});
+  const std::string name = "passes(" + joined(arguments) + ")";
+  add_selected(arguments);
+  return std::move(*this).refine(
+      name, [arguments = std::move(arguments)](const OpCall& call,
+                                               IndexSpace& space) {
+        const auto takes = operands_named(call.op(), arguments);
+        if (!takes) return;
+        space.carries = space.inputs.size() == 1 && (*takes)[0];
+        for (const ReduceOp kind : kAllReduceOps) {
+          Partials inputs(space.inputs.size());
+          for (std::size_t i = 0; i < inputs.size(); ++i) {
+            if ((*takes)[i]) inputs[i] = kind;
+          }
+          add_linearity(call, space, std::move(inputs),
+                        all(space.outputs.size(), kind));
+        }
+      });
+}
+
+OpDefinition OpDefinition::selects(std::vector<std::string> arguments) && {
+  const std::string name = "selects(" + joined(arguments) + ")";
+  add_selected(arguments);
+  return std::move(*this).say(name);
 }
 
 OpDefinition OpDefinition::ignores_values(

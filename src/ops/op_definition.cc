@@ -1,14 +1,39 @@
 #include <shardprop/ops/op_definition.h>
 
+#include "ops/forms/mapped.h"
 #include "ops/forms/shared_form.h"
 #include "ops/op_call.h"
 #include "ops/program_text.h"
+#include "ops/rules/type_rule.h"
 #include "ops/view_strides.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace shardprop {
+
+namespace {
+
+Dims elementwise_strides(const OpCall& call, const Dims&, DType dtype) {
+  return elementwise(call.op().inputs, dtype).strides();
+}
+
+std::string_view to_string(ProductKind kind) {
+  switch (kind) {
+    case ProductKind::kNone:
+      return "none";
+    case ProductKind::kPlain:
+      return "plain";
+    case ProductKind::kConvolution:
+      return "convolution";
+    case ProductKind::kAttention:
+      return "attention";
+  }
+  return "";
+}
+
+}  // namespace
 
 OpDefinition::OpDefinition(std::string text, Bind bind)
     : text_(std::move(text)), bind_(std::move(bind)) {}
@@ -24,31 +49,51 @@ OpDefinition OpDefinition::typed(TypeOf type) && {
   return std::move(*this);
 }
 
+OpDefinition OpDefinition::typed(std::string_view rule) && {
+  auto parsed_rule = TypeRule::parse(rule);
+  if (!parsed_rule) throw InternalError(parsed_rule.error().message);
+  const auto shared =
+      std::make_shared<const TypeRule>(*std::move(parsed_rule));
+  return std::move(*this)
+      .typed([shared](const OpCall& call, std::size_t result) {
+        return shared->of(call, result);
+      })
+      .say("typed(" + to_string(*shared) + ")");
+}
+
 OpDefinition OpDefinition::typed(DType dtype) && {
-  return std::move(*this).typed(
-      [dtype](const OpCall&, std::size_t) { return dtype; });
+  return std::move(*this)
+      .typed([dtype](const OpCall&, std::size_t) { return dtype; })
+      .say("typed(" + std::string(to_string(dtype)) + ")");
 }
 
 OpDefinition OpDefinition::promoted() && {
-  return std::move(*this).typed(
-      [](const OpCall& call, std::size_t) { return promoted_dtype(call); });
+  return std::move(*this)
+      .typed(
+          [](const OpCall& call, std::size_t) { return promoted_dtype(call); })
+      .say("promoted()");
 }
 
 OpDefinition OpDefinition::floating() && {
-  return std::move(*this).typed([](const OpCall& call, std::size_t) {
-    return to_floating(promoted_dtype(call));
-  });
+  return std::move(*this)
+      .typed([](const OpCall& call, std::size_t) {
+        return to_floating(promoted_dtype(call));
+      })
+      .say("floating()");
 }
 
 OpDefinition OpDefinition::boolean() && {
-  return std::move(*this).typed(DType::kBool);
+  return std::move(*this)
+      .typed([](const OpCall&, std::size_t) { return DType::kBool; })
+      .say("boolean()");
 }
 
 OpDefinition OpDefinition::of(std::string_view argument) && {
-  return std::move(*this).typed(
-      [name = std::string(argument)](const OpCall& call, std::size_t) {
+  return std::move(*this)
+      .typed([name = std::string(argument)](const OpCall& call, std::size_t) {
         return call.tensor(name).dtype();
-      });
+      })
+      .say("of(" + std::string(argument) + ")");
 }
 
 OpDefinition OpDefinition::strided(StridesOf strides) && {
@@ -57,15 +102,17 @@ OpDefinition OpDefinition::strided(StridesOf strides) && {
 }
 
 OpDefinition OpDefinition::elementwise() && {
-  return std::move(*this).strided(
-      [](const OpCall& call, const Dims&, DType dtype) {
-        return shardprop::elementwise(call.op().inputs, dtype).strides();
-      });
+  return std::move(*this).strided(elementwise_strides).say("elementwise()");
 }
 
 OpDefinition OpDefinition::elementwise(std::vector<std::string> arguments) && {
-  return std::move(*this).strided(
-      [arguments = std::move(arguments)](const OpCall& call, const Dims& shape,
+  std::string text = "elementwise(";
+  for (const std::string& argument : arguments) {
+    if (text.back() != '(') text += ',';
+    text += argument;
+  }
+  return std::move(*this)
+      .strided([arguments = std::move(arguments)](const OpCall& call, const Dims& shape,
                                          DType dtype) {
         std::vector<TensorMeta> operands;
         for (const std::string& argument : arguments) {
@@ -78,15 +125,17 @@ OpDefinition OpDefinition::elementwise(std::vector<std::string> arguments) && {
         // larger.
         return laid_out.shape() == shape ? laid_out.strides()
                                          : make_meta(shape, dtype).strides();
-      });
+      })
+      .say(text + ")");
 }
 
 OpDefinition OpDefinition::like(std::string_view argument) && {
-  return std::move(*this).strided(
-      [name = std::string(argument)](const OpCall& call, const Dims& shape,
-                                     DType dtype) {
+  return std::move(*this)
+      .strided([name = std::string(argument)](const OpCall& call,
+                                              const Dims& shape, DType dtype) {
         return dense_like(call.tensor(name), shape, dtype).strides();
-      });
+      })
+      .say("like(" + std::string(argument) + ")");
 }
 
 OpDefinition OpDefinition::checked(Check check) && {
@@ -101,9 +150,15 @@ OpDefinition OpDefinition::checked(Check check) && {
 }
 
 OpDefinition OpDefinition::refine(std::string name, Refine refine) && {
+  if (name.empty()) {
+    throw InternalError("a refinement of `" + text_ + "` has no name");
+  }
+  return std::move(*this).refined(std::move(refine)).say(name);
+}
+
+OpDefinition OpDefinition::refined(Refine refine) && {
   refinements_.push_back(std::move(refine));
-  if (name.empty()) return std::move(*this);
-  return std::move(*this).say(name);
+  return std::move(*this);
 }
 
 OpDefinition OpDefinition::random() && {
@@ -114,11 +169,12 @@ OpDefinition OpDefinition::random() && {
 
 OpDefinition OpDefinition::free() && {
   return std::move(*this).refine(
-      "", [](const OpCall&, IndexSpace& space) { space.is_free = true; });
+      "free()",
+      [](const OpCall&, IndexSpace& space) { space.is_free = true; });
 }
 
 OpDefinition OpDefinition::free_where_viewed() && {
-  return std::move(*this).refine("", [](const OpCall& call, IndexSpace& space) {
+  return std::move(*this).refine("free_where_viewed()", [](const OpCall& call, IndexSpace& space) {
     space.is_free = !call.boolean_or("copy", false) &&
                     is_reshaped_view(call.first(), call.op().outputs[0]);
   });
@@ -126,7 +182,7 @@ OpDefinition OpDefinition::free_where_viewed() && {
 
 OpDefinition OpDefinition::conjugated() && {
   conjugates_ = true;
-  return std::move(*this);
+  return std::move(*this).say("conjugated()");
 }
 
 OpDefinition OpDefinition::filling() && {
@@ -141,34 +197,39 @@ OpDefinition OpDefinition::filling() && {
   // The form is that of the view, which is counted as custom once.
   custom_ = false;
   return std::move(*this).refine(
-      "", [](const OpCall&, IndexSpace& space) { space.is_free = false; });
+      "filling()",
+      [](const OpCall&, IndexSpace& space) { space.is_free = false; });
 }
 
 OpDefinition OpDefinition::flops(double per_point) && {
-  return std::move(*this).refine("",
-                                 [per_point](const OpCall&, IndexSpace& space) {
-                                   space.flops_per_point = per_point;
-                                 });
+  return std::move(*this).refine(
+      "flops(" + std::to_string(std::llround(per_point)) + ")",
+      [per_point](const OpCall&, IndexSpace& space) {
+        space.flops_per_point = per_point;
+      });
 }
 
 OpDefinition OpDefinition::multiplies(ProductKind kind) && {
   return std::move(*this).refine(
-      "", [kind](const OpCall&, IndexSpace& space) { space.product = kind; });
+      "multiplies(" + std::string(to_string(kind)) + ")",
+      [kind](const OpCall&, IndexSpace& space) { space.product = kind; });
 }
 
 OpDefinition OpDefinition::normalises() && {
   return std::move(*this).refine(
-      "", [](const OpCall&, IndexSpace& space) { space.normalises = true; });
+      "normalises()",
+      [](const OpCall&, IndexSpace& space) { space.normalises = true; });
 }
 
 OpDefinition OpDefinition::carries() && {
   return std::move(*this).refine(
-      "", [](const OpCall&, IndexSpace& space) { space.carries = true; });
+      "carries()",
+      [](const OpCall&, IndexSpace& space) { space.carries = true; });
 }
 
 OpDefinition OpDefinition::writes_into(std::string_view argument) && {
   return std::move(*this).refine(
-      "",
+      "writes_into(" + std::string(argument) + ")",
       [name = std::string(argument)](const OpCall& call, IndexSpace& space) {
         space.writes_into = static_cast<int>(call.operand(name));
       });
@@ -176,9 +237,13 @@ OpDefinition OpDefinition::writes_into(std::string_view argument) && {
 
 OpDefinition OpDefinition::local_shape(std::string_view argument,
                                        int output) && {
+  std::string text = "local_shape(" + std::string(argument);
+  if (output > 0) text += ',' + std::to_string(output);
   return std::move(*this).refine(
-      "", [name = std::string(argument), output](const OpCall& call,
-                                                 IndexSpace& space) {
+      text + ")", [name = std::string(argument), output](const OpCall& call,
+                                                         IndexSpace& space) {
+        require(std::cmp_less(output, call.op().outputs.size()),
+                "a result that a shape describes is not produced");
         LocalArgument local{name, true, {}};
         const int rank = call.op().outputs[index(output)].rank();
         for (int dim = 0; dim < rank; ++dim) {
@@ -203,11 +268,47 @@ OpDefinition OpDefinition::blocked(std::string_view dims) && {
 }
 
 OpDefinition OpDefinition::nonempty() && {
-  return std::move(*this).refine("", [](const OpCall&, IndexSpace& space) {
-    for (Factor& factor : space.factors) {
-      factor.least = std::max<std::int64_t>(factor.least, 1);
-    }
-  });
+  return std::move(*this).refine(
+      "nonempty()", [](const OpCall&, IndexSpace& space) {
+        for (Factor& factor : space.factors) {
+          factor.least = std::max<std::int64_t>(factor.least, 1);
+        }
+      });
+}
+
+OpDefinition OpDefinition::nonempty(std::string_view factor) && {
+  return std::move(*this).refine(
+      "nonempty(" + std::string(factor) + ")",
+      [letter = factor[0]](const OpCall&, IndexSpace& space) {
+        for (Factor& own : space.factors) {
+          if (own.letter == letter) own.least = 1;
+        }
+      });
+}
+
+OpDefinition OpDefinition::reduced_without(ReduceOp op) && {
+  return std::move(*this).refine(
+      "reduced_without(" + std::string(shardprop::to_string(op)) + ")",
+      [op](const OpCall&, IndexSpace& space) { adds_up(space, op); });
+}
+
+OpDefinition OpDefinition::same_without(std::string_view factor) && {
+  return std::move(*this).refine(
+      "same_without(" + std::string(factor) + ")",
+      [letter = factor[0]](const OpCall&, IndexSpace& space) {
+        for (std::size_t f = 0; f < space.factors.size(); ++f) {
+          if (space.factors[f].letter != letter) continue;
+          for (auto& without : space.outputs_without) {
+            without[f] = Without::same();
+          }
+        }
+      });
+}
+
+OpDefinition OpDefinition::nonlinear() && {
+  return std::move(*this).refine(
+      "nonlinear()",
+      [](const OpCall&, IndexSpace& space) { space.linearities.clear(); });
 }
 
 namespace {
@@ -239,8 +340,8 @@ OpDefinition OpDefinition::per_rank(std::string_view text,
 // Lets the program shard factors of these kinds. Its results are replicated if
 // they lack such a factor.
 OpDefinition OpDefinition::opened(std::vector<FactorKind> kinds) && {
-  return std::move(*this).refine("", [kinds = std::move(kinds)](
-                                         const OpCall&, IndexSpace& space) {
+  return std::move(*this).refined([kinds = std::move(kinds)](
+                                      const OpCall&, IndexSpace& space) {
     const auto is_meant = [&](const Factor& factor) {
       return std::find(kinds.begin(), kinds.end(), factor.kind) != kinds.end();
     };
@@ -263,6 +364,10 @@ OpDefinition OpDefinition::opened(std::vector<FactorKind> kinds) && {
 
 OpDefinition shared_form(std::string text, OpDefinition::Bind bind) {
   return {std::move(text), std::move(bind)};
+}
+
+OpDefinition with_implied(OpDefinition form, OpDefinition::Refine refine) {
+  return std::move(form).refined(std::move(refine));
 }
 
 OpDefinition custom(std::string name, OpDefinition::Bind bind) {

@@ -1,6 +1,6 @@
 #include "verify/input_domains.h"
 
-#include "ops/row_traits.h"
+#include <shardprop/ops/row_traits.h>
 
 #include <algorithm>
 #include <string_view>
@@ -52,7 +52,7 @@ class Search {
       const OpRow* row = library_.row(*node.op.function);
       const std::string_view argument = argument_of(node.op, use.operand);
       if (row != nullptr) {
-        for (const ArgumentDomain& domain : domains(row->definition)) {
+        for (const ArgumentDomain& domain : row->definition.traits().domains) {
           if (domain.argument == argument) note(domain, node.op, use.operand);
         }
       }
@@ -60,7 +60,8 @@ class Search {
       // result also restrict them.
       const bool hands_on =
           (node.op.function->is_view() && use.operand == 0) ||
-          (row != nullptr && selects_from(row->definition, argument));
+          (row != nullptr &&
+           row->definition.traits().selects_from(argument));
       if (!hands_on) continue;
       for (const ValueId output : node.outputs) visit(output);
     }
@@ -70,8 +71,8 @@ class Search {
             std::uint32_t operand) {
     found_.positive = found_.positive || domain.positive;
     found_.nonzero = found_.nonzero || domain.nonzero;
-    if (!domain.below) return;
-    const std::int64_t size = domain.below(op, operand);
+    if (domain.below == IndexBound::kNone) return;
+    const std::int64_t size = index_bound(domain, op, operand);
     if (size <= 0) return;
     found_.below = found_.below == 0 ? size : std::min(found_.below, size);
   }

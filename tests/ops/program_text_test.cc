@@ -62,7 +62,7 @@ TEST_CASE("a program that does not fit the call is an error") {
   const auto library = value_of(testing::standard_library().with(
       {.name = "aten.exp.default",
        .definition = pointwise()
-                         .refine("", by_program)
+                         .refine("by_program()", by_program)
                          .decomposed("return no_such_operator(self)")}));
   CHECK_CODE(library->index_space(applied("aten.exp.default", {"f32[4]"})),
              ErrorCode::kProgram);

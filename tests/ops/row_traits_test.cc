@@ -1,6 +1,6 @@
 // Tests traits of operator definitions: random draws, dependence on the values
 // of arguments, and the results that receive those values.
-#include "ops/row_traits.h"
+#include <shardprop/ops/row_traits.h>
 
 #include "support/result_checks.h"
 #include "support/standard_library.h"
@@ -27,19 +27,17 @@ const OpDefinition& row_of(const char* op) {
 }
 
 TEST_CASE("rows say how they draw, in every form of the operator") {
-  CHECK(distribution(row_of("aten.randn.default")) == Distribution::kNormal);
-  CHECK(distribution(row_of("aten.normal_.default")) == Distribution::kNormal);
-  CHECK(distribution(row_of("aten.bernoulli.p")) == Distribution::kBernoulli);
-  CHECK(distribution(row_of("aten.native_dropout.default")) ==
+  CHECK(row_of("aten.randn.default").traits().distribution == Distribution::kNormal);
+  CHECK(row_of("aten.normal_.default").traits().distribution == Distribution::kNormal);
+  CHECK(row_of("aten.bernoulli.p").traits().distribution == Distribution::kBernoulli);
+  CHECK(row_of("aten.native_dropout.default").traits().distribution ==
         Distribution::kDropout);
-  CHECK(distribution(
-            row_of("aten._scaled_dot_product_flash_attention.default")) ==
+  CHECK(row_of("aten._scaled_dot_product_flash_attention.default").traits().distribution ==
         Distribution::kAttention);
-  CHECK(distribution(row_of(
-            "aten._scaled_dot_product_flash_attention_backward.default")) ==
+  CHECK(row_of("aten._scaled_dot_product_flash_attention_backward.default").traits().distribution ==
         Distribution::kAttentionBackward);
-  CHECK(distribution(row_of("aten.mm.default")) == Distribution::kNotStated);
-  CHECK(distribution(row_of("aten.random.default")) ==
+  CHECK(row_of("aten.mm.default").traits().distribution == Distribution::kNotStated);
+  CHECK(row_of("aten.random.default").traits().distribution ==
         Distribution::kNotStated);
 }
 
@@ -53,9 +51,9 @@ std::int64_t bound(const char* op, std::vector<GivenArgument> arguments,
   }
   const OpSchema schema = value_of(make_op_schema(
       standard_library().find(op), std::move(arguments), std::move(inputs)));
-  for (const ArgumentDomain& domain : domains(row_of(op))) {
-    if (domain.argument == argument && domain.below != nullptr) {
-      return domain.below(schema, operand);
+  for (const ArgumentDomain& domain : row_of(op).traits().domains) {
+    if (domain.argument == argument && domain.below != IndexBound::kNone) {
+      return index_bound(domain, schema, operand);
     }
   }
   return 0;
@@ -85,7 +83,7 @@ TEST_CASE("rows say what integers are places in") {
 
 bool asks(const char* op, std::string_view argument,
           bool ArgumentDomain::* what) {
-  for (const ArgumentDomain& domain : domains(row_of(op))) {
+  for (const ArgumentDomain& domain : row_of(op).traits().domains) {
     if (domain.argument == argument && domain.*what) return true;
   }
   return false;
@@ -103,14 +101,14 @@ TEST_CASE("rows say what has to be positive, and what may not be zero") {
 }
 
 TEST_CASE("rows say whose elements the result has") {
-  CHECK(selects_from(row_of("aten.cat.default"), "tensors"));
-  CHECK(selects_from(row_of("aten.where.self"), "other"));
-  CHECK_FALSE(selects_from(row_of("aten.where.self"), "condition"));
-  CHECK(selects_from(row_of("aten.index_put.default"), "values"));
-  CHECK_FALSE(selects_from(row_of("aten.index_put.default"), "indices"));
-  CHECK(selects_from(row_of("aten.topk.default"), "self"));
-  CHECK(selects_from(row_of("aten._to_copy.default"), "self"));
-  CHECK_FALSE(selects_from(row_of("aten.mul.Tensor"), "self"));
+  CHECK(row_of("aten.cat.default").traits().selects_from("tensors"));
+  CHECK(row_of("aten.where.self").traits().selects_from("other"));
+  CHECK_FALSE(row_of("aten.where.self").traits().selects_from("condition"));
+  CHECK(row_of("aten.index_put.default").traits().selects_from("values"));
+  CHECK_FALSE(row_of("aten.index_put.default").traits().selects_from("indices"));
+  CHECK(row_of("aten.topk.default").traits().selects_from("self"));
+  CHECK(row_of("aten._to_copy.default").traits().selects_from("self"));
+  CHECK_FALSE(row_of("aten.mul.Tensor").traits().selects_from("self"));
 }
 
 }  // namespace

@@ -7,8 +7,11 @@
 
 #include "support/standard_library.h"
 
+#include <algorithm>
+#include <fstream>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 using namespace shardprop;  // NOLINT(google-build-using-namespace)
@@ -38,6 +41,7 @@ std::string space_of_rule(std::string_view rule) {
 
 TEST_CASE("a rule prints as it parses") {
   for (const char* text : {"pointwise()",
+                           "pointwise(2)",
                            "pointwise().additive()",
                            "pointwise().additive(+,-)",
                            "pointwise().multilinear().nonincreasing()",
@@ -46,9 +50,25 @@ TEST_CASE("a rule prints as it parses") {
                            "...mk,kn->...mn.random()",
                            "bh[s]d,bh[t]d->bh[s]d",
                            "+n,(ab)k->(ab)n",
+                           "einsum(m[k],[k]n->mn)",
+                           "mapped(ab->ab)",
+                           "einsum(+n,m[k],[k]n->mn)",
+                           "m(k[j:128]),(k[j])n->mn",
+                           "a1b2->b2",
+                           "<tokens>k,nk->n<tokens>",
+                           "...,...1->...1",
+                           "*,n{hw}->n{hwc:3}:column_major",
+                           "b{h}*,**->b{h}:always,:none",
+                           "n{hw},r{k}->rn{x:pooled_height}{y:sizes[1]}",
+                           "{nf},{n}->{k:?}",
+                           "nc_->nc_:swapped",
+                           "if not left and mode is full: a{b}->{b}a | a{b}->a",
                            "reduction(sum)",
                            "reduction()",
+                           "reduction(sum,2)",
                            "along(dim)",
+                           "along(dim,2)",
+                           "scanned(dim)",
                            "same_shape()",
                            "batch(0)",
                            "batch(0,-1)",
@@ -57,6 +77,14 @@ TEST_CASE("a rule prints as it parses") {
                            "pointwise().linear_in(x)",
                            "pointwise().ignores_values()",
                            "pointwise().ignores_values(x)",
+                           "pointwise().promoted().elementwise(x,y)",
+                           "pointwise().typed(f32).like(x).nonempty()",
+                           "pointwise(2).typed(given(dtype,sum(first)),i64)",
+                           "pointwise().typed(if(flag,real(x),complex(y)))",
+                           "n{c},{t}->n.below(t,classes).in_order()",
+                           "same_shape().random().draws(normal).free()",
+                           "ab->a.nonempty(b).nonlinear()",
+                           "mapped(ab->a).reduced_without(max)",
                            "same_shape().blocked(dim)"}) {
     CAPTURE(text);
     const auto rule = parse_rule(text);
@@ -66,10 +94,53 @@ TEST_CASE("a rule prints as it parses") {
   }
 }
 
+TEST_CASE("texts of earlier releases and abbreviations are still read") {
+  const auto printed = [](const char* text) {
+    const auto rule = parse_definition(text);
+    return rule ? rule->text() : to_string(rule.error());
+  };
+  // C had blanks in place of parentheses.
+  CHECK(printed("einsum mk,kn->mn") == "mk,kn->mn");
+  CHECK(printed("einsum m[k],[k]n->mn") == "einsum(m[k],[k]n->mn)");
+  CHECK(printed("pointwise") == "pointwise()");
+  CHECK(printed("pointwise.promoted.additive") ==
+        "pointwise().promoted().additive()");
+  CHECK(printed("reduction sum") == "reduction(sum)");
+  CHECK(printed("along dim.floating") == "along(dim).floating()");
+  // Blanks and the other spellings of a value.
+  CHECK(printed("m k , k n -> m n") == "mk,kn->mn");
+  CHECK(printed("m[k][l] -> m") == "m[kl]->m");
+  CHECK(printed("<m>{_}->...0") == "m_->...");
+}
+
+TEST_CASE("a notation is a value that prints and parses back") {
+  Notation notation;
+  notation.inputs = {Term().leading().full({'m', 'n'}), Term::replicated()};
+  notation.outputs = {Term().leading().compound(
+      {{'a'}, {FactorName("block"), DimUse::kBlocked}})};
+  notation.sizes = {{FactorName("block"), StatedSize::Kind::kNumber, 16}};
+  CHECK(to_string(notation) == "...{mn},*->...(a[<block>:16])");
+  // Names have no end.
+  Term dims;
+  for (int dim = 0; dim < 60; ++dim) dims.add(FactorName::of_dim(dim));
+  const Notation many{{dims}, {dims}, {}, {}};
+  const auto again = Notation::parse(to_string(many));
+  REQUIRE(again);
+  CHECK(*again == many);
+  for (int dim = 0; dim < 60; ++dim) {
+    CHECK(FactorName::of_dim(dim).dim() == dim);
+  }
+}
+
 TEST_CASE("what rules mean") {
   CHECK(space_of_rule("pointwise()") == "ab,ab->ab {a=8,b=16}");
   CHECK(space_of_rule("batch(0)") == "a1,a1->a1 {a=8}");
-  CHECK(space_of_rule("m[n],m[n]->m[n]") == "m1,m1->m1 {m=8}");
+  CHECK(space_of_rule("m[n],m[n]->m[n]") == "mn,mn->mn {m=8,n=16 blocked}");
+  CHECK(space_of_rule("m{n},m{n}->m{n}") == "m1,m1->m1 {m=8}");
+  // Only einsum() is linear.
+  CHECK(space_of_rule("mapped(mn,mn->mn)") == "mn,mn->mn {m=8,n=16}");
+  CHECK(space_of_rule("(a[b:4])n,(a[b])n->(a[b])n")
+            .starts_with("(ab)n,(ab)n->(ab)n {b=4 blocked,a=2,n=16}"));
   CHECK(space_of_rule("mn,mn->mn").starts_with("mn,mn->mn {m=8,n=16}"));
 }
 
@@ -98,75 +169,105 @@ TEST_CASE("the batch is that of the results") {
         std::string::npos);
 }
 
-TEST_CASE("what is not a rule") {
-  for (const char* text : {"",
-                           "pointwise",
-                           "pointwise(",
-                           "pointwize()",
-                           "reduction(most)",
-                           "along()",
-                           "batch()",
-                           "batch(x)",
-                           "pointwise()additive()",
-                           "pointwise().fast()",
-                           "mk,kn->m2",
-                           "m(k,kn)->mn",
-                           "mk->->n",
-                           "m+k->m",
-                           "pointwise(0)",
-                           "(ab)[k],k->(ab)",
-                           "pointwise().",
-                           "mk,kn->mn.fast()",
-                           "......mk,kn->...mn",
-                           "...m...k,kn->mn",
-                           "......m[k],[k]n->...mn",
-                           "...mk,kn->......mn",
-                           "mm->m",
-                           "(aa)->a",
-                           "m[m]->m",
-                           "m->mm",
-                           "m->n",
-                           "m[k]->mn",
-                           "mk,kn->+mn",
-                           "m()->m",
-                           "m[]->m",
-                           "m[k->m",
-                           "m(k->m",
-                           "m)k->m",
-                           "(m]k->m",
-                           "[...]m->m",
-                           "m k,->m\x01"}) {
-    CAPTURE(text);
-    const auto rule = parse_rule(text);
+TEST_CASE("an error names the column, what was found and what is expected") {
+  struct Wrong {
+    const char* text;
+    int column;
+    const char* message;
+  };
+  for (const Wrong& wrong : {
+           Wrong{"", 1, "expected a form, found the end"},
+           {"pointwise(", 11, "expected `,` or `)`, found the end"},
+           {"pointwize()", 1, "expected a form, found `p`"},
+           {"reduction(most)", 11,
+            "expected one of sum, avg, product, min, max, band, bor, bxor, "
+            "found `most`"},
+           {"along()", 1, "`along` has no name of an argument"},
+           {"along(dim,2,3)", 11, "expected `)` of `along`, found `2`"},
+           {"batch()", 1, "`batch` has no dim"},
+           {"batch(x)", 7, "expected a dim, found `x`"},
+           {"pointwise(0)", 11, "expected 1 to 64 results, found 0"},
+           {"pointwise(2,3)", 11, "expected `)` of `pointwise`, found `2`"},
+           {"pointwise()additive()", 12,
+            "expected a modifier, such as `.additive()`, found `a`"},
+           {"pointwise().fast()", 13, "`fast` is not a modifier"},
+           {"pointwise().", 13,
+            "expected the name of a modifier, found the end"},
+           {"pointwise().additive(2)", 22,
+            "expected signs, + or -, found `2`"},
+           {"pointwise().linear_in()", 13, "`linear_in` has 0 arguments, not 1"},
+           {"pointwise().lattice(most)", 21,
+            "expected one of sum, avg, product, min, max, band, bor, bxor, "
+            "found `most`"},
+           {"pointwise().typed(f33(first))", 19,
+            "expected dtypes, such as f32, first or given(dtype,first), "
+            "found `f33(first)`"},
+           {"pointwise().passes(x,,y)", 22,
+            "expected an argument of `passes`, found `,`"},
+           {"mk,kn->mn.fast()", 11, "`fast` is not a modifier"},
+           {"mk,kn->m2", 8, "no operand has `m2`"},
+           {"m(k,kn)->mn", 4, "expected a factor, `[` or `)`, found `,`"},
+           {"mk->->n", 5,
+            "expected a modifier, such as `.additive()`, found `->`"},
+           {"mk", 1, "expected a form, found `m`"},
+           {"m+k->m", 2, "a `+` is not first in its term"},
+           {"......mk,kn->...mn", 4, "a term has two `...`"},
+           {"...m...k,kn->mn", 5, "a term has two `...`"},
+           {"...mk,kn->......mn", 14, "a term has two `...`"},
+           {"mm->m", 2, "a term has `m` twice"},
+           {"(aa)->a", 3, "a term has `a` twice"},
+           {"m[m]->m", 3, "a term has `m` twice"},
+           {"m->mm", 5, "a term has `m` twice"},
+           {"m->n", 4, "no operand has `n`"},
+           {"m{k}->mk", 8,
+            "every operand has the full dim `k`: the result has `{k}`"},
+           {"m->m{k}", 6, "no operand has `k`, and its size is not stated"},
+           {"m->m{k:2}{k:3}", 13, "the size of `k` is stated twice"},
+           {"m->m{k:}", 8, "expected a number, an argument or `?`, found `}`"},
+           {"m->m{k:99999999999999999999}", 8, "a size is out of range"},
+           {"m->m{k:sizes[x]}", 15,
+            "expected the index of an element, from 0 to 63, found `]`"},
+           {"mk,kn->+mn", 8, "a result has a `+`"},
+           {"mk,kn->*", 8, "a result has a `*`"},
+           {"+*,kn->kn", 2, "a term has a `+` and a `*`"},
+           {"***,kn->kn", 3, "a term has three `*`"},
+           {"+n,m[k],[k]n->mn", 1,
+            "a term is added to a product, but a dim is full or blocked"},
+           {"m()->m", 2, "a dim `()` has no factor"},
+           {"m[]->m", 2, "`[]` has no factor"},
+           {"m{}->m", 2, "`{}` has no factor"},
+           {"m[k->m", 4, "expected a factor, `_` or `]`, found `->`"},
+           {"m(k->m", 4, "expected a factor, `[` or `)`, found `->`"},
+           {"m)k->m", 2, "expected a factor, `,` or `->`, found `)`"},
+           {"(m]k->m", 3, "expected a factor, `[` or `)`, found `]`"},
+           {"[...]m->m", 2, "expected a factor, `_` or `]`, found `.`"},
+           {"<>->m", 2, "expected the name of a factor, found `>`"},
+           {"<ab->m", 4, "expected `>`, found `->`"},
+           {"<a_name_of_16_char>->m", 1,
+            "a factor has a name of more than 15 letters"},
+           {"m:always->m", 2, "an operand has a mark of results"},
+           {"m->m:sorted", 6,
+            "expected column_major, swapped, always, or none after no dim, "
+            "found `s`"},
+           {"if : m->m", 4, "expected the name of an argument, found `:`"},
+           {"if a b: m->m", 6, "expected `and` or `:`, found `b`"},
+           {"if a is : m->m", 9,
+            "expected a value of the argument, found `:`"},
+           {"einsum(mk,kn->mn", 17,
+            "expected a dim, `,`, `|` or `)`, found the end"},
+           {"mapped()", 8, "expected a factor, `,` or `->`, found `)`"},
+           {"m->m\x01", 5,
+            "expected a modifier, such as `.additive()`, found a character "
+            "that is not printable"},
+       }) {
+    CAPTURE(wrong.text);
+    const auto rule = parse_rule(wrong.text);
     REQUIRE_FALSE(rule);
     CHECK(rule.error().code == ErrorCode::kInvalidArgument);
-    CHECK(rule.error().location.find("column") != std::string::npos);
+    CHECK(rule.error().message == wrong.message);
+    CHECK(rule.error().location == "column " + std::to_string(wrong.column));
     CHECK_FALSE(rule.error().help.empty());
   }
-}
-
-TEST_CASE("what is wrong with factor notation is said at its column") {
-  const auto refusal = [](std::string_view text) {
-    const auto checked = check_notation(text);
-    return checked ? std::string() : to_string(checked.error());
-  };
-  CHECK(refusal("...mk,kn->...mn").empty());
-  CHECK(refusal("->").empty());
-  CHECK(refusal("+n,(ab)k,b[s]->(ab)n").empty());
-  const auto holds = [&](std::string_view text, const char* why,
-                         const char* column) {
-    CAPTURE(text);
-    const std::string error = refusal(text);
-    CHECK(error.find(why) != std::string::npos);
-    CHECK(error.find(column) != std::string::npos);
-  };
-  holds("......mk->m", "a term has two `...`", "column 4\n");
-  holds("a,...mk...->m", "a term has two `...`", "column 8\n");
-  holds("ab,cac->a", "a term has `c` twice", "column 6\n");
-  holds("ab->abz", "no operand has `z`", "column 7\n");
-  holds("ab", "it has no `->`", "column 3\n");
-  holds("a(b,c)->a", "a bracket is never closed", "column 2\n");
-  holds("ab->a->b", "`-` has no meaning", "column 6\n");
 }
 
 TEST_CASE("a rule and a call of other ranks") {
@@ -190,9 +291,10 @@ TEST_CASE("a rule and a call of other ranks") {
   CHECK(why(**library, {"f32[2,3,4]", "f32[4,5]"}, {"f32[2,3]", "f32[5]"})
             .empty());
   CHECK(why(**library, {"f32[4]", "f32[4,5]"}, {"f32[2]", "f32[5]"})
-            .find("another rank") != std::string::npos);
+            .find("f32[4] does not have 2 or more dims") !=
+        std::string::npos);
   CHECK(why(**library, {"f32[3,4]", "f32[4,5,6]"}, {"f32[3]", "f32[5]"})
-            .find("another rank") != std::string::npos);
+            .find("f32[4,5,6] does not have 2 dims") != std::string::npos);
   // As many results as the rule has.
   const auto more = testing::standard_library().with(
       {.declaration = "mylib::f(Tensor x, Tensor y) -> (Tensor, Tensor)",
@@ -222,4 +324,163 @@ TEST_CASE("operands of an unknown product of letters") {
   REQUIRE_FALSE(space);
   CHECK(space.error().message.find("the sizes of `a` and `b`") !=
         std::string::npos);
+}
+
+TEST_CASE("alternatives and sizes that a call decides") {
+  const auto library = testing::standard_library().with(
+      {.declaration = "mylib::pool(Tensor x, bool flat=False, int size=2, "
+                      "int[] shape=[]) -> Tensor",
+       .definition = *parse_rule("if flat: n_->n{s:size} | "
+                                 "n{h}->n{a:shape[0]}{b:?} | ...{hw}->...")});
+  REQUIRE(library);
+  const auto space = [&](const char* x, const char* result,
+                         std::vector<GivenArgument> rest) {
+    std::vector<GivenArgument> given = {{"x", TensorArg{0}}};
+    for (GivenArgument& one : rest) given.push_back(std::move(one));
+    auto op = make_op_schema((*library)->find("mylib.pool.default"),
+                             std::move(given), {*TensorMeta::parse(x)});
+    REQUIRE(op);
+    set_results(*op, {*TensorMeta::parse(result)});
+    const auto found = (*library)->index_space(*op);
+    return found ? to_string(*found) : found.error().message;
+  };
+  CHECK(space("f32[8,4]", "f32[8,3]",
+              {{"flat", true}, {"size", std::int64_t{3}}}) ==
+        "n1->n1 {n=8}");
+  CHECK(space("f32[8,4]", "f32[8,5,7]",
+              {{"shape", std::vector<std::int64_t>{5}}}) == "n1->n11 {n=8}");
+  CHECK(space("f32[8,4]", "f32[8,5,7]", {})
+            .find("a list of sizes is shorter than the rule expects") !=
+        std::string::npos);
+  CHECK(space("f32[8,4,4]", "f32[8]", {}) == "a11->a {a=8}");
+}
+
+TEST_CASE("operators of other libraries are one line each") {
+  // The call has these tensors, of which "" is absent, then these arguments.
+  const auto space = [](const char* declaration, const char* rule,
+                        const std::vector<const char*>& tensors,
+                        std::vector<GivenArgument> rest, const char* result) {
+    const auto definition = parse_rule(rule);
+    REQUIRE(definition);
+    const auto library = testing::standard_library().with(
+        {.declaration = declaration, .definition = *definition});
+    REQUIRE(library);
+    const auto function = FunctionSchema::parse(declaration);
+    REQUIRE(function);
+    std::vector<GivenArgument> given;
+    std::vector<TensorMeta> metas;
+    for (const char* text : tensors) {
+      const bool is_given = *text != '\0';
+      given.push_back({"", TensorArg{is_given ? static_cast<std::int32_t>(
+                                                    metas.size())
+                                              : TensorArg::kNone}});
+      if (!is_given) given.back().value = NoneArg{};
+      if (is_given) metas.push_back(*TensorMeta::parse(text));
+    }
+    for (GivenArgument& one : rest) given.push_back(std::move(one));
+    auto op = make_op_schema((*library)->find(function->name()),
+                             std::move(given), std::move(metas));
+    REQUIRE(op);
+    set_results(*op, {*TensorMeta::parse(result)});
+    const auto found = (*library)->index_space(*op);
+    return found ? to_string(*found) : to_string(found.error());
+  };
+  // The image of each box is read in full; boxes and channels are sharded.
+  CHECK(space("torchvision::roi_align(Tensor input, Tensor rois, float scale, "
+              "int pooled_height, int pooled_width) -> Tensor",
+              "nc{hw},r{k}->rc{x:pooled_height}{y:pooled_width}"
+              ".linear_in(input)",
+              {"f32[2,8,16,16]", "f32[6,5]"},
+              {{"scale", 1.0},
+               {"pooled_height", std::int64_t{7}},
+               {"pooled_width", std::int64_t{3}}},
+              "f32[6,8,7,3]") ==
+        "nc11,r1->rc11 {n=2,c=8,r=6} | sum,_->sum | avg,_->avg");
+  // The number of results depends on data, so the graph states it.
+  CHECK(space("torchvision::nms(Tensor dets, Tensor scores, float threshold) "
+              "-> Tensor",
+              "{nb},{n}->{k:?}.typed(i64)", {"f32[9,4]", "f32[9]"},
+              {{"threshold", 0.5}}, "i64[5]") == "11,1->1 {}");
+  // An absent optional tensor keeps its term.
+  CHECK(space("mamba_ssm::selective_scan(Tensor u, Tensor delta, Tensor A, "
+              "Tensor B, Tensor C, Tensor? D, Tensor? z, Tensor? bias) -> "
+              "Tensor",
+              "bd{l},bd{l},d{n},b{nl},b{nl},d,bd{l},d->bd{l}",
+              {"f32[2,6,9]", "f32[2,6,9]", "f32[6,4]", "f32[2,4,9]",
+               "f32[2,4,9]", "", "f32[2,6,9]", ""},
+              {}, "f32[2,6,9]") ==
+        "bd1,bd1,d1,b11,b11,bd1->bd1 {b=2,d=6}");
+  // Shards of k are multiples of 128, the block that shares a scale.
+  CHECK(space("mylib::scaled_mm(Tensor a, Tensor b, Tensor scale_a, "
+              "Tensor scale_b) -> Tensor",
+              "m(k[j:128]),(k[j])n,mk,kn->mn",
+              {"f8e4m3fn[4,256]", "f8e4m3fn[256,6]", "f32[4,2]", "f32[2,6]"},
+              {}, "f32[4,6]")
+            .starts_with("m(kj),(kj)n,mk,kn->mn {m=4,k=2,n=6,j=128 blocked}"));
+}
+
+namespace {
+
+// Returns the texts in backticks of one line.
+std::vector<std::string> code_in(std::string_view cell) {
+  std::vector<std::string> found;
+  while (true) {
+    const std::size_t from = cell.find('`');
+    if (from == std::string_view::npos) return found;
+    const std::size_t end = cell.find('`', from + 1);
+    if (end == std::string_view::npos) return found;
+    found.emplace_back(cell.substr(from + 1, end - from - 1));
+    cell.remove_prefix(end + 1);
+  }
+}
+
+std::vector<std::string> cells_of(std::string_view line) {
+  std::vector<std::string> cells;
+  while (!line.empty()) {
+    const std::size_t end = std::min(line.find('|'), line.size());
+    if (end > 0) cells.emplace_back(line.substr(0, end));
+    line.remove_prefix(std::min(end + 1, line.size()));
+  }
+  return cells;
+}
+
+}  // namespace
+
+TEST_CASE("the examples of docs/row_language.md are rules") {
+  std::ifstream page("docs/row_language.md");
+  REQUIRE(page);
+  int examples = 0;
+  const auto is_rule = [&](const std::string& text) {
+    CAPTURE(text);
+    const auto rule = parse_definition(text);
+    CHECK(rule.has_value());
+    if (!rule) return;
+    CHECK(parse_definition(rule->text())->text() == rule->text());
+    ++examples;
+  };
+  bool in_code = false;
+  bool has_rules = false;
+  bool is_modifier = false;  // the table of the line has modifiers
+  for (std::string line; std::getline(page, line);) {
+    if (line.starts_with("```")) {
+      in_code = !in_code;
+      has_rules = in_code && line == "```";
+    } else if (in_code) {
+      const std::string text = line.substr(0, line.find("    "));
+      if (line.starts_with("error")) has_rules = false;
+      if (has_rules) is_rule(text);
+    } else if (line.starts_with("| ") && !line.starts_with("| `if")) {
+      const std::vector<std::string> cells = cells_of(line);
+      if (line.find("| meaning") != std::string::npos) {
+        is_modifier = line.starts_with("| modifier");
+      } else if (cells.size() == 2 && is_modifier) {
+        for (const std::string& text : code_in(cells[0])) {
+          is_rule("same_shape()." + text);
+        }
+      } else if (cells.size() == 3) {
+        for (const std::string& text : code_in(cells[1])) is_rule(text);
+      }
+    }
+  }
+  CHECK(examples > 60);
 }

@@ -18,7 +18,9 @@
 
 #include <shardprop/base/result.h>
 #include <shardprop/ops/index_space.h>
+#include <shardprop/ops/notation.h>
 #include <shardprop/ops/op_schema.h>
+#include <shardprop/ops/row_traits.h>
 
 #include <functional>
 #include <memory>
@@ -74,6 +76,7 @@ class OpDefinition {
   // Returns whether its form is a function of its own (custom) instead of one
   // of the forms below.
   bool is_custom() const { return custom_; }
+  const RowTraits& traits() const { return traits_; }
   // Returns whether complex elements of the result are conjugates of the
   // argument's.
   bool is_conjugating() const { return conjugates_; }
@@ -85,6 +88,9 @@ class OpDefinition {
   OpDefinition of(std::string_view argument) &&;  // dtype of that argument
   OpDefinition typed(TypeOf type) &&;
   OpDefinition typed(DType dtype) &&;
+  // The dtype of each result as text, such as "given(dtype,sum(first))" or
+  // "first,i64" (docs/row_language.md). Precondition: the text is well-formed.
+  OpDefinition typed(std::string_view rule) &&;
 
   // --- strides of the results; the default is contiguous ---
   OpDefinition elementwise() &&;  // the order of TensorIterator
@@ -115,6 +121,21 @@ class OpDefinition {
   // applies to all.
   OpDefinition ignores_values(std::vector<std::string> arguments = {}) &&;
 
+  // --- traits ---
+  OpDefinition draws(Distribution distribution) &&;
+  // The integers of the argument are indices below that bound.
+  OpDefinition below(std::string_view argument, IndexBound bound) &&;
+  // The bound is an integer argument.
+  OpDefinition below(std::string_view argument,
+                     std::string_view bound_argument) &&;
+  OpDefinition positive(std::string_view argument) &&;
+  OpDefinition nonzero(std::string_view argument) &&;
+  // Every element of the first result is one element of these arguments, or of
+  // any argument without names. passes() implies it.
+  OpDefinition selects(std::vector<std::string> arguments = {}) &&;
+  OpDefinition in_order() &&;       // OperandOrder::kAsWhole
+  OpDefinition in_dense_rows() &&;  // OperandOrder::kDenseRows
+
   // --- other properties ---
   OpDefinition random() &&;
   OpDefinition free() &&;  // costs nothing to run
@@ -141,6 +162,15 @@ class OpDefinition {
   OpDefinition blocked(std::string_view dims) &&;
   // Requires that each rank has at least one element of every factor.
   OpDefinition nonempty() &&;
+  // Of the factor with this letter only.
+  OpDefinition nonempty(std::string_view factor) &&;
+  // Results are reduced by `op` over factors that they lack, if each rank has
+  // an element of them.
+  OpDefinition reduced_without(ReduceOp op) &&;
+  // Results without the factor with this letter are the same on every rank.
+  OpDefinition same_without(std::string_view factor) &&;
+  // No partial passes through, even if the form is linear.
+  OpDefinition nonlinear() &&;
   // Defines the operator in terms of others; src/ops/program_text.h describes
   // the language. Factors that the form blocks may then be sharded if each rank
   // has an element of each. The operators and collectives of the ranks are
@@ -155,17 +185,23 @@ class OpDefinition {
   // test it, before the call has outputs. refine() is only for index spaces and
   // rejects nothing.
   OpDefinition checked(Check check) &&;
-  // Adds any other change, written `.name` in the text.
+  // Adds any other change, written `.name` in the text. Precondition: `name` is
+  // not empty.
   OpDefinition refine(std::string name, Refine refine) &&;
 
  private:
   // `text` is the line that the catalogue shows, such as "mk,kn->mn".
   OpDefinition(std::string text, Bind bind);
   OpDefinition say(std::string_view text) &&;
+  // Adds a change that the form or another modifier implies.
+  OpDefinition refined(Refine refine) &&;
   OpDefinition opened(std::vector<FactorKind> kinds) &&;
+  OpDefinition with_domain(ArgumentDomain domain) &&;
+  void add_selected(const std::vector<std::string>& arguments);
   // A function becomes a definition in two ways: it is a form that definitions
   // share (src/ops/forms/shared_form.h), or it is listed as custom.
   friend OpDefinition shared_form(std::string text, Bind bind);
+  friend OpDefinition with_implied(OpDefinition form, Refine refine);
   friend OpDefinition custom(std::string name, Bind bind);
 
   std::string text_;
@@ -173,6 +209,7 @@ class OpDefinition {
   TypeOf type_;
   StridesOf strides_;
   std::vector<Refine> refinements_;
+  RowTraits traits_;
   std::shared_ptr<const ProgramText> program_;
   bool per_rank_ = false;
   bool custom_ = false;
@@ -181,22 +218,16 @@ class OpDefinition {
 
 // --- Forms ---
 
-// Sharding rule with one term per tensor argument that the operator declares;
-// absent optional arguments are skipped.
-//
-// 1. A letter is a factor and a dim; letters in parentheses form one dim, major
-//    first.
-// 2. `...` means leading dims aligned on the right, as in broadcasting.
-// 3. A letter missing from an output is summed.
-// 4. A term with a leading + is added to the product and broadcasts:
-//    `+mn,mk,kn->mn`.
-// 5. Letters in square brackets are blocked: `b[s]`.
+// A product of the tensor arguments in factor notation (notation.h). A factor
+// that a result lacks is summed, and the operator is linear in each operand.
+// `+mn` is added to the product.
 //
 // Precondition: the text is well-formed.
 OpDefinition einsum(std::string_view notation);
-// Chooses the rule by the call, for operators whose tensor ranks select it.
-OpDefinition einsum(std::string name,
-                    std::function<std::string(const OpCall&)> notation);
+OpDefinition einsum(std::vector<Notation> alternatives);
+// Chooses the notation by the call, if no text has all of its notations.
+using NotationOf = std::function<Notation(const OpCall&)>;
+OpDefinition einsum(std::string name, NotationOf notation);
 // Broadcasts all tensor arguments; `results` have the broadcast shape.
 OpDefinition pointwise(int results = 1);
 // Reduces the dims in argument `dims` (all if empty or absent) by `op`; without

@@ -271,7 +271,7 @@ Result<void> RankEmitter::add(const ProgramOp& op, std::size_t node) {
   }
   const OpRow* row = library_.row(*function);
   const OperandOrder order =
-      row == nullptr ? OperandOrder::kAny : operand_order(row->definition);
+      row == nullptr ? OperandOrder::kAny : row->definition.traits().order;
   TorchArguments args;
   for (const auto& [given, value] : op.args) {
     const bool reshapes = name != op.op && given == "size";

@@ -3,7 +3,7 @@
 
 #include "io/emit/moves.h"
 #include "io/emit/torch_graph.h"
-#include "ops/row_traits.h"
+#include <shardprop/ops/row_traits.h>
 
 #include <shardprop/program/spmd_program.h>
 

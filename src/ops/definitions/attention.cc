@@ -228,7 +228,7 @@ bool has_batch_and_heads(const OpCall& call) {
 }
 
 // The dims before the sequences broadcast as in any product.
-std::string broadcast_notation(const OpCall& call) {
+Notation broadcast_notation(const OpCall& call) {
   const TensorMeta& query = call.tensor("query");
   const TensorMeta& key = call.tensor("key");
   const TensorMeta& value = call.tensor("value");
@@ -239,20 +239,33 @@ std::string broadcast_notation(const OpCall& call) {
   const bool grouped = call.boolean_or("enable_gqa", false);
   require(!grouped || (query.rank() > 2 && key.rank() > 2 && value.rank() > 2),
           "there are no heads");
-  const std::string rows = call.boolean_or("is_causal", false) ? "[s]" : "s";
-  const std::string heads = grouped ? "[_]" : "";
-  std::string mask = "*";
+  const DimUse rows = call.boolean_or("is_causal", false) ? DimUse::kFull
+                                                          : DimUse::kSharded;
+  Term heads = Term().leading();
+  if (grouped) heads.any();
+  Term mask = Term::replicated();
   if (const TensorMeta* given = call.optional_tensor("attn_mask")) {
     const int rank = given->rank();
     const bool by_row =
         rank >= 2 && given->size(rank - 2) == query.size(query.rank() - 2);
     if (rank >= 2 && (!grouped || rank >= 3)) {
-      mask = "..." + heads + (by_row ? rows : "_") + "_";
+      mask = heads;
+      if (by_row) {
+        mask.add('s', rows);
+      } else {
+        mask.any();
+      }
+      mask.any();
     }
   }
-  const std::string own = "..." + std::string(grouped ? "[h]" : "") + rows;
-  return own + "[d],..." + heads + "[td],..." + heads + "[t][v]," + mask +
-         "->" + own + "[v]";
+  Term own = Term().leading();
+  if (grouped) own.full({'h'});
+  own.add('s', rows);
+  return {{Term(own).full({'d'}), Term(heads).full({'t', 'd'}),
+           Term(heads).full({'t', 'v'}), mask},
+          {Term(own).full({'v'})},
+          {},
+          {}};
 }
 
 // Returns the number of products per point. Blocked dims without a factor count
@@ -350,13 +363,13 @@ OpDefinition forward(Results (*others)(const OpCall&, const Attention&)) {
                 [others](const OpCall& call) {
                   return bind_forward(call, others);
                 })
-      .refine("", draws(Distribution::kAttention));
+      .draws(Distribution::kAttention);
 }
 
 // One function serves the kernels of all devices.
 OpDefinition backward() {
   return shared_form("attention_backward(b(gr)sd,bgtd)", bind_backward)
-      .refine("", draws(Distribution::kAttentionBackward));
+      .draws(Distribution::kAttentionBackward);
 }
 
 void define_composite(Family f) {

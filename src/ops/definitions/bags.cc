@@ -42,13 +42,8 @@ bool notes_no_bags(const OpCall& call) {
          !is_padded(call);
 }
 
-std::string bag_notation(const OpCall& call) {
-  require(
-      call.tensor("weight").rank() == 2 && call.tensor("indices").rank() == 1,
-      "the table is not a matrix, or the indices are not a vector");
-  return std::string("ve,i,[o],i->[b]e,[w],[s],") +
-         (call.integer("mode") == kMax ? "[b]e" : "[m]");
-}
+constexpr std::string_view kBags =
+    "if mode is 2: ve,i,{o},i->{b}e,{w},{s},{b}e | ve,i,{o},i->{b}e,{w},{s},{m}";
 
 // Returns the number of recorded bag sizes. For sums it is the number of
 // offsets, including the last one, unless a gradient is requested. PyTorch's
@@ -68,8 +63,8 @@ std::int64_t noted_bags(const OpCall& call, std::size_t result) {
   return counts ? bags(call) : offsets;
 }
 
-std::int64_t bag_size(const OpCall& call, char letter) {
-  switch (letter) {
+std::int64_t bag_size(const OpCall& call, const FactorName& name) {
+  switch (name.letter()) {
     case 'w':
       return notes_no_bags(call) ? 0 : call.tensor("indices").size(0);
     case 's':
@@ -180,11 +175,6 @@ std::string bag_gradient_program(std::string_view op) {
          (has_offsets ? "sparse, " : "") + "w)";
 }
 
-DType of_bag(const OpCall& call, std::size_t result) {
-  return result == 0 ? call.tensor("weight").dtype()
-                     : call.tensor("offsets").dtype();
-}
-
 void sums_of_rows(const OpCall& call, IndexSpace& space) {
   if (call.integer("mode") == kMax) return;
   for (const ReduceOp kind : {ReduceOp::kSum, ReduceOp::kAvg}) {
@@ -196,18 +186,15 @@ void sums_of_rows(const OpCall& call, IndexSpace& space) {
   }
 }
 
-std::int64_t table_rows(const OpCall& call, char) {
+std::int64_t table_rows(const OpCall& call, const FactorName&) {
   return call.integer("num_weights");
 }
 
 // Only the mode max uses the positions of the largest elements of each bag.
-std::string bag_gradient_notation(const OpCall& call) {
-  const std::string places =
-      call.integer("mode") == kMax ? "[b]e" : std::string("[_]");
-  const std::string offsets =
-      call.base_name() == "_embedding_bag_backward" ? "[_]," : "";
-  return "[b]e,[i]," + offsets + "[_],[_]," + places + ",[i]->[v]e";
-}
+constexpr std::string_view kBagGradient =
+    "if mode is 2: {b}e,{i},_,_,_,{b}e,{i}->{v}e | {b}e,{i},_,_,_,_,{i}->{v}e";
+constexpr std::string_view kDenseBagGradient =
+    "if mode is 2: {b}e,{i},_,_,{b}e,{i}->{v}e | {b}e,{i},_,_,_,{i}->{v}e";
 
 // The gradient of a per-sample weight is the product of a row with its bag's
 // gradient.
@@ -231,24 +218,25 @@ void product_of_rows(const OpCall& call, IndexSpace& space) {
 void define_bags(Family f) {
   for (const char* name :
        {"_embedding_bag", "_embedding_bag_forward_only", "embedding_bag"}) {
-    f.add(name, in_order(mapped("embedding_bag()", bag_notation, bag_size)
-                             .typed(of_bag)
-                             .refine("", sums_of_rows)
-                             .refine("", below("indices", rows_of_weight))
-                             .refine("", look_up_rows)
-                             .refine("", alike_but_along('e'))
+    f.add(name, in_order(mapped(kBags, bag_size)
+                             .typed("weight,offsets")
+                             .refine("sums_of_rows()", sums_of_rows)
+                             .below("indices", IndexBound::kRows)
+                             .refine("look_up_rows()", look_up_rows)
+                             .same_without("e")
                              .per_rank(bag_program(name))));
   }
   for (const char* name :
        {"_embedding_bag_backward", "_embedding_bag_dense_backward"}) {
+    const bool is_dense = std::string_view(name).ends_with("dense_backward");
     f.add(name,
-          mapped("embedding_bag_backward()", bag_gradient_notation, table_rows)
+          mapped(is_dense ? kDenseBagGradient : kBagGradient, table_rows)
               .linear_in("grad")
-              .refine("", write_rows)
+              .refine("write_rows()", write_rows)
               .per_rank(bag_gradient_program(name)));
   }
   f.add("_embedding_bag_per_sample_weights_backward",
-        mapped("[b]e,ve,i,[o],[w]->i").refine("", product_of_rows));
+        mapped("{b}e,ve,i,{o},{w}->i").refine("product_of_rows()", product_of_rows));
 }
 
 }  // namespace shardprop

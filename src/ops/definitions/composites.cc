@@ -14,7 +14,7 @@ namespace {
 
 // --- Sequences of different lengths, stacked with padding ---
 
-std::string pad_sequence_notation(const OpCall& call) {
+Notation pad_sequence_notation(const OpCall& call) {
   const auto sequences = call.tensors("sequences");
   require(!sequences.empty() && sequences[0].rank() > 0,
           "no sequences are given");
@@ -22,12 +22,14 @@ std::string pad_sequence_notation(const OpCall& call) {
     require(sequence.rank() == sequences[0].rank(),
             "the sequences are of several ranks");
   }
-  const std::string rest = dims_notation(sequences[0].rank(), {0}).substr(3);
-  return "_" + rest + (call.boolean("batch_first") ? "->[Z][T]" : "->[T][Z]") +
-         rest;
+  Term each = term_with(sequences[0].rank(), 0, Term().any());
+  each.is_each = true;
+  const Term front = call.boolean("batch_first") ? Term().full({'Z', 'T'})
+                                                 : Term().full({'T', 'Z'});
+  return {{each}, {term_with(sequences[0].rank(), 0, front)}, {}, {}};
 }
 
-std::int64_t pad_sequence_size(const OpCall& call, char letter) {
+std::int64_t pad_sequence_size(const OpCall& call, const FactorName& letter) {
   const auto sequences = call.tensors("sequences");
   if (letter == 'Z') return static_cast<std::int64_t>(sequences.size());
   std::int64_t longest = 0;
@@ -39,21 +41,24 @@ std::int64_t pad_sequence_size(const OpCall& call, char letter) {
 
 // --- A sum to a shape that broadcasts to that of the operand ---
 
-std::string summed_notation(const OpCall& call) {
+Notation summed_notation(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
   const Dims shape = dims_of(call.integers("size"));
   require(shape.size() <= self.shape().size(),
           "the size has more dims than the tensor");
-  const std::string own = dims_notation(self.rank(), {});
   const std::size_t added = self.shape().size() - shape.size();
-  std::string out;
+  Term out;
   for (std::size_t d = 0; d < shape.size(); ++d) {
     const std::int64_t size = self.shape()[added + d];
     require(shape[d] == size || shape[d] == 1,
             "the size does not broadcast to that of the tensor");
-    out += shape[d] == size ? own[added + d] : '_';
+    if (shape[d] == size) {
+      out.add(FactorName::of_dim(static_cast<int>(added + d)));
+    } else {
+      out.any();
+    }
   }
-  return own + "->" + out;
+  return {{term_of_dims(self.rank())}, {out}, {}, {}};
 }
 
 // A call with an empty size sums even a tensor without dims.
@@ -101,18 +106,14 @@ BoundForm bind_gradient(const OpCall& call) {
 
 // --- A slice whose start is a tensor ---
 
-std::string narrowed_notation(const OpCall& call) {
+Notation narrowed_notation(const OpCall& call) {
   const int rank = call.tensor("self").rank();
   require(rank > 0, "a scalar has no part");
   const int dim = call.dim("dim", rank);
-  const std::string dims = dims_notation(rank, {dim});
-  std::string out = dims;
-  out[out.find('[') + 1] = 'Z';
-  return dims + ",*->" + out;
-}
-
-std::int64_t narrowed_size(const OpCall& call, char) {
-  return call.integer("length");
+  return {{term_of_dims(rank, {dim}), Term::replicated()},
+          {term_with(rank, dim, Term().full({'Z'}))},
+          {{'Z', StatedSize::Kind::kArgument, 0, "length"}},
+          {}};
 }
 
 Dims narrowed_strides(const OpCall& call, const Dims&, DType) {
@@ -125,31 +126,29 @@ const TensorMeta* weights(const OpCall& call, const char* name) {
   return call.has(name) ? call.optional_tensor(name) : nullptr;
 }
 
-std::string covariance_notation(const OpCall& call) {
+Notation covariance_notation(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
   require(self.rank() <= 2, "the rows are not those of a matrix");
   require(self.dtype() != DType::kBool, "truth values have no covariance");
   const std::int64_t observations =
       self.rank() == 0 ? 1 : self.size(self.rank() - 1);
-  std::string given;
+  std::vector<Term> terms(1);
+  if (self.rank() == 2) terms[0].full({'v'});
+  if (self.rank() > 0) terms[0].add('o');
   for (const char* name : {"fweights", "aweights"}) {
     const TensorMeta* one = weights(call, name);
-    if (one == nullptr) {
-      if (call.has(name)) given += ',';
-      continue;
-    }
+    if (!call.has(name)) continue;
+    Term& given = terms.emplace_back();
+    if (one == nullptr) continue;
     require(one->rank() <= 1 && one->numel() == observations,
             "the weights are not one for each observation");
     require(is_integral(one->dtype()) == (name[0] == 'f'),
             "frequencies are integers, other weights are not");
     if (one->rank() == 0) call_not_stated("weights without a dim");
-    given += ",o";
+    given.add('o');
   }
   const bool many = self.rank() == 2 && self.size(0) != 1;
-  const std::string own = self.rank() == 0   ? ""
-                          : self.rank() == 1 ? "o"
-                                             : "[v]o";
-  return own + given + (many ? "->[vv]" : "->");
+  return {terms, {many ? Term().full({'v', 'v'}) : Term()}, {}, {}};
 }
 
 // Products of centred rows are terms of a sum. If the divisor may be 0, the
@@ -214,9 +213,10 @@ return r)";
 
 // --- Combinations of elements of a vector ---
 
-std::int64_t choices(const OpCall& call, char letter) {
+std::int64_t choices(const OpCall& call, const FactorName&) {
   const std::int64_t r = call.integer("r");
-  if (letter == 'r') return r;
+  constexpr std::int64_t kMost = 64;
+  require(r >= 0 && r <= kMost, "`r` is negative, or out of range");
   std::int64_t from = call.first().size(0);
   if (call.boolean("with_replacement") && r > 0) from = add_sizes(from, r - 1);
   std::int64_t count = 1;
@@ -227,13 +227,7 @@ std::int64_t choices(const OpCall& call, char letter) {
   return count;
 }
 
-std::string choices_notation(const OpCall& call) {
-  require(call.first().rank() == 1, "the tensor is not a vector");
-  constexpr std::int64_t kMost = 64;
-  const std::int64_t r = call.integer("r");
-  require(r >= 0 && r <= kMost, "`r` is negative, or out of range");
-  return r == 0 ? "[n]->[r]" : "[n]->[z][r]";
-}
+constexpr std::string_view kCombinations = "if r is 0: {n}->{r:r} | {n}->{zr:r}";
 
 // Each rank keeps its own rows of the result.
 void rows_of_choices(const OpCall& call, IndexSpace& space) {
@@ -263,13 +257,13 @@ void define_composites(Family f) {
   const auto of_observations = [](std::string_view name) {
     return mapped(std::string(name), covariance_notation)
         .floating()
-        .refine("", over_observations);
+        .refine("over_observations()", over_observations);
   };
   f.add("cov", of_observations("covariance()").decomposed(kCovariance));
   f.add("corrcoef", of_observations("correlation()").decomposed(kCorrelation));
-  f.add("combinations", mapped("choices(r)", choices_notation, choices)
+  f.add("combinations", mapped(kCombinations, choices)
                             .passes()
-                            .refine("", rows_of_choices)
+                            .refine("rows_of_choices()", rows_of_choices)
                             .per_rank(kChoices));
   f.add("_dim_arange",
         mapped(
@@ -277,30 +271,29 @@ void define_composites(Family f) {
             [](const OpCall& call) {
               const int rank = call.first().rank();
               const int dim = call.dim("dim", rank);
-              const std::string dims = dims_notation(rank, {});
-              return dims + "->" +
-                     (rank == 0 ? "[Z]" : dims.substr(index(dim), 1));
-            },
-            size_one)
+              const Term made = rank == 0 ? Term().any()
+                                          : dims_from(dim, 1);
+              return Notation{{term_of_dims(rank)}, {made}, {}, {}};
+            })
             .typed(DType::kI64)
             .ignores_values()
-            .refine("", count_in_parts)
+            .refine("count_in_parts()", count_in_parts)
             .per_rank("return places(like, dim)"));
   f.add("pad_sequence",
         mapped("pad_sequence()", pad_sequence_notation, pad_sequence_size));
   f.add("sum_to_size",
-        mapped("sum_to_size()", summed_notation, size_one)
+        mapped("sum_to_size()", summed_notation)
             .typed(of_summed)
             .strided([](const OpCall& call, const Dims& shape, DType dtype) {
               return is_summed(call) ? make_meta(shape, dtype).strides()
                                      : call.first().strides();
             })
-            .refine("", summed_dims)
+            .refine("summed_dims()", summed_dims)
             .linear_in("self")
             .local_shape("size"));
   f.add("gradient",
         custom("gradient(dim)", bind_gradient).floating().linear_in("self"));
-  f.add("narrow.Tensor", mapped("narrow(dim)", narrowed_notation, narrowed_size)
+  f.add("narrow.Tensor", mapped("narrow(dim)", narrowed_notation)
                              .strided(narrowed_strides)
                              .passes({"self"})
                              .free());

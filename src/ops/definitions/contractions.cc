@@ -3,22 +3,106 @@
 
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
+#include "ops/forms/mapped.h"
 
 #include <algorithm>
+#include <map>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace shardprop {
 namespace {
 
-constexpr std::string_view kLetters =
-    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+// --- einsum: its equation is nearly a sharding rule ---
 
-// Returns `count` letters, starting at index `first`.
-std::string letters(std::size_t first, int count) {
-  if (first + index(count) > kLetters.size()) {
-    call_not_stated("the operands have more dims than there are letters");
+// A letter that appears twice in one operand is a diagonal, so it is blocked.
+// Without an arrow the result has the letters that appear once, in alphabetical
+// order.
+Notation einsum_notation(const OpCall& call) {
+  std::string equation(call.op().string_arg("equation").value_or(""));
+  std::erase(equation, ' ');
+  const std::size_t arrow = equation.find("->");
+  const std::string inputs = equation.substr(0, arrow);
+  std::map<char, int> times;
+  std::map<char, int> in_term;
+  std::string diagonals;
+  for (const char c : inputs) {
+    if (c == ',') {
+      in_term.clear();
+    } else if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) {
+      ++times[c];
+      if (++in_term[c] == 2) diagonals += c;
+    } else {
+      require(c == '.', "the equation is not of letters");
+    }
   }
-  return std::string(kLetters.substr(first, index(count)));
+  require(inputs.empty() || times.size() > 0 || arrow != std::string::npos ||
+              inputs.find('.') != std::string::npos,
+          "the equation is not of letters");
+  std::string output;
+  if (arrow != std::string::npos) {
+    output = equation.substr(arrow + 2);
+  } else {
+    if (inputs.find("...") != std::string::npos) output = "...";
+    for (const auto& [letter, count] : times) {
+      if (count == 1) output += letter;
+    }
+  }
+  for (const char c : output) {
+    require(c == '.' || times.contains(c),
+            "the result names an unknown letter");
+  }
+  const auto term_of = [&](std::string_view letters) {
+    Term term;
+    for (std::size_t i = 0; i < letters.size(); ++i) {
+      if (letters.substr(i, 3) == "...") {
+        term.leading();
+        i += 2;
+        continue;
+      }
+      require(letters[i] != '.', "the equation has dots that are no `...`");
+      const bool is_diagonal =
+          diagonals.find(letters[i]) != std::string::npos;
+      term.add(letters[i], is_diagonal ? DimUse::kBlocked : DimUse::kSharded);
+    }
+    require(std::count_if(term.dims.begin(), term.dims.end(),
+                          [](const TermDim& dim) {
+                            return dim.kind == TermDim::Kind::kLeading;
+                          }) <= 1,
+            "a term has two `...`");
+    return term;
+  };
+  Notation notation;
+  for (std::size_t from = 0; from <= inputs.size();) {
+    const std::size_t end = std::min(inputs.find(',', from), inputs.size());
+    notation.inputs.push_back(
+        term_of(std::string_view(inputs).substr(from, end - from)));
+    from = end + 1;
+  }
+  notation.outputs = {term_of(output)};
+  return notation;
+}
+
+// A permuted operand is a view of it.
+Dims einsum_strides(const OpCall& call, const Dims& shape, DType dtype) {
+  const Notation notation = einsum_notation(call);
+  const std::vector<TermDim>& from = notation.inputs[0].dims;
+  const std::vector<TermDim>& into = notation.outputs[0].dims;
+  const bool is_permuted =
+      notation.inputs.size() == 1 &&
+      std::is_permutation(from.begin(), from.end(), into.begin(), into.end()) &&
+      std::all_of(from.begin(), from.end(), [](const TermDim& dim) {
+        return dim.kind == TermDim::Kind::kFactors &&
+               dim.factors[0].use == DimUse::kSharded;
+      });
+  if (!is_permuted) return make_meta(shape, dtype).strides();
+  Dims strides;
+  for (const TermDim& dim : into) {
+    const auto at = std::find(from.begin(), from.end(), dim) - from.begin();
+    strides.push_back(call.first().strides()[index(at)]);
+  }
+  return strides;
 }
 
 DType of_factors(const OpCall& call, std::size_t) {
@@ -29,50 +113,54 @@ DType of_factors(const OpCall& call, std::size_t) {
   return call.first().dtype();
 }
 
-// Scalars get dims before they promote.
-DType of_factors_with_dims(const OpCall& call, std::size_t) {
-  return promote_types(call.tensor("self").dtype(),
-                       call.tensor("other").dtype());
-}
-
 // The dims that both lists name are paired, in order, and each pair is summed.
-std::string tensordot_notation(const OpCall& call) {
+Notation tensordot_notation(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
   const TensorMeta& other = call.tensor("other");
   const auto dims_self = call.integers("dims_self");
   const auto dims_other = call.integers("dims_other");
   require(dims_self.size() == dims_other.size(),
           "each dim of the one factor goes with one of the other");
-  const std::string left = letters(0, self.rank());
-  std::string right = letters(left.size(), other.rank());
-  std::string rest = left + right;
+  const Term left = dims_from(0, self.rank());
+  Term right = dims_from(self.rank(), other.rank());
+  std::vector<bool> left_summed(left.dims.size(), false);
+  std::vector<bool> right_summed(right.dims.size(), false);
   for (std::size_t i = 0; i < dims_self.size(); ++i) {
-    const int a = wrap_dim(dims_self[i], self.rank());
-    const int b = wrap_dim(dims_other[i], other.rank());
+    const auto a = index(wrap_dim(dims_self[i], self.rank()));
+    const auto b = index(wrap_dim(dims_other[i], other.rank()));
     require(self.rank() > 0 && other.rank() > 0, "a factor is a scalar");
-    require(rest.find(left[index(a)]) != std::string::npos &&
-                rest.find(right[index(b)]) != std::string::npos,
-            "a dim is named twice");
-    std::erase(rest, left[index(a)]);
-    std::erase(rest, right[index(b)]);
+    require(!left_summed[a] && !right_summed[b], "a dim is named twice");
+    left_summed[a] = true;
+    right_summed[b] = true;
     // A dim of size 1 pairs with a dim of any size; then each of the two is
     // summed alone.
-    const bool broadcasts = self.size(a) == 1 || other.size(b) == 1;
-    if (!broadcasts) right[index(b)] = left[index(a)];
+    const bool broadcasts = self.shape()[a] == 1 || other.shape()[b] == 1;
+    if (!broadcasts) right.dims[b] = left.dims[a];
   }
-  return left + ',' + right + "->" + rest;
+  Term rest;
+  for (std::size_t d = 0; d < left.dims.size(); ++d) {
+    if (!left_summed[d]) rest.dims.push_back(left.dims[d]);
+  }
+  for (std::size_t d = 0; d < right.dims.size(); ++d) {
+    if (!right_summed[d]) rest.dims.push_back(right.dims[d]);
+  }
+  return {{left, right}, {rest}, {}, {}};
 }
 
 // Sums over the last dims of both; a scalar multiplies.
-std::string inner_notation(const OpCall& call) {
+Notation inner_notation(const OpCall& call) {
   const int a = call.tensor("self").rank();
   const int b = call.tensor("other").rank();
-  const std::string left = letters(0, a);
-  std::string right = letters(left.size(), b);
-  if (a == 0 || b == 0) return left + ',' + right + "->" + left + right;
-  right.back() = left.back();
-  return left + ',' + right + "->" + left.substr(0, left.size() - 1) +
-         right.substr(0, right.size() - 1);
+  Term left = dims_from(0, a);
+  Term right = dims_from(a, b);
+  Term result = dims_from(0, a + b);
+  if (a > 0 && b > 0) {
+    right.dims.back() = left.dims.back();
+    result = dims_from(0, a - 1);
+    result.dims.insert(result.dims.end(), right.dims.begin(),
+                       right.dims.end() - 1);
+  }
+  return {{left, right}, {result}, {}, {}};
 }
 
 bool multiplies_by_scalar(const OpCall& call) {
@@ -91,80 +179,81 @@ Dims inner_strides(const OpCall& call, const Dims& shape, DType dtype) {
 }
 
 // Operands broadcast, and the dim of both that `dim` names is summed.
-std::string vecdot_notation(const OpCall& call) {
+Notation vecdot_notation(const OpCall& call) {
   const TensorMeta& x = call.tensor("x");
   const TensorMeta& y = call.tensor("y");
   const int rank = std::max(x.rank(), y.rank());
   require(rank > 0, "both factors are scalars");
   const int dim = call.dim("dim", rank);
-  const std::string both = letters(0, rank);
-  const std::string alone = letters(both.size(), rank);  // dims of size 1
   const auto term = [&](const TensorMeta& own, const TensorMeta& other) {
-    std::string text;
+    Term made;
     for (int d = rank - own.rank(); d < rank; ++d) {
       const int in_own = d - (rank - own.rank());
       const int in_other = d - (rank - other.rank());
       const bool repeats =
           own.size(in_own) == 1 && in_other >= 0 && other.size(in_other) != 1;
-      text += repeats ? alone[index(d)] : both[index(d)];
+      // A dim of size 1 has a name of its own.
+      made.add(FactorName::of_dim(repeats ? rank + d : d));
     }
-    return text;
+    return made;
   };
-  std::string result = both;
-  result.erase(index(dim), 1);
-  return term(x, y) + ',' + term(y, x) + "->" + result;
+  return {{term(x, y), term(y, x)}, {term_with(rank, dim, {})}, {}, {}};
 }
 
 // The result has one block for each element of the left operand.
-std::string kron_notation(const OpCall& call) {
+Notation kron_notation(const OpCall& call) {
   const int a = call.tensor("self").rank();
   const int b = call.tensor("other").rank();
-  const std::string left = letters(0, a);
-  const std::string right = letters(left.size(), b);
-  std::string result;
+  Term result;
   for (int back = std::max(a, b); back > 0; --back) {
-    std::string dim;
-    if (back <= a) dim += left[index(a - back)];
-    if (back <= b) dim += right[index(b - back)];
-    result += dim.size() == 1 ? dim : '(' + dim + ')';
+    TermDim dim;
+    if (back <= a) dim.factors.push_back({FactorName::of_dim(a - back)});
+    if (back <= b) dim.factors.push_back({FactorName::of_dim(a + b - back)});
+    result.dims.push_back(dim);
   }
-  return left + ',' + right + "->" + result;
+  return {{dims_from(0, a), dims_from(a, b)}, {result}, {}, {}};
 }
 
 // Multiplies a chain of matrices; the first and the last may be vectors.
-std::string chain_notation(const OpCall& call) {
+Notation chain_notation(const OpCall& call) {
   const std::vector<TensorMeta>& factors = call.op().inputs;
   require(!factors.empty(), "no factors are given");
   const bool of_vectors = call.base_name() == "linalg_multi_dot";
   require(!of_vectors || factors.size() >= 2, "only one factor is given");
-  const std::string all = letters(0, static_cast<int>(factors.size()) + 1);
-  std::string terms;
-  std::string result;
+  Notation notation;
+  Term result;
   for (std::size_t i = 0; i < factors.size(); ++i) {
     const bool is_last = i + 1 == factors.size();
     const bool is_vector = of_vectors && factors[i].rank() == 1;
     require(is_vector ? i == 0 || is_last : factors[i].rank() == 2,
             "a factor is not a matrix");
-    if (i > 0) terms += ',';
-    if (!is_vector || i > 0) terms += all[i];
-    if (!is_vector || i == 0) terms += all[i + 1];
-    if (i == 0 && !is_vector) result += all[0];
-    if (is_last && !is_vector) result += all[i + 1];
+    const FactorName rows = FactorName::of_dim(static_cast<int>(i));
+    const FactorName columns = FactorName::of_dim(static_cast<int>(i) + 1);
+    Term& term = notation.inputs.emplace_back();
+    if (!is_vector || i > 0) term.add(rows);
+    if (!is_vector || i == 0) term.add(columns);
+    if (i == 0 && !is_vector) result.add(rows);
+    if (is_last && !is_vector) result.add(columns);
   }
-  return terms + "->" + result;
+  notation.outputs = {result};
+  return notation;
 }
 
 }  // namespace
 
 void define_contractions(Family f) {
+  f.add("einsum", einsum("einsum(equation)", einsum_notation)
+                      .promoted()
+                      .strided(einsum_strides));
   f.add("tensordot",
         einsum("tensordot()", tensordot_notation).typed(of_factors));
   f.add(
       "inner",
       einsum("inner()", inner_notation).typed(of_inner).strided(inner_strides));
   f.add("linalg_vecdot", einsum("vecdot()", vecdot_notation).typed(of_factors));
+  // Scalars get dims before they promote.
   f.add("kron",
-        in_order(einsum("kron()", kron_notation).typed(of_factors_with_dims)));
+        in_order(einsum("kron()", kron_notation).typed("promote(self,other)")));
   f.add({"linalg_multi_dot", "chain_matmul"},
         einsum("chain()", chain_notation).typed(of_factors));
 }

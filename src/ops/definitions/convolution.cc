@@ -10,7 +10,7 @@ namespace shardprop {
 namespace {
 
 // The dims are time, batch, channels.
-std::int64_t frames_after(const OpCall& call, char) {
+std::int64_t frames_after(const OpCall& call, const FactorName&) {
   const std::int64_t pad = call.integer("pad");
   require(pad >= 0 && pad < (std::int64_t{1} << 40), "a pad is out of range");
   const std::int64_t frames = add_sizes(
@@ -76,7 +76,7 @@ void define_convolution(Family f) {
         convolved());
   f.add("convolution_backward",
         convolved_gradients().per_rank(with_halo(kGradients)));
-  f.add("conv_tbc", in_order(mapped("[t]b[i],[k][i]o,o->[s]bo", frames_after)
+  f.add("conv_tbc", in_order(mapped("{t}b{i},{ki}o,o->{s}bo", frames_after)
                                  .nonempty()
                                  .multiplies(ProductKind::kConvolution)));
 }

@@ -102,7 +102,7 @@ OpDefinition casting(OpDefinition form) {
   return std::move(form)
       .refine("cast()", cast_linearities)
       .carries()
-      .refine("", selects());
+      .selects();
 }
 
 OpDefinition cast() { return casting(copied()); }
@@ -134,14 +134,14 @@ void define_copies(Family f) {
         pointwise()
             .typed(of_self_and_other)
             .passes({"self", "other"})
-            .refine("", [](const OpCall& call, IndexSpace& space) {
+            .refine("chosen_extrema()", [](const OpCall& call, IndexSpace& space) {
               chosen_among(call, space, {"self", "other"});
             }));
   f.add("masked_fill",
         contiguous(pointwise())
             .typed(of_masked)
-            .refine("", selects({"self", "value"}))
-            .refine("", [](const OpCall& call, IndexSpace& space) {
+            .selects({"self", "value"})
+            .refine("chosen_extrema()", [](const OpCall& call, IndexSpace& space) {
               chosen_among(call, space, {"self", "value"});
             }));
   f.add("positive", same_shape()

@@ -35,7 +35,7 @@ void define_dropout(Family f) {
                               .typed(of_dropout)
                               .like("input")
                               .random()
-                              .refine("", draws(Distribution::kDropout)));
+                              .draws(Distribution::kDropout));
   constexpr std::pair<std::string_view, Distribution> kDropouts[] = {
       {"dropout", Distribution::kDropout},
       {"feature_dropout", Distribution::kFeatureDropout},
@@ -46,13 +46,13 @@ void define_dropout(Family f) {
                     .typed(of_dropout)
                     .like("input")
                     .random()
-                    .refine("", draws(how)));
+                    .draws(how));
   }
   const auto bernoulli = [] {
     return same_shape()
         .typed(of_bernoulli)
         .random()
-        .refine("", draws(Distribution::kBernoulli));
+        .draws(Distribution::kBernoulli);
   };
   f.add({"bernoulli", "bernoulli.p"}, bernoulli());
   f.add("bernoulli.Tensor", bernoulli().like("self"));

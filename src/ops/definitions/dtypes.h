@@ -2,38 +2,15 @@
 #pragma once
 
 #include "ops/op_call.h"
+#include "ops/rules/type_rule.h"
 
 #include <cstddef>
 
 namespace shardprop {
 
-// Returns true for integers and bools, whose sums are i64.
-inline bool counts(DType dtype) {
-  return is_integral(dtype) || dtype == DType::kBool;
-}
-
-inline DType of_sum(const OpCall& call, std::size_t) {
-  const DType own = call.first().dtype();
-  return call.dtype_or("dtype", counts(own) ? DType::kI64 : own);
-}
-
 // The results are a value and its index: max.dim, sort, pooling.
 inline DType value_and_index(const OpCall& call, std::size_t result) {
   return result == 0 ? call.first().dtype() : DType::kI64;
-}
-
-// Returns the dtype of the real part.
-inline DType real_dtype(DType dtype) {
-  switch (dtype) {
-    case DType::kC32:
-      return DType::kF16;
-    case DType::kC64:
-      return DType::kF32;
-    case DType::kC128:
-      return DType::kF64;
-    default:
-      return dtype;
-  }
 }
 
 // Requires one dtype, and for prims one shape.

@@ -125,11 +125,11 @@ return cast(unsqueeze(self, -1) == places(out, rank(self)), dtype(out)))";
 void define_embedding(Family f) {
   f.add("embedding", custom("ve,...->...e", bind_embedding)
                          .refine("rows()", sum_of_table)
-                         .refine("", below("indices", rows_of_weight))
+                         .below("indices", IndexBound::kRows)
                          .per_rank(kEmbedding));
-  f.add("embedding_renorm", mapped("v[e],*->v[e]")
+  f.add("embedding_renorm", mapped("v{e},*->v{e}")
                                 .checked(check_indices)
-                                .refine("", renormed_by_program)
+                                .refine("renormed_by_program()", renormed_by_program)
                                 .like("self")
                                 .writes_into("self")
                                 .per_rank(kEmbeddingRenorm));
@@ -137,11 +137,9 @@ void define_embedding(Family f) {
                                 std::string_view gradient) {
     f.add(name,
           custom("...e,...->ve", bind_embedding_backward)
-              .refine("", sum_of_table)
+              .refine("sum_of_table()", sum_of_table)
               .per_rank(embedding_backward_program(gradient))
-              .refine("", below("indices", [](const OpSchema& op, std::size_t) {
-                        return op.int_arg("num_weights").value_or(1);
-                      })));
+              .below("indices", "num_weights"));
   };
   add_gradient("embedding_dense_backward", "grad_output");
   add_gradient("embedding_backward", "grad");
@@ -149,9 +147,7 @@ void define_embedding(Family f) {
         custom("one_hot()", bind_one_hot)
             .typed(DType::kI64)
             .per_rank(kOneHot, FactorKind::kBlocked)
-            .refine("", below("self", [](const OpSchema& op, std::size_t) {
-                      return op.int_arg("num_classes").value_or(1);
-                    })));
+            .below("self", "num_classes"));
 }
 
 }  // namespace shardprop

@@ -13,10 +13,6 @@
 namespace shardprop {
 namespace {
 
-DType given_or_f32(const OpCall& call, std::size_t) {
-  return call.dtype_or("dtype", DType::kF32);
-}
-
 DType given_or_i64(const OpCall& call, std::size_t) {
   return call.dtype_or("dtype", DType::kI64);
 }
@@ -153,7 +149,7 @@ OpDefinition vector_by_parts(std::string name, LengthOf length,
                return Dims{length(call)};
              },
              part_of(whole))
-      .typed(given_or_f32);
+      .typed("given(dtype,f32)");
 }
 
 std::int64_t window_length(const OpCall& call) {
@@ -220,8 +216,8 @@ OpDefinition triangle(std::string_view name) {
              [](const OpCall& call) { return Dims{2, triangle_size(call)}; },
              part_of(std::string(name) + "(row, col, offset, dtype=dtype(out))",
                      1))
-      .refine("", keep_places)
-      .typed(given_or_i64);
+      .refine("keep_places()", keep_places)
+      .typed("given(dtype,i64)");
 }
 
 constexpr std::string_view kEye = R"(
@@ -254,25 +250,25 @@ void define_windows(Family& f) {
 // Adds the factories of tensors with a given shape.
 void define_shapes(Family& f) {
   f.add({"empty", "zeros", "ones", "_efficientzerotensor"},
-        factory("size").typed(given_or_f32));
+        factory("size").typed("given(dtype,f32)"));
   f.add("full", factory("size").typed(of_fill_value));
   f.add("empty_permuted",
-        factory("size").typed(given_or_f32).strided(permuted_strides));
+        factory("size").typed("given(dtype,f32)").strided(permuted_strides));
   f.add("empty_strided",
         factory("size")
-            .typed(given_or_f32)
+            .typed("given(dtype,f32)")
             .strided([](const OpCall& call, const Dims& shape, DType) {
               Dims strides = dims_of(call.integers("stride"));
               require(strides.size() == shape.size(), "one stride per dim");
               return strides;
             }));
   f.add({"new_empty", "new_zeros", "new_ones", "new_full"},
-        factory("size").typed(given_or_self).ignores_values());
-  f.add("scalar_tensor", factory("").typed(given_or_f32),
+        factory("size").typed("given(dtype,first)").ignores_values());
+  f.add("scalar_tensor", factory("").typed("given(dtype,f32)"),
         "replicated: it has one element");
   f.add(
       {"empty_like", "zeros_like", "ones_like", "full_like"},
-      same_shape().typed(given_or_self).strided(strides_like).ignores_values());
+      same_shape().typed("given(dtype,first)").strided(strides_like).ignores_values());
 }
 
 void define_draws(Family& f) {
@@ -280,30 +276,30 @@ void define_draws(Family& f) {
       {"rand", Distribution::kUnit}, {"randn", Distribution::kNormal}};
   for (const auto& [name, how] : kOfF32) {
     f.add(name,
-          factory("size").typed(given_or_f32).random().refine("", draws(how)));
+          factory("size").typed("given(dtype,f32)").random().draws(how));
     f.add(std::string(name) + "_like", same_shape()
-                                           .typed(given_or_self)
+                                           .typed("given(dtype,first)")
                                            .strided(strides_like)
                                            .random()
                                            .ignores_values()
-                                           .refine("", draws(how)));
+                                           .draws(how));
   }
   f.add("randint", factory("size")
                        .typed(of_randint)
                        .random()
-                       .refine("", draws(Distribution::kIntegers)));
+                       .draws(Distribution::kIntegers));
   f.add("randint_like", same_shape()
                             .typed(of_randint)
                             .strided(strides_like)
                             .random()
                             .ignores_values({"self"})
-                            .refine("", draws(Distribution::kIntegers)));
+                            .draws(Distribution::kIntegers));
   f.add("randperm",
         vector_of("vector(n)", count)
-            .typed(given_or_i64)
+            .typed("given(dtype,i64)")
             .random()
-            .refine("", draws(Distribution::kPermutation))
-            .refine("",
+            .draws(Distribution::kPermutation)
+            .refine("drawn_together()",
                     [](const OpCall&, IndexSpace& space) {
                       for (Factor& factor : space.factors) {
                         factor.kind = FactorKind::kBlocked;
@@ -337,7 +333,7 @@ void define_ranges(Family& f) {
                         "fft_rfftfreq(n, d, dtype=dtype(out))"));
   f.add("tril_indices", triangle("tril_indices"));
   f.add("triu_indices", triangle("triu_indices"));
-  f.add("eye", made_of_numbers("eye()", eye_shape, kEye).typed(given_or_f32));
+  f.add("eye", made_of_numbers("eye()", eye_shape, kEye).typed("given(dtype,f32)"));
 }
 
 // Each rank checks its own part.

@@ -47,14 +47,6 @@ int rank_given(const OpCall& call, std::string_view argument) {
   return static_cast<int>(call.integers(argument).size());
 }
 
-// Returns the dims of a tensor of that rank, with `there` at the position of
-// `dim`.
-std::string dims_with(int rank, int dim, std::string_view there) {
-  std::string text = dims_notation(rank, {});
-  if (rank > 0) text.replace(index(dim), 1, there);
-  return text;
-}
-
 // Checks that the dims other than `dim` match those of the tensor being
 // differentiated. A gradient may lack `dim`.
 void check_sizes_given(const OpCall& call, std::string_view argument, int dim) {
@@ -71,18 +63,18 @@ void check_sizes_given(const OpCall& call, std::string_view argument, int dim) {
   }
 }
 
-std::string one_of_dim(const OpCall& call) {
+Notation one_of_dim(const OpCall& call) {
   const int rank = rank_given(call, "sizes");
   const int dim = call.dim("dim", rank);
   require(is_index(call.tensor("indices").dtype()),
           "the indices are not of integers");
   check_sizes_given(call, "sizes", dim);
-  const std::string taken =
-      dims_with(rank, dim, call.boolean("keepdim") ? "_" : "");
-  return taken + ',' + taken + "->" + dims_with(rank, dim, "[Z]");
+  const Term taken =
+      term_with(rank, dim, call.boolean("keepdim") ? Term().any() : Term());
+  return {{taken, taken}, {term_with(rank, dim, Term().full({'Z'}))}, {}, {}};
 }
 
-std::int64_t size_of_dim(const OpCall& call, char) {
+std::int64_t size_of_dim(const OpCall& call, const FactorName&) {
   return size_given(call, "sizes", call.dim("dim", rank_given(call, "sizes")));
 }
 
@@ -94,18 +86,21 @@ i = unsqueeze(indices, dim) if not keepdim
 hit = i == trailing(places(out, dim), rank(out) - 1 - wrap(out, dim))
 return where(hit, g, zeros_like(g)))";
 
-std::string rows_of_dim(const OpCall& call) {
+Notation rows_of_dim(const OpCall& call) {
   const int rank = rank_given(call, "self_sizes");
   const int dim = call.dim("dim", rank);
   require(is_index(call.tensor("index").dtype()),
           "the index is not of integers");
   check_sizes_given(call, "self_sizes", dim);
   const bool is_vector = call.tensor("index").rank() == 1;
-  return dims_with(rank, dim, is_vector ? "I" : "_") +
-         (is_vector ? ",I->" : ",->") + dims_with(rank, dim, "[Z]");
+  const Term rows = is_vector ? Term().add('I') : Term();
+  return {{term_with(rank, dim, is_vector ? rows : Term().any()), rows},
+          {term_with(rank, dim, Term().full({'Z'}))},
+          {},
+          {}};
 }
 
-std::int64_t rows_in_all(const OpCall& call, char) {
+std::int64_t rows_in_all(const OpCall& call, const FactorName&) {
   return size_given(call, "self_sizes",
                     call.dim("dim", rank_given(call, "self_sizes")));
 }
@@ -120,7 +115,7 @@ none = index_select(none, d, remainder(arange(local_size(out, d)), 1))
 return index_add(none, d, masked_fill(local, outside, 0), added))";
 
 // Dims other than `dim` share a factor if their sizes agree.
-std::string gathered_notation(const OpCall& call) {
+Notation gathered_notation(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
   const TensorMeta& looked = call.tensor("index");
   require(looked.shape() == call.tensor("grad").shape(),
@@ -131,16 +126,21 @@ std::string gathered_notation(const OpCall& call) {
     call_not_stated("an index of another rank than the tensor");
   }
   const int dim = call.dim("dim", self.rank());
-  std::string all;
-  std::string taken;
+  Term all;
+  Term taken;
   for (int d = 0; d < self.rank(); ++d) {
-    const auto letter = dim_letter(d);
+    const FactorName name = FactorName::of_dim(d);
     const bool alike = d != dim && self.size(d) == looked.size(d);
-    all += d == dim || alike ? std::string(1, letter)
-                             : "[" + std::string(1, letter) + "]";
-    taken += alike ? std::string(1, letter) : d == dim ? "I" : "_";
+    all.add(name, d == dim || alike ? DimUse::kSharded : DimUse::kFull);
+    if (alike) {
+      taken.add(name);
+    } else if (d == dim) {
+      taken.add('I');
+    } else {
+      taken.any();
+    }
   }
-  return taken + ',' + all + ',' + taken + "->" + all;
+  return {{taken, all, taken}, {all}, {}, {}};
 }
 
 constexpr std::string_view kGathered = R"(
@@ -189,7 +189,7 @@ constexpr std::string_view kDiagonalGradientProgram = R"(
 hit = unsqueeze(places(out, 0), 1) == places(out, 1)
 return where(hit, grad, zeros_like(grad)))";
 
-std::int64_t side_given(const OpCall& call, char letter) {
+std::int64_t side_given(const OpCall& call, const FactorName& letter) {
   const auto sizes = call.integers("sizes");
   require(sizes.size() == 2, "the sizes are not those of a matrix");
   return sizes[letter == 'm' ? 0 : 1];
@@ -235,30 +235,30 @@ Dims strides_of_cumprod_gradient(const OpCall& call, const Dims& shape,
 void define_gradients(Family f) {
   f.add("value_selecting_reduction_backward",
         mapped("one_of(dim)", one_of_dim, size_of_dim)
-            .refine("", written_in_parts)
+            .refine("written_in_parts()", written_in_parts)
             .linear_in("grad")
             .local_shape("sizes")
             .per_rank(kOneOfDim));
   f.add("index_select_backward",
         mapped("rows_of(dim)", rows_of_dim, rows_in_all)
-            .refine("", rows_written_in_parts)
+            .refine("rows_written_in_parts()", rows_written_in_parts)
             .linear_in("grad")
             .local_shape("self_sizes")
             .per_rank(kRowsOfDim));
   f.add("gather_backward", mapped("gathered(dim)", gathered_notation)
-                               .refine("", gathered_by_program)
+                               .refine("gathered_by_program()", gathered_by_program)
                                .linear_in("grad")
                                .per_rank(kGathered));
-  f.add("masked_select_backward", mapped("[_],...,...->...")
+  f.add("masked_select_backward", mapped("_,...,...->...")
                                       .of("input")
                                       .like("input")
                                       .checked(check_mask_of_input)
-                                      .refine("", selected_in_order)
+                                      .refine("selected_in_order()", selected_in_order)
                                       .linear_in("grad")
                                       .per_rank(kSelected));
   f.add("trace_backward",
-        mapped("->[m][n]", side_given)
-            .refine("",
+        mapped("->{mn}", side_given)
+            .refine("diagonal_in_parts()",
                     [](const OpCall& call, IndexSpace& space) {
                       make_in_parts(call, space, 0, "it is a diagonal");
                       make_in_parts(call, space, 1, "it is a diagonal");
@@ -278,7 +278,7 @@ void define_gradients(Family f) {
                       "the indices are not of integers");
             }));
   f.add("matrix_exp_backward",
-        mapped("...[nn],...[nn]->...[nn]")
+        mapped("...{nn},...{nn}->...{nn}")
             .strided(corner_of_twice)
             .linear_in("grad")
             .checked([](const OpCall& call, const IndexSpace&) {
@@ -296,10 +296,10 @@ void define_gradients(Family f) {
                       "the gradient does not broadcast to the tensor");
             }));
   f.add("conv_tbc_backward",
-        in_order(mapped("[s]bo,[t]bi,[k]io,o->[t]bi,[k]io,o")
+        in_order(mapped("{s}bo,{t}bi,{k}io,o->{t}bi,{k}io,o")
                      .nonempty()
                      .multiplies(ProductKind::kConvolution)
-                     .refine("", convolved_over_time)));
+                     .refine("convolved_over_time()", convolved_over_time)));
 }
 
 }  // namespace shardprop

@@ -246,23 +246,23 @@ void define_index(Family f) {
         custom("index(indices)", bind_index)
             .strided(strides_of_lookup)
             .passes({"self"})
-            .refine("", below("indices", size_of_indexed_dim))
+            .below("indices", IndexBound::kListedDim)
             .per_rank(kIndex));
   f.add({"index_put", "_unsafe_index_put", "_index_put_impl"},
         custom("index_put(indices)", bind_index_put)
-            .refine("", index_put_linearities)
-            .refine("", selects({"self", "values"}))
-            .refine("", below("indices", size_of_indexed_dim))
+            .refine("index_put_linearities()", index_put_linearities)
+            .selects({"self", "values"})
+            .below("indices", IndexBound::kListedDim)
             .writes_into("self")
             .per_rank(kIndexPut));
   f.add("_unsafe_masked_index",
         custom("masked_index(indices)", bind_masked_index)
-            .refine("", selects({"self"}))
-            .refine("", below("indices", size_of_indexed_dim)));
+            .selects({"self"})
+            .below("indices", IndexBound::kListedDim));
   f.add("_unsafe_masked_index_put_accumulate",
         custom("masked_index_put(indices)", bind_index_put)
-            .refine("", index_put_linearities)
-            .refine("", below("indices", size_of_indexed_dim)));
+            .refine("index_put_linearities()", index_put_linearities)
+            .below("indices", IndexBound::kListedDim));
 }
 
 }  // namespace shardprop

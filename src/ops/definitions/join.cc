@@ -377,7 +377,7 @@ void define_join(Family f) {
         selection_written().writes_into("self").per_rank(kSelectScatter));
   f.add("constant_pad_nd", custom("pad(pad)", bind_pad)
                                .strided(strides_of_pad)
-                               .refine("", pad_linearities));
+                               .refine("pad_linearities()", pad_linearities));
   f.add("pad", custom("pad(pad)", bind_pad).strided(strides_of_pad));
   f.add("repeat", custom("repeat(repeats)", bind_repeat).passes());
   f.add("tile", custom("repeat(dims)", bind_repeat).passes());

@@ -36,13 +36,9 @@ void trace_adds_up(const OpCall&, IndexSpace& space) {
 
 // The operand is a vector for the diagonal of a matrix, or a matrix whose
 // diagonal is read.
-std::string diag_notation(const OpCall& call) {
-  const int rank = call.first().rank();
-  require(rank == 1 || rank == 2, "the operand is neither vector nor matrix");
-  return rank == 1 ? "[_]->[k][k]" : "mn->[k]";
-}
+constexpr std::string_view kDiag = "_->{kk} | mn->{k}";
 
-std::int64_t diag_size(const OpCall& call, char) {
+std::int64_t diag_size(const OpCall& call, const FactorName&) {
   const TensorMeta& self = call.first();
   const std::int64_t offset =
       call.integer(call.has("diagonal") ? "diagonal" : "offset");
@@ -115,14 +111,14 @@ OpDefinition filled_diagonal() {
                   require(rank >= 2, "a vector has no diagonal");
                   std::vector<int> every(index(rank));
                   std::iota(every.begin(), every.end(), 0);
-                  const std::string dims = dims_notation(
-                      rank, rank == 2 ? std::vector<int>{} : every);
-                  return dims + "->" + dims;
+                  const Term dims =
+                      term_of_dims(rank, rank == 2 ? std::vector<int>{} : every);
+                  return Notation{{dims}, {dims}, {}, {}};
                 })
       .strided([](const OpCall& call, const Dims&, DType) {
         return call.first().strides();
       })
-      .refine("",
+      .refine("places_by_program()",
               [](const OpCall&, IndexSpace& space) {
                 for (Factor& factor : space.factors) {
                   factor.program = ProgramUse::kWhenSharded;
@@ -131,29 +127,24 @@ OpDefinition filled_diagonal() {
       .per_rank(kFilled);
 }
 
-std::string qr_notation(const OpCall& call) {
+constexpr std::string_view kQr =
+    "if mode is r: ...{mn}->{z:0},...{kn} | ...{mn}->...{mu},...{un}";
+
+void check_qr_mode(const OpCall& call, const IndexSpace&) {
   const auto mode = call.op().string_arg("mode").value_or("reduced");
   require(mode == "reduced" || mode == "complete" || mode == "r",
           "`mode` is not reduced, complete or r");
-  return mode == "r" ? "...[mn]->[z],...[kn]" : "...[mn]->...[mu],...[un]";
 }
 
-std::int64_t qr_side(const OpCall& call, char letter) {
-  return letter == 'z' ? 0 : side(call, letter);
-}
-
-std::string svd_notation(const OpCall& call) {
-  return call.boolean_or("compute_uv", true) ? "...[mn]->...[mu],...[k],...[vn]"
-                                             : "...[mn]->[z],...[k],[z]";
-}
+constexpr std::string_view kSvd =
+    "if not compute_uv: ...{mn}->{z:0},...{k},{z} | "
+    "...{mn}->...{mu},...{k},...{vn}";
 
 // The result has V, not its transpose, as in old versions of numpy.
-std::string old_svd_notation(const OpCall& call) {
-  return call.boolean_or("compute_uv", true)
-             ? "...[mn]->...[mu]^,...[k],...[nv]"
-             : "...[mn]->...[mu],...[k],...[nv]^";
-}
-std::int64_t old_svd_side(const OpCall& call, char letter) {
+constexpr std::string_view kOldSvd =
+    "if not compute_uv: ...{mn}->...{mu},...{k},...{nv}:column_major | "
+    "...{mn}->...{mu}:column_major,...{k},...{nv}";
+std::int64_t old_svd_side(const OpCall& call, const FactorName& letter) {
   const std::int64_t rows = from_end(call, 2);
   const std::int64_t columns = from_end(call, 1);
   const bool some =
@@ -164,54 +155,56 @@ std::int64_t old_svd_side(const OpCall& call, char letter) {
 }
 
 // Returns pivots and factors; results that are not requested are empty vectors.
-std::string lu_unpack_notation(const OpCall& call) {
-  const bool data = call.boolean_or("unpack_data", true);
-  const bool pivots = call.boolean_or("unpack_pivots", true);
-  return std::string("...[mn],...[p]->") + (pivots ? "...[mm]" : "[z]") +
-         (data ? ",...[mk],...[kn]" : ",[z],[z]");
-}
+constexpr std::string_view kLuUnpack =
+    "if unpack_data and unpack_pivots: "
+    "...{mn},...{p}->...{mm},...{mk},...{kn} | "
+    "if unpack_data: ...{mn},...{p}->{z:0},...{mk},...{kn} | "
+    "if unpack_pivots: ...{mn},...{p}->...{mm},{z:0},{z} | "
+    "...{mn},...{p}->{z:0},{z},{z}";
 
 // The operands are matrices and up to two tolerances, which broadcast with the
 // batch. The tolerances are not read if the matrices have no elements.
-OpDefinition with_tolerances(std::string_view results) {
+OpDefinition with_tolerances(const Term& results) {
   return counted(
              "with_tolerances()",
              [results](const OpCall& call) {
                const bool is_empty = call.first().numel() == 0;
-               return std::string(is_empty ? "...[mn],*,*" : "...[mn],...,...")
-                   .append(results);
+               const Term tolerance =
+                   is_empty ? Term::replicated() : Term().leading();
+               return Notation{{Term().leading().full({'m', 'n'}), tolerance,
+                                tolerance},
+                               {results},
+                               {},
+                               {}};
              })
-      .refine("", [](const OpCall& call, IndexSpace& space) {
+      .refine("unread_tolerances()", [](const OpCall& call, IndexSpace& space) {
         if (call.first().numel() > 0) return;
         space.unread.resize(call.op().inputs.size() - 1);
         std::iota(space.unread.begin(), space.unread.end(), 1);
       });
 }
 
-std::string eigh_notation(const OpCall& call) {
-  return call.boolean_or("compute_v", true) ? "...[nn]->...[n],...[nn]"
-                                            : "...[nn]->...[n],[z]";
-}
+constexpr std::string_view kEigh =
+    "if not compute_v: ...{nn}->...{n},{z:0} | ...{nn}->...{n},...{nn}";
 
 // Without N, the number of powers is the number of elements, which each rank
 // must have in full.
-std::string vander_notation(const OpCall& call) {
-  return call.op().int_arg("N") ? "...n->...n[c]" : "...[n]->...[n][c]";
-}
+constexpr std::string_view kVander =
+    "if N: ...n->...n{c:N} | ...{n}->...{nn}";
 
 void define_diagonals(Family& f) {
   f.add("trace", einsum("[mn]->")
-                     .typed(of_sum)
+                     .typed("given(dtype,sum(first))")
                      .linear_in("self")
-                     .refine("", trace_adds_up)
+                     .refine("trace_adds_up()", trace_adds_up)
                      .per_rank(kTrace));
-  f.add("diag", mapped("diag()", diag_notation, diag_size)
+  f.add("diag", mapped(kDiag, diag_size)
                     .passes()
-                    .refine("", cut_diagonal)
+                    .refine("cut_diagonal()", cut_diagonal)
                     .per_rank(diagonal_program("diagonal")));
-  f.add("diagflat", mapped("*->[nn]", diag_size)
+  f.add("diagflat", mapped("*->{nn}", diag_size)
                         .passes()
-                        .refine("", cut_diagonal)
+                        .refine("cut_diagonal()", cut_diagonal)
                         .per_rank(diagonal_program("offset")));
   f.add("fill_diagonal_", filled_diagonal());
 }
@@ -221,74 +214,68 @@ void define_diagonals(Family& f) {
 void define_linalg(Family f) {
   define_diagonals(f);
   f.add({"linalg_cholesky_ex", "linalg_inv_ex"},
-        matrices("...[nn]->...[nn],...", "si"));
+        matrices("...{nn}->...{nn},...", "first,i32"));
   f.add({"linalg_cholesky", "cholesky", "linalg_inv", "inverse"},
-        matrices("...[nn]->...[nn]", "s"));
-  f.add("cholesky_inverse", matrices("...[nn]->...[nn]", "s"));
-  f.add("linalg_lu", rows_first("...[mn]->...[mm],...[mk],...[kn]", "s"));
+        matrices("...{nn}->...{nn}", "first"));
+  f.add("cholesky_inverse", matrices("...{nn}->...{nn}", "first"));
+  f.add("linalg_lu", rows_first("...{mn}->...{mm},...{mk},...{kn}", "first"));
   f.add({"linalg_matrix_power", "matrix_power"},
-        counted("...[nn]->...[nn]", side)
+        counted("...{nn}->...{nn}", side)
             .strided([](const OpCall& call, const Dims& shape, DType dtype) {
               return call.integer("n") == -1
                          ? column_major(call, shape, dtype)
                          : make_meta(shape, dtype).strides();
             }));
   f.add({"linalg_matrix_exp", "matrix_exp"},
-        in_order(rows_first("...[nn]->...[nn]", "s")));
-  f.add({"linalg_pinv", "pinverse"}, with_tolerances("->...[nm]"));
-  f.add("linalg_matrix_rank", with_tolerances("->...").typed(DType::kI64));
+        in_order(rows_first("...{nn}->...{nn}", "first")));
+  f.add({"linalg_pinv", "pinverse"}, with_tolerances(Term().leading().full({'n', 'm'})));
+  f.add("linalg_matrix_rank", with_tolerances(Term().leading()).typed(DType::kI64));
   f.add("nuclear_norm.default",
-        counted(
-            "nuclear_norm()",
-            [](const OpCall& call) -> std::string {
-              return call.boolean("keepdim") ? "...[mn]->...[__]"
-                                             : "...[mn]->...";
-            },
-            [](const OpCall&, char) { return std::int64_t{1}; })
-            .typed(types("r")));
-  f.add("linalg_cond", rows_first("...[mn]->...", "r"));
+        counted("if keepdim: ...{mn}->...__ | ...{mn}->...")
+            .typed("real(first)"));
+  f.add("linalg_cond", rows_first("...{mn}->...", "real(first)"));
   f.add({"linalg_vander", "vander"},
-        counted("vander()", vander_notation, [](const OpCall& call, char) {
-          return call.op().int_arg("N").value_or(from_end(call, 1));
-        }));
+        counted(kVander));
   // The memory order of the matrix decides whether its factors are those of the
   // transposed matrix. The gradients depend on that choice.
   f.add("_linalg_det",
-        in_order(matrices("...[nn]->...,...[nn],...[n]", "ssi")));
-  f.add({"linalg_det", "det", "logdet"}, rows_first("...[nn]->...", "s"));
+        in_order(matrices("...{nn}->...,...{nn},...{n}", "first,first,i32")));
+  f.add({"linalg_det", "det", "logdet"}, rows_first("...{nn}->...", "first"));
   f.add("_linalg_slogdet",
-        in_order(matrices("...[nn]->...,...,...[nn],...[n]", "srsi")));
-  f.add({"linalg_slogdet", "slogdet"}, rows_first("...[nn]->...,...", "sr"));
-  f.add("_linalg_eigh", counted("eigh()", eigh_notation, qr_side)
-                            .typed(types("rs"))
+        in_order(matrices("...{nn}->...,...,...{nn},...{n}", "first,real(first),first,i32")));
+  f.add({"linalg_slogdet", "slogdet"}, rows_first("...{nn}->...,...", "first,real(first)"));
+  f.add("_linalg_eigh", counted(kEigh)
+                            .typed("real(first),first")
                             .strided(column_major));
-  f.add("linalg_eigh", matrices("...[nn]->...[n],...[nn]", "rs"));
-  f.add("linalg_eigvalsh", rows_first("...[nn]->...[n]", "r"));
-  f.add("linalg_eig", matrices("...[nn]->...[n],...[nn]", "cc"));
-  f.add("linalg_eigvals", rows_first("...[nn]->...[n]", "c"));
-  f.add("_linalg_svd", counted("svd()", svd_notation, qr_side)
-                           .typed(types("srs"))
+  f.add("linalg_eigh", matrices("...{nn}->...{n},...{nn}", "real(first),first"));
+  f.add("linalg_eigvalsh", rows_first("...{nn}->...{n}", "real(first)"));
+  f.add("linalg_eig", matrices("...{nn}->...{n},...{nn}", "complex(first),complex(first)"));
+  f.add("linalg_eigvals", rows_first("...{nn}->...{n}", "complex(first)"));
+  f.add("_linalg_svd", counted(kSvd, side)
+                           .typed("first,real(first),first")
                            .strided(column_major));
-  f.add("linalg_svd", counted("svd()", svd_notation, qr_side)
-                          .typed(types("srs"))
+  f.add("linalg_svd", counted(kSvd, side)
+                          .typed("first,real(first),first")
                           .strided(column_major));
-  f.add("linalg_svdvals", rows_first("...[mn]->...[k]", "r"));
-  f.add("linalg_qr", counted("qr()", qr_notation, qr_side)
-                         .typed(types("ss"))
+  f.add("linalg_svdvals", rows_first("...{mn}->...{k}", "real(first)"));
+  f.add("linalg_qr", counted(kQr, side)
+                         .checked(check_qr_mode)
+                         .typed("first,first")
                          .strided(column_major));
-  f.add("geqrf", matrices("...[mn]->...[mn],...[k]", "ss"));
+  f.add("geqrf", matrices("...{mn}->...{mn},...{k}", "first,first"));
   f.add({"linalg_lu_factor_ex", "_lu_with_info"},
-        matrices("...[mn]->...[mn],...[k],...", "sii"));
-  f.add("linalg_lu_factor", matrices("...[mn]->...[mn],...[k]", "si"));
+        matrices("...{mn}->...{mn},...{k},...", "first,i32,i32"));
+  f.add("linalg_lu_factor", matrices("...{mn}->...{mn},...{k}", "first,i32"));
   f.add(
       "lu_unpack",
-      counted("lu_unpack()", lu_unpack_notation, qr_side).typed(types("sss")));
+      counted(kLuUnpack, side).typed("first,first,first"));
   f.add("svd",
-        counted("svd()", old_svd_notation, old_svd_side).typed(types("srs")));
+        counted(kOldSvd, old_svd_side).typed("first,real(first),first"));
   f.add("qr",
-        counted("...[mn]->...[mu]^,...[un]^", old_svd_side).typed(types("ss")));
-  f.add("linalg_ldl_factor", matrices("...[nn]->...[nn],...[n]", "si"));
-  f.add("linalg_ldl_factor_ex", matrices("...[nn]->...[nn],...[n],...", "sii"));
+        counted("...{mn}->...{mu}:column_major,...{un}:column_major",
+                old_svd_side).typed("first,first"));
+  f.add("linalg_ldl_factor", matrices("...{nn}->...{nn},...{n}", "first,i32"));
+  f.add("linalg_ldl_factor_ex", matrices("...{nn}->...{nn},...{n},...", "first,i32,i32"));
 }
 
 }  // namespace shardprop

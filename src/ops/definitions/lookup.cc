@@ -13,30 +13,41 @@
 namespace shardprop {
 namespace {
 
-// Self and indices broadcast in all dims except `dim`, which has letter x in
-// self. Without `dim` both are flattened.
-std::string take_along_notation(const OpCall& call) {
+// Self and indices broadcast in all dims except `dim`, which is full in self.
+// Without `dim` both are flattened.
+Notation take_along_notation(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
   const TensorMeta& indices = call.tensor("indices");
-  if (!call.op().int_arg("dim")) return "*,*->[s]";
+  if (!call.op().int_arg("dim")) {
+    return {{Term::replicated(), Term::replicated()},
+            {Term().full({'S'})},
+            {},
+            {}};
+  }
   require(self.rank() == indices.rank() && self.rank() > 0,
           "self and indices have different ranks");
   const int dim = call.dim("dim", self.rank());
-  std::string from;
-  std::string where;
-  std::string result;
+  Term from;
+  Term where;
   for (int d = 0; d < self.rank(); ++d) {
-    const char letter = dim_letter(d, 'w');
-    const bool along = d == dim;
+    const FactorName name = FactorName::of_dim(d);
     const bool repeats = self.size(d) == 1 && indices.size(d) != 1;
-    from += along ? "[x]" : std::string(1, repeats ? '_' : letter);
-    where += !along && indices.size(d) == 1 && self.size(d) != 1 ? '_' : letter;
-    result += letter;
+    const bool is_repeated = indices.size(d) == 1 && self.size(d) != 1;
+    if (d == dim || repeats) {
+      from.any();
+    } else {
+      from.add(name);
+    }
+    if (d != dim && is_repeated) {
+      where.any();
+    } else {
+      where.add(name);
+    }
   }
-  return from + ',' + where + "->" + result;
+  return {{from, where}, {term_of_dims(self.rank())}, {}, {}};
 }
 
-std::int64_t all_indices(const OpCall& call, char) {
+std::int64_t all_indices(const OpCall& call, const FactorName&) {
   return call.tensor("indices").numel();
 }
 
@@ -66,10 +77,12 @@ values = take_along_dim(self, masked_fill(local, outside, 0), dim)
 return masked_fill(values, outside, 0))";
 
 // Self is flattened; a rank looks up elements in its own rows of the first dim.
-std::string take_notation(const OpCall& call) {
+Notation take_notation(const OpCall& call) {
   const int rank = call.tensor("self").rank();
-  return (rank == 0 ? "" : "[x]" + std::string(index(rank - 1), '_')) +
-         ",...->...";
+  Term self;
+  for (int d = 0; d < rank; ++d) self.any();
+  const Term places = Term().leading();
+  return {{self, places}, {places}, {}, {}};
 }
 
 void serves_rows(const OpCall&, IndexSpace& space) {
@@ -110,17 +123,17 @@ BoundForm bind_counted(const OpCall& call) {
 
 // Elements of the flattened `self` are replaced or added to. If they are added,
 // the results of the ranks are terms of a sum, and one rank has the old values.
-std::string put_notation(const OpCall& call) {
+Notation put_notation(const OpCall& call) {
   const TensorMeta& where = call.tensor("index");
-  std::string term = "[";
-  term += letters_from(0, call.tensor("self").rank());
-  if (!call.boolean("accumulate") ||
-      where.shape() != call.tensor("source").shape()) {
-    return term + "],*,*->" + term + "]";
+  const int rank = call.tensor("self").rank();
+  Term self;
+  for (int d = 0; d < rank; ++d) {
+    self.add(FactorName::of_dim(d), DimUse::kFull);
   }
-  const std::string put =
-      letters_from(call.tensor("self").rank(), where.rank());
-  return term + "]," + put + ',' + put + "->" + term + "]";
+  const bool adds = call.boolean("accumulate") &&
+                    where.shape() == call.tensor("source").shape();
+  const Term put = adds ? dims_from(rank, where.rank()) : Term::replicated();
+  return {{self, put, put}, {self}, {}, {}};
 }
 
 void what_is_put_adds_up(const OpCall& call, IndexSpace& space) {
@@ -145,20 +158,9 @@ wide = cat([flat, narrow(flat, 0, 0, 1)])
 wide = put(wide, place, source, accumulate)
 return reshape_as(narrow(wide, 0, 0, n), self))";
 
-// nonzero_static returns the first `size` positions, padded if there are fewer.
-std::string places_notation(const OpCall& call) {
-  const int rank = call.tensor("self").rank();
-  std::string term;
-  for (int d = 0; d < rank; ++d) {
-    term += std::string{'[', dim_letter(d, 'q'), ']'};
-  }
-  return term + "->[s][r]";
-}
-
-std::int64_t places_size(const OpCall& call, char letter) {
-  const std::int64_t size = call.integer("size");
-  require(size >= 0, "a negative count");
-  return letter == 's' ? size : call.tensor("self").rank();
+// A position has an index for each dim.
+std::int64_t indices_of_place(const OpCall& call, const FactorName&) {
+  return call.tensor("self").rank();
 }
 
 }  // namespace
@@ -166,30 +168,27 @@ std::int64_t places_size(const OpCall& call, char letter) {
 void define_lookup(Family f) {
   f.add("take_along_dim",
         mapped("take_along(dim)", take_along_notation, all_indices)
-            .refine("", selects({"self"}))
-            .refine("", below("indices", size_along_dim))
-            .refine("", serves_along)
+            .selects({"self"})
+            .below("indices", IndexBound::kDim)
+            .refine("serves_along()", serves_along)
             .per_rank(kTakeAlong));
   f.add("put", mapped("put()", put_notation)
                    .like("self")
-                   .refine("", below("index", size_of_self))
-                   .refine("", what_is_put_adds_up)
-                   .refine("", written_by_rows)
+                   .below("index", IndexBound::kElements)
+                   .refine("what_is_put_adds_up()", what_is_put_adds_up)
+                   .refine("written_by_rows()", written_by_rows)
                    .per_rank(kPut));
   f.add("take", mapped("take()", take_notation)
                     .passes({"self"})
-                    .refine("", below("index", size_of_self))
-                    .refine("", serves_rows)
+                    .below("index", IndexBound::kElements)
+                    .refine("serves_rows()", serves_rows)
                     .per_rank(kTake));
-  f.add("multinomial", mapped("...[n]->...[s]",
-                              [](const OpCall& call, char) {
-                                return call.integer("num_samples");
-                              })
+  f.add("multinomial", mapped("...{n}->...{s:num_samples}")
                            .typed(DType::kI64)
                            .random()
-                           .refine("", draws(Distribution::kMultinomial)));
+                           .draws(Distribution::kMultinomial));
   f.add("nonzero_static",
-        mapped("nonzero_static()", places_notation, places_size)
+        mapped("*->{s:size}{r}", indices_of_place)
             .typed(DType::kI64),
         "replicated: places are listed in the order of all elements");
   f.add({"nonzero", "argwhere", "masked_select", "_ctc_loss.Tensor", "_unique",

@@ -185,7 +185,7 @@ OpDefinition class_loss(bool forward) {
                   return bind_class_loss(call, forward);
                 })
       .typed(of_self)
-      .refine("", below("target", classes_of_self));
+      .below("target", IndexBound::kClasses);
 }
 
 BoundForm bind_class_loss_backward(const OpCall& call) {
@@ -285,7 +285,7 @@ void define_loss(Family f) {
   f.add({"nll_loss_backward", "nll_loss2d_backward"},
         in_order(custom("class_loss_backward()", bind_class_loss_backward)
                      .typed(of_self)
-                     .refine("", below("target", classes_of_self))
+                     .below("target", IndexBound::kClasses)
                      .linear_in("grad_output")
                      .per_rank(kClassLossBackward)));
   f.add({"mse_loss", "smooth_l1_loss", "huber_loss", "soft_margin_loss"},
@@ -299,8 +299,8 @@ void define_loss(Family f) {
         elementwise_loss()
             .elementwise({"target", "self", "weight", "pos_weight"})
             .linear_in("weight")
-            .refine("", averages_targets)
-            .refine("", averages_positive_weights));
+            .refine("averages_targets()", averages_targets)
+            .refine("averages_positive_weights()", averages_positive_weights));
   f.add({"kl_div", "hinge_embedding_loss"},
         elementwise_loss().elementwise({"target", "self"}));
   f.add("margin_ranking_loss",
@@ -314,7 +314,7 @@ void define_loss(Family f) {
         .strided(strides_of_gradient);
   };
   f.add("mse_loss_backward",
-        gradient("mse_loss_backward").refine("", linear_in_difference));
+        gradient("mse_loss_backward").refine("linear_in_difference()", linear_in_difference));
   f.add("smooth_l1_loss_backward",
         gradient("smooth_l1_loss_backward", ", beta"));
   f.add("huber_loss_backward", gradient("huber_loss_backward", ", delta"));
@@ -322,7 +322,7 @@ void define_loss(Family f) {
         elementwise_loss_gradient("binary_cross_entropy_backward(grad_output, "
                                   "self, target, default(weight, None), 2)")
             .elementwise({"self", "target", "grad_output", "weight"})
-            .refine("", averages_targets));
+            .refine("averages_targets()", averages_targets));
   f.add("soft_margin_loss_backward",
         gradient("soft_margin_loss_backward")
             .elementwise({"target", "self", "grad_output"}));

@@ -69,7 +69,7 @@ void whole_factors(const OpCall& call, IndexSpace& space) {
 
 OpDefinition added_product(std::string_view notation, std::string_view a,
                            std::string_view b) {
-  return einsum(notation).typed(sum_of(a, b)).refine("", whole_factors);
+  return einsum(notation).typed(sum_of(a, b)).refine("whole_factors()", whole_factors);
 }
 
 // The result has the memory order of the added tensor if both have the same
@@ -82,28 +82,14 @@ Dims strides_of_addr(const OpCall& call, const Dims& shape, DType dtype) {
 
 // The rules are those of numpy. A vector is a row on the left and a column on
 // the right, and the result lacks that dim; leading dims broadcast.
-std::string matmul_notation(const OpCall& call) {
-  const int a = call.tensor("self").rank();
-  const int b = call.tensor("other").rank();
-  require(a > 0 && b > 0, "a factor is a scalar");
-  const std::string left = a == 1 ? "k" : "...mk";
-  const std::string right = b == 1 ? "k" : "...kn";
-  const bool leads = a > 1 || b > 1;
-  return left + "," + right + "->" + (leads ? "..." : "") + (a > 1 ? "m" : "") +
-         (b > 1 ? "n" : "");
-}
-
-std::string linear_notation(const OpCall& call) {
-  return call.tensor("weight").rank() == 1 ? "...k,k,+->..."
-                                           : "...k,nk,+n->...n";
-}
+constexpr std::string_view kMatmul =
+    "k,k-> | k,...kn->...n | ...mk,k->...m | ...mk,...kn->...mn";
 
 // Three operands get new dims of size 1, are multiplied, and are summed over
 // some dims.
-std::string trilinear_notation(const OpCall& call) {
+Notation trilinear_notation(const OpCall& call) {
   const auto expanded = call.integers("expand1").size();
   const std::size_t rank = call.tensor("i1").shape().size() + expanded;
-  require(rank <= 26, "too many dims");
   const std::int64_t unrolled = call.integer("unroll_dim");
   require(unrolled >= 0 && unrolled < static_cast<std::int64_t>(rank),
           "`unroll_dim` is out of range");
@@ -114,28 +100,29 @@ std::string trilinear_notation(const OpCall& call) {
     }
     return named;
   };
-  const auto letters = [&](const std::vector<bool>& left_out) {
-    std::string text;
+  const auto others = [&](const std::vector<bool>& left_out) {
+    Term term;
     for (std::size_t d = 0; d < rank; ++d) {
-      if (!left_out[d]) text += dim_letter(static_cast<int>(d));
+      if (!left_out[d]) term.add(FactorName::of_dim(static_cast<int>(d)));
     }
-    return text;
+    return term;
   };
   const int most = static_cast<int>(rank);
   std::vector<bool> anywhere(rank, true);
-  std::string text;
+  Notation notation;
   for (const char* argument : {"expand1", "expand2", "expand3"}) {
     const std::vector<bool> absent = names(argument, most);
     for (std::size_t d = 0; d < rank; ++d) {
       anywhere[d] = anywhere[d] && absent[d];
     }
-    text += (text.empty() ? "" : ",") + letters(absent);
+    notation.inputs.push_back(others(absent));
   }
   const std::vector<bool> summed = names("sumdim", most);
   for (std::size_t d = 0; d < rank; ++d) {
     require(!anywhere[d], "no operand has one of the dims");
   }
-  return text + "->" + letters(summed);
+  notation.outputs = {others(summed)};
+  return notation;
 }
 
 }  // namespace
@@ -155,8 +142,8 @@ void define_matmul(Family f) {
   f.add("addbmm", added_product("+mn,bmk,bkn->mn", "batch1", "batch2"));
   f.add("baddbmm", added_product("+bmn,bmk,bkn->bmn", "batch1", "batch2"));
   f.add("matmul",
-        einsum("matmul()", matmul_notation).typed(product_of("self", "other")));
-  f.add("linear", einsum("...k,nk,+n->...n", linear_notation)
+        einsum(kMatmul).typed(product_of("self", "other")));
+  f.add("linear", einsum("...k,k,+->... | ...k,nk,+n->...n")
                       .typed(affine_of("input", "weight")));
   f.add("bilinear", einsum("...a,...b,nab,+n->...n")
                         .typed(affine_of("input1", "weight"))

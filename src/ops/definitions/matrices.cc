@@ -1,21 +1,9 @@
 #include "ops/definitions/matrices.h"
 
-#include "ops/definitions/dtypes.h"
-
 #include <algorithm>
 #include <string>
 
 namespace shardprop::linear_algebra {
-namespace {
-
-DType eigenvalue_dtype(DType dtype) {
-  return dtype == DType::kF64   ? DType::kC128
-         : dtype == DType::kF32 ? DType::kC64
-                                : dtype;
-}
-
-}  // namespace
-
 Dims column_major(const OpCall& call, const Dims& shape, DType dtype) {
   Dims strides = make_meta(shape, dtype).strides();
   const std::size_t rank = shape.size();
@@ -25,30 +13,13 @@ Dims column_major(const OpCall& call, const Dims& shape, DType dtype) {
   return strides;
 }
 
-OpDefinition::TypeOf types(std::string_view letters) {
-  return
-      [letters = std::string(letters)](const OpCall& call, std::size_t result) {
-        const DType own = call.first().dtype();
-        switch (letters[std::min(result, letters.size() - 1)]) {
-          case 'r':
-            return real_dtype(own);
-          case 'c':
-            return eigenvalue_dtype(own);
-          case 'i':
-            return DType::kI32;
-          default:
-            return own;
-        }
-      };
-}
-
 std::int64_t from_end(const OpCall& call, int back) {
   const TensorMeta& self = call.first();
   require(self.rank() >= back, "the operand holds no matrices");
   return self.size(self.rank() - back);
 }
 
-std::int64_t side(const OpCall& call, char letter) {
+std::int64_t side(const OpCall& call, const FactorName& letter) {
   const std::int64_t rows = from_end(call, 2);
   const std::int64_t columns = from_end(call, 1);
   const bool full = call.boolean_or("full_matrices", false) ||
@@ -59,11 +30,11 @@ std::int64_t side(const OpCall& call, char letter) {
   return std::min(rows, columns);
 }
 
-OpDefinition matrices(std::string_view notation, std::string_view letters) {
-  return counted(notation, side).typed(types(letters)).strided(column_major);
+OpDefinition matrices(std::string_view notation, std::string_view dtypes) {
+  return counted(notation, side).typed(dtypes).strided(column_major);
 }
-OpDefinition rows_first(std::string_view notation, std::string_view letters) {
-  return counted(notation, side).typed(types(letters));
+OpDefinition rows_first(std::string_view notation, std::string_view dtypes) {
+  return counted(notation, side).typed(dtypes);
 }
 
 }  // namespace shardprop::linear_algebra

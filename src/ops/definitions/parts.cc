@@ -30,10 +30,6 @@ DType into_complex(const OpCall& call, std::size_t) {
   return complex_of(call.first().dtype());
 }
 
-DType into_real(const OpCall& call, std::size_t) {
-  return real_dtype(call.first().dtype());
-}
-
 Dims strides_as_real(const OpCall& call, const Dims&, DType) {
   Dims strides = call.first().strides();
   for (std::int64_t& stride : strides) stride = multiply_sizes(stride, 2);
@@ -274,14 +270,14 @@ BoundForm bind_storage_written(const OpCall& call) {
   return b.bound();
 }
 
-std::string channels_whole(const OpCall& call) {
+Notation channels_whole(const OpCall& call) {
   const int rank = call.first().rank();
   require(rank >= 3, "the input has no channels of images");
   const std::int64_t groups = call.integer("groups");
   require(groups > 0 && call.first().size(1) % groups == 0,
           "the groups do not divide the channels");
-  const std::string dims = dims_notation(rank, {1});
-  return dims + "->" + dims;
+  const Term dims = term_of_dims(rank, {1});
+  return {{dims}, {dims}, {}, {}};
 }
 
 Dims shuffled_strides(const OpCall& call, const Dims& shape, DType dtype) {
@@ -293,19 +289,18 @@ Dims shuffled_strides(const OpCall& call, const Dims& shape, DType dtype) {
 void define_complex(Family& f) {
   f.add("complex", pointwise().typed(into_complex).additive());
   f.add("polar", pointwise().typed(into_complex));
-  const auto two = [](const OpCall&, char) { return std::int64_t{2}; };
-  f.add("view_as_real", mapped("...->...[c]", two)
-                            .typed(into_real)
+  f.add("view_as_real", mapped("...->...{c:2}")
+                            .typed("real(first)")
                             .strided(strides_as_real)
                             .linear_in("self")
                             .free());
-  f.add("view_as_complex", in_dense_rows(mapped("...[c]->...")
+  f.add("view_as_complex", in_dense_rows(mapped("...{c}->...")
                                              .typed(into_complex)
                                              .strided(strides_as_complex)
                                              .linear_in("self")
                                              .free()));
   f.add({"real", "imag"}, same_shape()
-                              .typed(into_real)
+                              .typed("real(first)")
                               .strided(strides_of_part)
                               .linear_in("self")
                               .free());
@@ -340,9 +335,7 @@ void define_parts(Family f) {
         custom("diagonal_scatter(dim1,dim2)", bind_diagonal_scatter).passes());
   f.add("new_empty_strided",
         factory("size")
-            .typed([](const OpCall& call, std::size_t) {
-              return call.dtype_or("dtype", call.first().dtype());
-            })
+            .typed("given(dtype,first)")
             .strided([](const OpCall& call, const Dims& shape, DType) {
               Dims strides = dims_of(call.integers("stride"));
               require(strides.size() == shape.size(), "one stride per dim");

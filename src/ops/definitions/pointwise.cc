@@ -12,10 +12,6 @@
 namespace shardprop {
 namespace {
 
-DType real_of_first(const OpCall& call, std::size_t) {
-  return real_dtype(call.first().dtype());
-}
-
 DType of_quotient(const OpCall& call, std::size_t) {
   const DType dtype = promoted_dtype(call);
   const bool rounds =
@@ -115,15 +111,15 @@ void define_arithmetic(Family& f) {
         pointwise()
             .typed(of_quotient)
             .linear_in("self")
-            .refine("", nonzero("other")));
+            .nonzero("other"));
   f.add({"div", "divide"},
-        pointwise().typed(of_quotient).refine("", nonzero("other")));
+        pointwise().typed(of_quotient).nonzero("other"));
   f.add({"remainder", "fmod", "floor_divide"},
-        pointwise().promoted().refine("", nonzero("other")));
+        pointwise().promoted().nonzero("other"));
   f.add({"maximum", "max.other"},
-        pointwise().promoted().lattice(ReduceOp::kMax).refine("", selects()));
+        pointwise().promoted().lattice(ReduceOp::kMax).selects());
   f.add({"minimum", "min.other"},
-        pointwise().promoted().lattice(ReduceOp::kMin).refine("", selects()));
+        pointwise().promoted().lattice(ReduceOp::kMin).selects());
   f.add("square", pointwise().typed(of_square));
   f.add({"pow", "bitwise_and", "bitwise_or", "bitwise_xor",
          "bitwise_left_shift", "bitwise_right_shift", "__and__", "__or__",
@@ -131,23 +127,23 @@ void define_arithmetic(Family& f) {
          "nextafter", "hypot", "igamma", "igammac"},
         pointwise().promoted());
   f.add("fmax",
-        pointwise().promoted().refine("", prefers_numbers(ReduceOp::kMax)));
+        pointwise().promoted().refine("prefers_numbers(max)", prefers_numbers(ReduceOp::kMax)));
   f.add("fmin",
-        pointwise().promoted().refine("", prefers_numbers(ReduceOp::kMin)));
+        pointwise().promoted().refine("prefers_numbers(min)", prefers_numbers(ReduceOp::kMin)));
   f.add({"logaddexp", "logaddexp2"},
-        pointwise().promoted().refine("", nondecreasing_in_each));
+        pointwise().promoted().refine("nondecreasing_in_each()", nondecreasing_in_each));
   f.add({"clamp", "clip"}, pointwise()
                                .typed(of_clamped)
-                               .refine("", nondecreasing_in_each)
-                               .refine("", selects()));
+                               .refine("nondecreasing_in_each()", nondecreasing_in_each)
+                               .selects());
   f.add("clamp_min", pointwise()
                          .typed(of_clamped)
                          .lattice(ReduceOp::kMax)
-                         .refine("", selects()));
+                         .selects());
   f.add("clamp_max", pointwise()
                          .typed(of_clamped)
                          .lattice(ReduceOp::kMin)
-                         .refine("", selects()));
+                         .selects());
   f.add("addcmul", pointwise().typed(of_addcmul));
   f.add("addcdiv", pointwise().typed(of_addcdiv));
   f.add({"copysign", "ldexp", "atan2", "xlogy", "special_xlog1py",
@@ -181,7 +177,7 @@ void define_pointwise(Family f) {
         "hypot", "igamma", "igammac", "maximum", "minimum", "nextafter"}) {
     f.add("prims." + std::string(name),
           std::string_view(name) == "signbit" ? pointwise().boolean()
-          : std::string_view(name) == "abs"   ? pointwise().typed(real_of_first)
+          : std::string_view(name) == "abs"   ? pointwise().typed("real(first)")
           : computes_in_floats(name)          ? pointwise().floating()
                                               : pointwise().typed(same_dtype));
   }

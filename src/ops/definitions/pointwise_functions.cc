@@ -41,10 +41,6 @@ void rising_slopes_only(const OpCall& call, IndexSpace& space) {
   }
 }
 
-DType of_frexp(const OpCall& call, std::size_t result) {
-  return result == 0 ? call.first().dtype() : DType::kI32;
-}
-
 // The replacement of a NaN is a number, so floats lose their order.
 void in_order_without_floats(const OpCall& call, IndexSpace& space) {
   if (!is_floating(call.first().dtype())) nondecreasing_in_each(call, space);
@@ -72,7 +68,7 @@ void define_values(Family& f) {
         pointwise().floating().nondecreasing());
   f.add({"erfc", "special_erfcx"}, pointwise().floating().nonincreasing());
   f.add({"log", "log2", "log10", "log1p", "sqrt", "rsqrt"},
-        pointwise().floating().refine("", positive("self")));
+        pointwise().floating().positive("self"));
   f.add({"sin", "cos", "tan", "asin", "acos", "cosh", "acosh", "atanh",
          "erfinv", "reciprocal", "lgamma", "digamma", "logit", "sinc", "i0",
          "polygamma", "polygamma_"},
@@ -112,7 +108,7 @@ void define_values(Family& f) {
   f.add({"special_modified_bessel_k0", "special_modified_bessel_k1",
          "special_scaled_modified_bessel_k0",
          "special_scaled_modified_bessel_k1"},
-        pointwise().floating().refine("", decreasing_where_positive));
+        pointwise().floating().refine("decreasing_where_positive()", decreasing_where_positive));
   f.add({"neg", "negative"},
         pointwise().typed(no_truth_value).multilinear().nonincreasing());
   f.add({"conj_physical", "_conj_physical"}, pointwise().multilinear());
@@ -120,8 +116,8 @@ void define_values(Family& f) {
          "hardsigmoid", "selu", "softshrink", "hardshrink", "log_sigmoid",
          "sign", "sgn"},
         pointwise().nondecreasing());
-  f.add("nan_to_num", pointwise().refine("", in_order_without_floats));
-  f.add({"elu", "leaky_relu"}, pointwise().refine("", rising_slopes_only));
+  f.add("nan_to_num", pointwise().refine("in_order_without_floats()", in_order_without_floats));
+  f.add({"elu", "leaky_relu"}, pointwise().refine("rising_slopes_only()", rising_slopes_only));
   // softplus decreases at the point from which it is linear.
   f.add(
       {"frac", "bitwise_not", "gelu", "silu", "mish", "hardswish", "softplus"},
@@ -134,15 +130,11 @@ void define_values(Family& f) {
   f.add("prelu", with_channels("weight").typed(of_prelu));
   f.add("_prelu_kernel", pointwise().typed(same_dtype));
   f.add("log_sigmoid_forward", same_shape(2));
-  f.add("threshold", pointwise().refine("", replaced_by_less));
-  f.add("celu", pointwise().typed(of_celu).refine("", rising_slopes_only));
+  f.add("threshold", pointwise().refine("replaced_by_less()", replaced_by_less));
+  f.add("celu", pointwise().typed(of_celu).refine("rising_slopes_only()", rising_slopes_only));
   f.add("rrelu", pointwise().typed(of_rrelu));
   f.add("heaviside", pointwise().typed(same_dtype));
-  f.add("frexp", pointwise(2).typed(of_frexp));
-}
-
-DType floating_of_first(const OpCall& call, std::size_t) {
-  return to_floating(call.first().dtype());
+  f.add("frexp", pointwise(2).typed("first,i32"));
 }
 
 DType of_floats(const OpCall& call, std::size_t) {
@@ -207,7 +199,7 @@ void define_backwards(Family& f) {
                                          .typed(of_alike)
                                          .strided(strides_of_rrelu)
                                          .linear_in("grad_output")
-                                         .refine("", by_mode_of_rrelu));
+                                         .refine("by_mode_of_rrelu()", by_mode_of_rrelu));
   f.add("_prelu_kernel_backward",
         pointwise(2)
             .typed(same_dtype)
@@ -221,7 +213,7 @@ void define_backwards(Family& f) {
                     .linear_in("grad_output"));
   }
   f.add("native_dropout_backward",
-        pointwise().typed(floating_of_first).linear_in("grad_output"));
+        pointwise().typed("floating(first)").linear_in("grad_output"));
 }
 
 }  // namespace

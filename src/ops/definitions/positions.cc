@@ -12,21 +12,12 @@
 namespace shardprop {
 namespace {
 
-DType of_position(const OpCall& call, std::size_t) {
-  return call.boolean_or("out_int32", false) ? DType::kI32 : DType::kI64;
-}
-
 // A position is the number of sorted values before a value, so counts of parts
 // are terms of a sum. A sorter refers to positions in the full tensor.
-std::string searchsorted_notation(const OpCall& call) {
-  const TensorMeta* sorter =
-      call.has("sorter") ? call.optional_tensor("sorter") : nullptr;
-  const std::string s = sorter == nullptr ? "s" : "[s]";
-  if (call.overload() == "Scalar") return s + ',' + s + "->";
-  return call.tensor("sorted_sequence").rank() == 1
-             ? s + ",...," + s + "->..."
-             : "..." + s + ",...v,..." + s + "->...v";
-}
+constexpr std::string_view kAmongSorted =
+    "if sorter: {s},...,{s}->... | s,...,s->... | "
+    "if sorter: ...{s},...v,...{s}->...v | ...s,...v,...s->...v";
+constexpr std::string_view kLoneAmongSorted = "if sorter: {s},{s}-> | s,s->";
 
 // NaN sorts after all numbers, at the largest position, which a maximum
 // preserves.
@@ -40,27 +31,26 @@ void in_order_of_values(const OpCall& call, IndexSpace& space) {
 
 OpDefinition counted_before(OpDefinition row) {
   return std::move(row)
-      .typed(of_position)
-      .refine("", [](const OpCall&,
-                     IndexSpace& space) { adds_up(space, ReduceOp::kSum); })
-      .refine("", in_order_of_values);
+      .typed("if(out_int32,i32,i64)")
+      .reduced_without(ReduceOp::kSum)
+      .refine("in_order_of_values()", in_order_of_values);
 }
 
 // An element is among the test elements if it is among those of any rank.
-std::string isin_notation(const OpCall& call) {
+Notation isin_notation(const OpCall& call) {
   const TensorMeta* elements =
       call.has("elements") ? call.optional_tensor("elements") : nullptr;
   const int rank = elements == nullptr ? 0 : elements->rank();
   const TensorMeta* test = call.has("test_elements")
                                ? call.optional_tensor("test_elements")
                                : nullptr;
-  const std::string own = letters_from(0, rank);
-  std::string terms = own;
+  const Term own = dims_from(0, rank);
+  Notation notation{{}, {own}, {}, {}};
+  if (elements != nullptr) notation.inputs.push_back(own);
   if (test != nullptr) {
-    if (elements != nullptr) terms += ',';
-    terms += letters_from(rank, test->rank());
+    notation.inputs.push_back(dims_from(rank, test->rank()));
   }
-  return terms + "->" + own;
+  return notation;
 }
 
 // The kernel receives the rank's part of the test elements as a vector.
@@ -71,7 +61,7 @@ return isin(default(elements, element), test, assume_unique=assume_unique, inver
 OpDefinition is_among() {
   return mapped("isin()", isin_notation)
       .boolean()
-      .refine("",
+      .refine("among_parts()",
               [](const OpCall& call, IndexSpace& space) {
                 adds_up(space, call.boolean("invert") ? ReduceOp::kBand
                                                       : ReduceOp::kBor);
@@ -87,7 +77,8 @@ OpDefinition is_among() {
 
 void define_positions(Family f) {
   f.add("searchsorted",
-        counted_before(mapped("searchsorted()", searchsorted_notation)));
+        counted_before(mapped(kAmongSorted)));
+  f.add("searchsorted.Scalar", counted_before(mapped(kLoneAmongSorted)));
   f.add("bucketize.Tensor", counted_before(mapped("...,s->...")));
   f.add("bucketize.Scalar", counted_before(mapped("s->")));
   f.add("isin", in_order(is_among()));

@@ -1,79 +1,14 @@
-// This file defines products of lists, of quantised operands, and of groups:
-// einsum, scaled and weight-only matrices, experts.
+// This file defines products of quantised operands and of groups: scaled and
+// weight-only matrices, experts.
 
 #include "ops/definitions/families.h"
 #include "ops/forms/mapped.h"
+#include "ops/rules/fixed_notation.h"
 
 #include <algorithm>
-#include <map>
 
 namespace shardprop {
 namespace {
-
-// --- einsum: its equation is nearly a sharding rule ---
-
-// A letter that appears twice in one operand is a diagonal, so it is blocked.
-// Without an arrow the result has the letters that appear once, in alphabetical
-// order.
-std::string einsum_notation(const OpCall& call) {
-  std::string equation(call.op().string_arg("equation").value_or(""));
-  std::erase(equation, ' ');
-  const std::size_t arrow = equation.find("->");
-  const std::string inputs = equation.substr(0, arrow);
-  std::map<char, int> times;
-  std::map<char, int> in_term;
-  std::string diagonals;
-  for (const char c : inputs) {
-    if (c == ',') {
-      in_term.clear();
-    } else if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) {
-      ++times[c];
-      if (++in_term[c] == 2) diagonals += c;
-    } else {
-      require(c == '.', "the equation is not of letters");
-    }
-  }
-  require(inputs.empty() || times.size() > 0 || arrow != std::string::npos ||
-              inputs.find('.') != std::string::npos,
-          "the equation is not of letters");
-  std::string output;
-  if (arrow != std::string::npos) {
-    output = equation.substr(arrow + 2);
-  } else {
-    if (inputs.find("...") != std::string::npos) output = "...";
-    for (const auto& [letter, count] : times) {
-      if (count == 1) output += letter;
-    }
-  }
-  for (const char c : output) {
-    require(c == '.' || times.contains(c),
-            "the result names an unknown letter");
-  }
-  std::string notation;
-  for (const char c : inputs) {
-    notation += diagonals.find(c) == std::string::npos
-                    ? std::string(1, c)
-                    : std::string{'[', c, ']'};
-  }
-  return notation + "->" + output;
-}
-
-// A permuted operand is a view of it.
-Dims einsum_strides(const OpCall& call, const Dims& shape, DType dtype) {
-  const std::string notation = einsum_notation(call);
-  const std::string from = notation.substr(0, notation.find("->"));
-  const std::string into = notation.substr(notation.find("->") + 2);
-  if (!std::is_permutation(from.begin(), from.end(), into.begin(),
-                           into.end()) ||
-      from.find_first_of(",[.") != std::string::npos) {
-    return make_meta(shape, dtype).strides();
-  }
-  Dims strides;
-  for (const char letter : into) {
-    strides.push_back(call.first().strides()[from.find(letter)]);
-  }
-  return strides;
-}
 
 // --- scaled and weight-only products ---
 
@@ -118,10 +53,6 @@ void keep_packs(const OpCall&, IndexSpace& space) {
   }
 }
 
-DType of_output(const OpCall& call, std::size_t) {
-  return call.dtype_or("out_dtype", call.first().dtype());
-}
-
 // Tensor cores read 16 elements of the rows of both operands. Blocks with a
 // scale of their own are multiples of this unit.
 void keep_f8_rows(const OpCall&, IndexSpace& space) {
@@ -164,16 +95,20 @@ Scales scales_of(const TensorMeta& scale, bool is_first, std::int64_t lines,
   return along == lines ? Scales::kRuns : Scales::kSquares;
 }
 
-// Returns the letters of a dim with a scale for each block; the dim is blocked
-// unless its size is a multiple of the block.
-std::string blocked_dim(char letter, char inner, std::int64_t size) {
-  return size % kBlock == 0 ? std::string{'(', letter, '[', inner, ']', ')'}
-                            : std::string{'[', letter, ']'};
+// Adds a dim with a scale for each block of 128. It is blocked unless its size
+// is a multiple of the block.
+void add_blocks(Term& term, FactorName name, FactorName inner,
+                std::int64_t size) {
+  if (size % kBlock == 0) {
+    term.compound({{name}, {inner, DimUse::kBlocked}});
+  } else {
+    term.add(name, DimUse::kBlocked);
+  }
 }
 
 // Returns `m(k[j]),(k[j])(n[i]),mk,kn,+(n[i]),->m(n[i])` if both operands have
 // scales per block.
-std::string scaled_notation(const OpCall& call) {
+Notation scaled_notation(const OpCall& call) {
   const TensorMeta& a = call.tensor("self");
   const TensorMeta& b = call.tensor("mat2");
   require(a.rank() == 2 && b.rank() == 2, "the factors are not matrices");
@@ -187,40 +122,77 @@ std::string scaled_notation(const OpCall& call) {
   // Packed operands have elements of four bits, or scales that only the kernel
   // can find.
   const bool is_packed = of_a == Scales::kPacked || of_b == Scales::kPacked;
-  const std::string k = is_packed ? "[k]"
-                        : is_blocks(of_a) || is_blocks(of_b)
-                            ? blocked_dim('k', 'j', a.size(1))
-                            : "k";
-  const auto lines = [&](Scales scales, char letter, char inner,
-                         std::int64_t size) {
-    return is_packed                    ? std::string{'[', letter, ']'}
-           : scales == Scales::kSquares ? blocked_dim(letter, inner, size)
-                                        : std::string(1, letter);
+  const auto add_k = [&](Term& term) {
+    if (is_packed) {
+      term.add('k', DimUse::kBlocked);
+    } else if (is_blocks(of_a) || is_blocks(of_b)) {
+      add_blocks(term, 'k', 'j', a.size(1));
+    } else {
+      term.add('k');
+    }
   };
-  const std::string m = lines(of_a, 'm', 'h', a.size(0));
-  const std::string n = lines(of_b, 'n', 'i', b.size(1));
+  const auto add_lines = [&](Term& term, Scales scales, FactorName name,
+                             FactorName inner, std::int64_t size) {
+    if (is_packed) {
+      term.add(name, DimUse::kBlocked);
+    } else if (scales == Scales::kSquares) {
+      add_blocks(term, name, inner, size);
+    } else {
+      term.add(name);
+    }
+  };
+  const auto add_m = [&](Term& term) {
+    add_lines(term, of_a, 'm', 'h', a.size(0));
+  };
+  const auto add_n = [&](Term& term) {
+    add_lines(term, of_b, 'n', 'i', b.size(1));
+  };
   // If the last block is incomplete, the number of scales is not a factor of
   // the dim. Then both are blocked.
-  const auto term = [&](const TensorMeta& scale, bool is_first, Scales scales,
-                        char line, std::int64_t size) -> std::string {
+  const auto scale_term = [&](const TensorMeta& scale, bool is_first,
+                              Scales scales, FactorName line,
+                              std::int64_t size) {
+    Term term;
+    const FactorName own_line = is_first ? 'x' : 'z';
+    const FactorName own_run = is_first ? 'y' : 'w';
     if (scales == Scales::kOne || scales == Scales::kPacked) {
-      const std::string own = is_first ? "xy" : "zw";
       require(scale.rank() <= 2, "a scale has more than two dims");
-      return '[' + own.substr(0, index(scale.rank())) + ']';
+      if (scale.rank() > 0) term.add(own_line, DimUse::kBlocked);
+      if (scale.rank() > 1) term.add(own_run, DimUse::kBlocked);
+      return term;
     }
     const bool runs_whole = a.size(1) % kBlock == 0;
     const bool line_whole = scales != Scales::kSquares || size % kBlock == 0;
-    const std::string across = scales != Scales::kLines && runs_whole ? "k"
-                               : is_first                             ? "[y]"
-                                                                      : "[w]";
-    const std::string along = line_whole ? std::string(1, line)
-                              : is_first ? "[x]"
-                                         : "[z]";
-    return is_first ? along + across : across + along;
+    const auto add_across = [&] {
+      if (scales != Scales::kLines && runs_whole) {
+        term.add('k');
+      } else {
+        term.add(own_run, DimUse::kBlocked);
+      }
+    };
+    if (!is_first) add_across();
+    if (line_whole) {
+      term.add(line);
+    } else {
+      term.add(own_line, DimUse::kBlocked);
+    }
+    if (is_first) add_across();
+    return term;
   };
-  return m + k + ',' + k + n + ',' + term(scale_a, true, of_a, 'm', a.size(0)) +
-         ',' + term(scale_b, false, of_b, 'n', b.size(1)) + ",+" + n + ",->" +
-         m + n;
+  Notation notation;
+  notation.inputs.resize(6);
+  add_m(notation.inputs[0]);
+  add_k(notation.inputs[0]);
+  add_k(notation.inputs[1]);
+  add_n(notation.inputs[1]);
+  notation.inputs[2] = scale_term(scale_a, true, of_a, 'm', a.size(0));
+  notation.inputs[3] = scale_term(scale_b, false, of_b, 'n', b.size(1));
+  notation.inputs[4].is_added = true;  // the bias
+  add_n(notation.inputs[4]);
+  notation.outputs.resize(1);
+  add_m(notation.outputs[0]);
+  add_n(notation.outputs[0]);
+  return notation;
 }
 
 // --- groups: rows of one operand belong to matrices of the other ---
@@ -248,15 +220,9 @@ void keep_aligned(const OpCall& call, IndexSpace& space) {
 // tokens.
 constexpr char kExperts[] = "[t]k,[g]kn,[z]->[t]n";
 
-std::string grouped_notation(const OpCall& call) {
-  const int a = call.tensor("self").rank();
-  const int b = call.tensor("mat2").rank();
-  if (a == 3 && b == 3) return "gmk,gkn->gmn";
-  if (a == 2 && b == 3) return kExperts;
-  if (a == 3 && b == 2) return "[g]mk,k[n],[g]->m[n]";
-  require(a == 2 && b == 2, "the factors are not matrices");
-  return "m[k],[k]n,[g]->[g]mn";
-}
+constexpr std::string_view kGrouped =
+    "gmk,gkn->gmn | [t]k,[g]kn,[z]->[t]n | [g]mk,k[n],[g]->m[n] | "
+    "m[k],[k]n,[g]->[g]mn";
 
 // Rows start at multiples of 16 bytes.
 Dims grouped_strides(const OpCall&, const Dims& shape, DType dtype) {
@@ -355,16 +321,15 @@ void by_expert(const OpCall& call, IndexSpace& space) {
 
 // Returns the number of columns: eight per row of the weight in CUDA's layout,
 // else one per row.
-std::int64_t unpacked_columns(const OpCall& call, char) {
+std::int64_t unpacked_columns(const OpCall& call, const FactorName&) {
   const TensorMeta& weight = call.tensor("mat2");
   return weight.rank() == 4 ? multiply_sizes(weight.size(0), 8)
                             : weight.size(0);
 }
 
 OpDefinition by_packed_weight(std::string_view weight) {
-  return mapped("m[_]," + std::string(weight) + ",[___]->m[n]",
-                unpacked_columns)
-      .refine("", [](const OpCall& call, IndexSpace& space) {
+  return mapped("m_," + std::string(weight) + ",___->m{n}", unpacked_columns)
+      .refine("packed_flops()", [](const OpCall& call, IndexSpace& space) {
         space.flops_per_point =
             2.0 * static_cast<double>(call.first().size(1)) *
             static_cast<double>(unpacked_columns(call, 'n'));
@@ -373,47 +338,45 @@ OpDefinition by_packed_weight(std::string_view weight) {
 
 // --- groups of operands in eight bits; each row and column has a scale ---
 
-std::string scaled_grouped_notation(const OpCall& call) {
+Notation scaled_grouped_notation(const OpCall& call) {
   const int a = call.tensor("self").rank();
   const int b = call.tensor("mat2").rank();
   // The last operands are the offsets, a bias, and one scale of the result.
-  const std::string rest = ",[z],+n,";
-  if (a == 3 && b == 3) return "gmk,gkn,gm,gn" + rest + "->gmn";
-  if (a == 2 && b == 3) return "[t]k,[g]kn,[t],[g]n" + rest + "->[t]n";
+  static const Notation kBatches =
+      fixed_notation("gmk,gkn,gm,gn,[z],+n,->gmn");
+  static const Notation kTokens =
+      fixed_notation("[t]k,[g]kn,[t],[g]n,[z],+n,->[t]n");
+  if (a == 3 && b == 3) return kBatches;
+  if (a == 2 && b == 3) return kTokens;
   call_not_stated("scales of groups along other dims");
 }
 
 }  // namespace
 
 void define_products(Family f) {
-  f.add("einsum", einsum("einsum(equation)", einsum_notation)
-                      .promoted()
-                      .strided(einsum_strides));
   f.add("_weight_int8pack_mm",
-        in_order(einsum("mk,nk,n->mn").refine("", keep_packs)));
+        in_order(einsum("mk,nk,n->mn").refine("keep_packs()", keep_packs)));
   f.add("_scaled_mm", einsum("scaled_mm()", scaled_notation)
-                          .typed(of_output)
-                          .refine("", keep_f8_rows));
-  f.add("_grouped_mm", einsum("grouped_mm()", grouped_notation)
-                           .typed(of_output)
+                          .typed("given(out_dtype,first)")
+                          .refine("keep_f8_rows()", keep_f8_rows));
+  f.add("_grouped_mm", einsum(kGrouped)
+                           .typed("given(out_dtype,first)")
                            .strided(grouped_strides)
-                           .refine("", by_expert)
-                           .refine("", keep_aligned)
+                           .refine("by_expert()", by_expert)
+                           .refine("keep_aligned()", keep_aligned)
                            .per_rank(tokens_program("self", "mat2")));
-  f.add("_weight_int4pack_mm", in_order(by_packed_weight("[____]")));
-  f.add("_weight_int4pack_mm_for_cpu", in_order(by_packed_weight("[__]")));
+  f.add("_weight_int4pack_mm", in_order(by_packed_weight("____")));
+  f.add("_weight_int4pack_mm_for_cpu", in_order(by_packed_weight("__")));
   f.add("_scaled_grouped_mm",
         einsum("scaled_grouped_mm()", scaled_grouped_notation)
-            .typed([](const OpCall& call, std::size_t) {
-              return call.dtype_or("out_dtype", DType::kBF16);
-            })
+            .typed("given(out_dtype,bf16)")
             .strided(grouped_strides)
-            .refine("", keep_aligned)
-            .refine("", by_group));
+            .refine("keep_aligned()", keep_aligned)
+            .refine("by_group()", by_group));
   // transformers' mixtures of experts call this operator if there is no kernel.
   f.add("transformers.grouped_mm_fallback",
         einsum(kExperts)
-            .refine("", by_expert)
+            .refine("by_expert()", by_expert)
             .per_rank(tokens_program("input", "weight")));
 }
 

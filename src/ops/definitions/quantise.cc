@@ -9,18 +9,15 @@
 namespace shardprop {
 namespace {
 
-DType value_and_mask(const OpCall& call, std::size_t result) {
-  return result == 0 ? call.first().dtype() : DType::kBool;
-}
-
-std::string by_channel(const OpCall& call, bool with_mask) {
+Notation by_channel(const OpCall& call, bool with_mask) {
   const int rank = call.first().rank();
   require(rank > 0, "a scalar has no channels");
   const int axis = call.dim("axis", rank);
-  const std::string dims = dims_notation(rank, {});
-  const std::string channel(1, dims[index(axis)]);
-  return dims + ',' + channel + ',' + channel + "->" + dims +
-         (with_mask ? ',' + dims : "");
+  const Term dims = term_of_dims(rank);
+  const Term channel = dims_from(axis, 1);
+  Notation notation{{dims, channel, channel}, {dims}, {}, {}};
+  if (with_mask) notation.outputs.push_back(dims);
+  return notation;
 }
 
 OpDefinition of_channels(bool with_mask) {
@@ -28,7 +25,7 @@ OpDefinition of_channels(bool with_mask) {
                 [with_mask](const OpCall& call) {
                   return by_channel(call, with_mask);
                 })
-      .typed(value_and_mask)
+      .typed("first,bool")
       .like("self")
       .nonempty();
 }
@@ -39,7 +36,7 @@ void define_quantise(Family f) {
   f.add("fake_quantize_per_tensor_affine", same_shape().like("self"));
   f.add({"fake_quantize_per_tensor_affine_cachemask",
          "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams"},
-        same_shape(2).typed(value_and_mask).like("self"));
+        same_shape(2).typed("first,bool").like("self"));
   f.add("fake_quantize_per_channel_affine", of_channels(false));
   f.add("fake_quantize_per_channel_affine_cachemask", of_channels(true));
 }

@@ -43,28 +43,24 @@ void define_random(Family f) {
       {"cauchy", Distribution::kCauchy},
       {"poisson", Distribution::kPoisson}};
   for (const auto& [name, how] : kFilled) {
-    f.add(name, same_shape().like("self").random().refine("", draws(how)));
+    f.add(name, same_shape().like("self").random().draws(how));
   }
-  f.add("_sample_dirichlet", contiguous(mapped("...[n]->...[n]")).random());
+  f.add("_sample_dirichlet", contiguous(mapped("...{n}->...{n}")).random());
   f.add({"_standard_gamma_grad", "_dirichlet_grad"},
         contiguous(pointwise().promoted()));
   f.add({"normal.Tensor_float", "normal.Tensor_Tensor", "normal.float_Tensor"},
         contiguous(pointwise())
             .random()
-            .refine("", draws(Distribution::kNormal)));
+            .draws(Distribution::kNormal));
   f.add("rrelu_with_noise_functional",
         custom("pointwise()", bind_rrelu)
-            .typed([](const OpCall& call, std::size_t result) {
-              return call.tensor(result == 0 ? "self" : "noise").dtype();
-            })
+            .typed("self,noise")
             .random());
   f.add("binomial", contiguous(pointwise()).random());
   f.add("normal.float_float", factory("size")
-                                  .typed([](const OpCall& call, std::size_t) {
-                                    return call.dtype_or("dtype", DType::kF32);
-                                  })
+                                  .typed("given(dtype,f32)")
                                   .random()
-                                  .refine("", draws(Distribution::kNormal)));
+                                  .draws(Distribution::kNormal));
 }
 
 }  // namespace shardprop

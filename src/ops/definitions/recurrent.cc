@@ -18,25 +18,44 @@ bool drops_states(const OpCall& call) {
          call.op().float_arg("dropout").value_or(0) > 0;
 }
 
-std::string network_notation(const OpCall& call, bool has_cell) {
+Notation network_notation(const OpCall& call, bool has_cell) {
   const bool is_packed = call.has("data");
   const bool batch_first = call.boolean_or("batch_first", false);
   require(
       call.tensor(is_packed ? "data" : "input").rank() == (is_packed ? 2 : 3),
       "the input is not a batch of sequences");
-  const std::string batch = is_packed || drops_states(call) ? "[b]" : "b";
-  const std::string sequence = is_packed     ? "[n]"
-                               : batch_first ? batch + "[t]"
-                                             : "[t]" + batch;
-  const std::string lengths = is_packed ? ",*" : "";
+  const bool is_full = is_packed || drops_states(call);
+  const DimUse batch = is_full ? DimUse::kFull : DimUse::kSharded;
+  Term sequence;
+  if (is_packed) {
+    sequence.full({'n'});
+  } else if (batch_first) {
+    sequence.add('b', batch).full({'t'});
+  } else {
+    sequence.full({'t'}).add('b', batch);
+  }
+  const auto state = [&](Term size) {
+    Term term = Term().full({'l'}).add('b', batch);
+    term.dims.push_back(size.dims[0]);
+    return term;
+  };
+  Notation notation;
+  notation.inputs.push_back(Term(sequence).any());
+  if (is_packed) notation.inputs.push_back(Term::replicated());  // lengths
+  notation.inputs.push_back(state(Term().any()));
+  notation.inputs.back().is_each = true;
+  notation.inputs.push_back(Term::replicated());
+  notation.inputs.back().is_each = true;
+  notation.outputs = {Term(sequence).full({'o'}), state(Term().full({'h'}))};
   // The result is computed with time as the first dim.
-  const std::string made = batch_first && !is_packed ? "[o]~" : "[o]";
-  return sequence + "[_]" + lengths + ",[l]" + batch + "[_],*->" + sequence +
-         made + ",[l]" + batch + "[h]" +
-         (has_cell ? ",[l]" + batch + "[c]" : "");
+  if (batch_first && !is_packed) {
+    notation.outputs[0].order = ResultOrder::kSwapped;
+  }
+  if (has_cell) notation.outputs.push_back(state(Term().full({'c'})));
+  return notation;
 }
 
-std::int64_t network_size(const OpCall& call, char letter) {
+std::int64_t network_size(const OpCall& call, const FactorName& letter) {
   auto hx = call.tensors("hx");
   if (hx.empty()) hx.push_back(call.tensor("hx"));
   require(hx[0].rank() == 3, "the hidden state does not have three dims");
@@ -77,8 +96,8 @@ OpDefinition network(bool has_cell) {
                return network_notation(call, has_cell);
              },
              network_size)
-      .refine("", gate_products)
-      .refine("", [](const OpCall& call, IndexSpace& space) {
+      .refine("gate_products()", gate_products)
+      .refine("random_states()", [](const OpCall& call, IndexSpace& space) {
         space.is_random = drops_states(call);
       });
 }
@@ -93,10 +112,10 @@ void define_recurrent(Family f) {
   f.add("lstm.data", network(true), kPacked);
   f.add({"gru.data", "rnn_tanh.data", "rnn_relu.data"}, network(false),
         kPacked);
-  f.add("lstm_cell", mapped("b[_],b[h],[__],[__],[_],[_]->b[h],b[h]")
-                         .refine("", gate_products));
+  f.add("lstm_cell", mapped("b_,b{h}*,__,__,_,_->b{h},b{h}")
+                         .refine("gate_products()", gate_products));
   f.add({"gru_cell", "rnn_tanh_cell", "rnn_relu_cell"},
-        mapped("b[_],b[h],[__],[__],[_],[_]->b[h]").refine("", gate_products));
+        mapped("b_,b{h},__,__,_,_->b{h}").refine("gate_products()", gate_products));
 }
 
 }  // namespace shardprop

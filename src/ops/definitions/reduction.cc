@@ -25,10 +25,6 @@ DType of_truth_alone(const OpCall& call, std::size_t) {
   return DType::kBool;
 }
 
-DType of_floating(const OpCall& call, std::size_t) {
-  return call.dtype_or("dtype", to_floating(call.first().dtype()));
-}
-
 // Returns the dtypes of variance and mean: the variance of complex numbers is
 // real, their mean is complex.
 DType of_variance(const OpCall& call, std::size_t result) {
@@ -72,7 +68,7 @@ OpDefinition of_something(OpDefinition row) {
                   "it reduces a dim without elements");
         }
       })
-      .refine("", [](const OpCall&, IndexSpace& space) {
+      .refine("nonempty_reduced()", [](const OpCall&, IndexSpace& space) {
         for (std::size_t f = 0; f < space.factors.size(); ++f) {
           if (space.outputs[0].holds(static_cast<int>(f))) continue;
           Factor& factor = space.factors[f];
@@ -179,7 +175,7 @@ OpDefinition length() {
   return reduction(std::nullopt)
       .typed(of_norm)
       .decomposed(kLength)
-      .refine("", real_lengths_only);
+      .refine("real_lengths_only()", real_lengths_only);
 }
 
 // Powers of absolute values are terms of a sum, except for an infinite order.
@@ -213,7 +209,7 @@ OpDefinition moments(std::string_view results, bool with_mean) {
       .typed(of_variance)
       .decomposed(std::string(kMoments) + std::string(results) +
                   std::string(with_mean ? kMeanToo : ""))
-      .refine("", real_only);
+      .refine("real_only()", real_only);
 }
 
 // Returns the extremum and the first position where it occurs; if there is a
@@ -234,7 +230,7 @@ std::string place_program(std::string_view extremum, std::string_view results) {
 
 OpDefinition with_place(std::string_view extremum) {
   return of_something(reduction(std::nullopt, 2))
-      .typed(value_and_index)
+      .typed("first,i64")
       .per_rank(place_program(extremum,
                               "return unkept(m, dims, keepdim), "
                               "unkept(i, dims, keepdim)"),
@@ -262,35 +258,33 @@ void min_and_max(const OpCall&, IndexSpace& space) {
 OpDefinition mean(std::string_view program) {
   return reduction(ReduceOp::kAvg)
       .typed(of_mean)
-      .refine("", program_when_uneven)
+      .refine("program_when_uneven()", program_when_uneven)
       .decomposed(program);
 }
 
 }  // namespace
 
 void define_reduction(Family f) {
-  f.add("sum", reduction(ReduceOp::kSum).typed(of_sum));
-  f.add("prod", reduction(ReduceOp::kProduct).typed(of_sum));
+  f.add("sum", reduction(ReduceOp::kSum).typed("given(dtype,sum(first))"));
+  f.add("prod", reduction(ReduceOp::kProduct).typed("given(dtype,sum(first))"));
   // A sum of partials may be NaN even if no sum of their elements is.
   f.add("nansum", reduction(ReduceOp::kSum)
-                      .typed(of_sum)
-                      .refine("", [](const OpCall&, IndexSpace& space) {
-                        space.linearities.clear();
-                      }));
+                      .typed("given(dtype,sum(first))")
+                      .nonlinear());
   f.add("mean", mean(kMean));
   f.add("mean.default", mean(kMeanOfAll));
-  f.add("amax", of_something(reduction(ReduceOp::kMax)).refine("", selects()));
-  f.add("amin", of_something(reduction(ReduceOp::kMin)).refine("", selects()));
+  f.add("amax", of_something(reduction(ReduceOp::kMax)).selects());
+  f.add("amin", of_something(reduction(ReduceOp::kMin)).selects());
   f.add({"max.default", "max"},
-        of_something(reduction(ReduceOp::kMax)).refine("", selects()));
+        of_something(reduction(ReduceOp::kMax)).selects());
   f.add({"min.default", "min"},
-        of_something(reduction(ReduceOp::kMin)).refine("", selects()));
+        of_something(reduction(ReduceOp::kMin)).selects());
   f.add("max.dim", with_place(kMax));
   f.add("min.dim", with_place(kMin));
   f.add("kthvalue",
         of_something(reduction(std::nullopt, 2)).typed(of_kth_value));
   f.add({"median.dim", "nanmedian.dim", "mode"},
-        of_something(reduction(std::nullopt, 2)).typed(value_and_index));
+        of_something(reduction(std::nullopt, 2)).typed("first,i64"));
   f.add({"median", "nanmedian"}, reduction(std::nullopt).nonempty(),
         "replicated: the middle of all elements is not made of those of parts");
   f.add("any", reduction(ReduceOp::kBor).typed(of_truth));
@@ -305,19 +299,19 @@ void define_reduction(Family f) {
   f.add("std_mean", moments(kStd, true));
   f.add("prims.var", reduction(std::nullopt).typed(of_variance));
   f.add("aminmax",
-        of_something(reduction(std::nullopt, 2)).refine("", min_and_max));
+        of_something(reduction(std::nullopt, 2)).refine("min_and_max()", min_and_max));
   f.add("logsumexp",
-        reduction(std::nullopt).typed(of_floating).decomposed(kLogSumExp));
+        reduction(std::nullopt).typed("given(dtype,floating(first))").decomposed(kLogSumExp));
   f.add({"linalg_vector_norm", "norm"}, length());
   f.add("linalg__powsum", reduction(ReduceOp::kSum)
                               .typed(of_powers)
-                              .refine("", finite_powers_only));
+                              .refine("finite_powers_only()", finite_powers_only));
   f.add({"linalg_norm", "linalg_matrix_norm", "frobenius_norm",
          "nuclear_norm.dim"},
         reduction(std::nullopt)
             .typed(of_norm)
             .decomposed(kSquares)
-            .refine("", lengths_only));
+            .refine("lengths_only()", lengths_only));
   f.add("nanmean", reduction(std::nullopt).typed(of_mean).decomposed(kNanMean));
   // The hash reads the bits of all elements, which partial terms do not have.
   f.add("hash_tensor",
@@ -326,15 +320,11 @@ void define_reduction(Family f) {
             .checked([](const OpCall& call, const IndexSpace&) {
               require(call.integer("mode") == 0, "`mode` is not 0");
             })
-            .refine("", [](const OpCall&, IndexSpace& space) {
-              space.linearities.clear();
-            }));
+            .nonlinear());
   // The terms of a partial do not show whether their sum is zero.
   f.add("count_nonzero", reduction(ReduceOp::kSum)
                              .typed(DType::kI64)
-                             .refine("", [](const OpCall&, IndexSpace& space) {
-                               space.linearities.clear();
-                             }));
+                             .nonlinear());
 }
 
 }  // namespace shardprop

@@ -4,6 +4,7 @@
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
 #include "ops/forms/mapped.h"
+#include "ops/rules/fixed_notation.h"
 #include "ops/windows.h"
 
 #include <utility>
@@ -16,10 +17,10 @@ constexpr std::string_view kSpace = "uvw";
 constexpr std::string_view kResult = "xyz";
 
 // Returns the size of the image's spatial dim for letter x, y or z.
-std::int64_t spatial(const OpCall& call, char letter, int dims) {
+std::int64_t spatial(const OpCall& call, const FactorName& name, int dims) {
   const TensorMeta& image = call.first();
   require(image.rank() > dims, "the input has no channels");
-  return image.size(image.rank() - dims + (letter - 'x'));
+  return image.size(image.rank() - dims + (name.letter() - 'x'));
 }
 
 // An image has at least one channel, but a batch may be empty.
@@ -31,10 +32,11 @@ void some_channels(const OpCall&, IndexSpace& space) {
 OpDefinition upsampled(int dims) {
   const std::string space(kSpace.substr(0, index(dims)));
   const std::string result(kResult.substr(0, index(dims)));
-  return mapped("nc[" + space + "]->nc[" + result + "]",
-                [dims](const OpCall& call, char letter) {
-                  return upsampled_size(call, spatial(call, letter, dims),
-                                        index(letter - 'x'), index(dims));
+  return mapped("nc{" + space + "}->nc{" + result + "}",
+                [dims](const OpCall& call, const FactorName& name) {
+                  return upsampled_size(call, spatial(call, name, dims),
+                                        index(name.letter() - 'x'),
+                                        index(dims));
                 })
       .strided(strides_as_images);
 }
@@ -44,8 +46,8 @@ OpDefinition upsampled(int dims) {
 OpDefinition upsampled_gradient(int dims) {
   const std::string space(kSpace.substr(0, index(dims)));
   const std::string result(kResult.substr(0, index(dims)));
-  return mapped("nc[" + result + "]->nc[" + space + "]",
-                [dims](const OpCall& call, char letter) {
+  return mapped("nc{" + result + "}->nc{" + space + "}",
+                [dims](const OpCall& call, const FactorName& name) {
                   const TensorMeta& grad = call.tensor("grad_output");
                   const auto shape = call.integers("input_size");
                   require(shape.size() == index(dims + 2) &&
@@ -59,7 +61,7 @@ OpDefinition upsampled_gradient(int dims) {
                                 shape[index(2 + d)] > 0,
                             "the gradient does not match `output_size`");
                   }
-                  return shape[index(2 + (letter - kSpace.front()))];
+                  return shape[index(2 + (name.letter() - kSpace.front()))];
                 })
       .strided(strides_as_images)
       .nonempty()
@@ -70,38 +72,39 @@ OpDefinition upsampled_gradient(int dims) {
 // Returns the rule of a padding of the last dims, innermost first.
 std::string padded_notation(int dims, bool backward) {
   const std::string before =
-      "[" + std::string(kSpace.substr(0, index(dims))) + "]";
+      "{" + std::string(kSpace.substr(0, index(dims))) + "}";
   const std::string after =
-      "[" + std::string(kResult.substr(0, index(dims))) + "]";
+      "{" + std::string(kResult.substr(0, index(dims))) + "}";
   return backward ? "..." + after + ",..." + before + "->..." + before
                   : "..." + before + "->..." + after;
 }
 
 OpDefinition padded(int dims) {
   return mapped(padded_notation(dims, false),
-                [dims](const OpCall& call, char letter) {
+                [dims](const OpCall& call, const FactorName& name) {
                   const auto pads = call.integers("padding");
-                  const auto from_end = index(dims - 1 - (letter - 'x'));
+                  const auto from_end =
+                      index(dims - 1 - (name.letter() - 'x'));
                   require(pads.size() == index(2 * dims),
                           "two pads go with each dim");
                   return add_sizes(
-                      spatial(call, letter, dims),
+                      spatial(call, name, dims),
                       add_sizes(pads[2 * from_end], pads[2 * from_end + 1]));
                 })
       .strided(strides_as_images);
 }
 
-std::int64_t output_size(const OpCall& call, char letter) {
-  return per_dim(call.integers("output_size"), index(letter - 'x'), 1);
+std::int64_t output_size(const OpCall& call, const FactorName& name) {
+  return per_dim(call.integers("output_size"), index(name.letter() - 'x'), 1);
 }
 
 std::string spatial_letters(std::string_view letters, int dims) {
-  return "[" + std::string(letters.substr(0, index(dims))) + "]";
+  return "{" + std::string(letters.substr(0, index(dims))) + "}";
 }
 
 // Returns the rule with letters of the spatial dims, whose sizes are an
 // argument of affine_grid_generator.
-std::string affine_notation(const OpCall& call) {
+Notation affine_notation(const OpCall& call) {
   const std::size_t rank = call.integers("size").size();
   require(rank == 4 || rank == 5, "`size` is not that of a batch of images");
   require(call.integers("size")[0] == call.tensor("theta").size(0),
@@ -111,17 +114,19 @@ std::string affine_notation(const OpCall& call) {
               theta.size(1) == static_cast<std::int64_t>(rank) - 2 &&
               theta.size(2) == static_cast<std::int64_t>(rank) - 1,
           "the matrices do not map places of such images");
-  return rank == 5 ? "n[__]->n[xyzc]" : "n[__]->n[xyc]";
+  static const Notation kVolumes = fixed_notation("n__->n{xyzc}");
+  static const Notation kImages = fixed_notation("n__->n{xyc}");
+  return rank == 5 ? kVolumes : kImages;
 }
 
-std::int64_t affine_size(const OpCall& call, char letter) {
+std::int64_t affine_size(const OpCall& call, const FactorName& name) {
   const auto size = call.integers("size");
-  if (letter == 'c') return static_cast<std::int64_t>(size.size()) - 2;
-  return size[index(2 + (letter - 'x'))];
+  if (name == 'c') return static_cast<std::int64_t>(size.size()) - 2;
+  return size[index(2 + (name.letter() - 'x'))];
 }
 
 // The gradient sums over the positions of the grid.
-std::string affine_gradient_notation(const OpCall& call) {
+Notation affine_gradient_notation(const OpCall& call) {
   const auto size = call.integers("size");
   const std::size_t rank = size.size();
   require(rank == 4 || rank == 5, "`size` is not that of a batch of images");
@@ -130,10 +135,13 @@ std::string affine_gradient_notation(const OpCall& call) {
   grid.push_back(static_cast<std::int64_t>(rank) - 2);
   require(call.tensor("grad").shape() == grid,
           "the gradient does not have the shape of the grid");
-  return rank == 5 ? "n[xyzc]->n[ct]^" : "n[xyc]->n[ct]^";
+  static const Notation kVolumes =
+      fixed_notation("n{xyzc}->n{ct}:column_major");
+  static const Notation kImages = fixed_notation("n{xyc}->n{ct}:column_major");
+  return rank == 5 ? kVolumes : kImages;
 }
 
-std::int64_t affine_columns(const OpCall& call, char) {
+std::int64_t affine_columns(const OpCall& call, const FactorName&) {
   return static_cast<std::int64_t>(call.integers("size").size()) - 1;
 }
 
@@ -147,42 +155,32 @@ void local_images(const OpCall& call, IndexSpace& space) {
   space.local_arguments.push_back(std::move(local));
 }
 
-// The gradient of a pixel sums over all reads of it. The gradient of a position
-// sums over all channels.
-void sampled_gradients(const OpCall&, IndexSpace& space) {
-  adds_up(space, ReduceOp::kSum);
-}
-
 void define_grids(Family& f) {
   f.add("affine_grid_generator",
         mapped("affine_grid(size)", affine_notation, affine_size)
             .nonempty()
             .linear_in("theta")
-            .refine("", local_images));
+            .refine("local_images()", local_images));
   f.add("affine_grid_generator_backward",
         mapped("affine_grid_backward(size)", affine_gradient_notation,
                affine_columns)
             .nonempty()
             .linear_in("grad")
-            .refine("", local_images));
-  f.add({"grid_sampler_2d"}, mapped("nc[hw],nxy[_]->ncxy").linear_in("input"));
+            .refine("local_images()", local_images));
+  f.add({"grid_sampler_2d"}, mapped("nc{hw},nxy_->ncxy").linear_in("input"));
   f.add("grid_sampler",
-        mapped("grid_sampler()", [](const OpCall& call) -> std::string {
-          return call.tensor("input").rank() == 5 ? "nc[dhw],nxyz[_]->ncxyz"
-                                                  : "nc[hw],nxy[_]->ncxy";
-        }).linear_in("input"));
+        mapped("nc{dhw},nxyz_->ncxyz | nc{hw},nxy_->ncxy").linear_in("input"));
   f.add({"grid_sampler_3d"},
-        mapped("nc[dhw],nxyz[_]->ncxyz").linear_in("input"));
-  const auto coordinates = [](const OpCall& call, char) {
-    return call.tensor("grid").size(call.tensor("grid").rank() - 1);
-  };
+        mapped("nc{dhw},nxyz_->ncxyz").linear_in("input"));
+  // The gradient of a pixel sums over all reads of it. The gradient of a position
+  // sums over all channels.
   f.add("grid_sampler_2d_backward",
-        mapped("ncxy,nc[hw],nxy[_]->nc[hw],nxy[t]!", coordinates)
-            .refine("", sampled_gradients)
+        mapped("ncxy,nc{hw},nxy{t}->nc{hw},nxy{t}:always")
+            .reduced_without(ReduceOp::kSum)
             .linear_in("grad_output"));
   f.add("grid_sampler_3d_backward",
-        mapped("ncxyz,nc[dhw],nxyz[_]->nc[dhw],nxyz[t]!", coordinates)
-            .refine("", sampled_gradients)
+        mapped("ncxyz,nc{dhw},nxyz{t}->nc{dhw},nxyz{t}:always")
+            .reduced_without(ReduceOp::kSum)
             .linear_in("grad_output"));
 }
 
@@ -204,7 +202,7 @@ void define_pads(Family& f) {
     };
     f.add("adaptive_max_pool" + d,
           laid_out(mapped(in + "->" + out + "," + out, output_size)
-                       .typed(value_and_index)
+                       .typed("first,i64")
                        .nonempty(),
                    strides_as_images));
     if (dims == 1) continue;
@@ -224,8 +222,8 @@ void define_fractional_pools(Family& f) {
     const std::string in = "nc" + spatial_letters(kSpace, dims);
     const std::string out = "nc" + spatial_letters(kResult, dims);
     const std::string name = "fractional_max_pool" + std::to_string(dims) + "d";
-    f.add(name, mapped(in + ",nc[_]->" + out + "," + out, output_size)
-                    .typed(value_and_index)
+    f.add(name, mapped(in + ",nc_->" + out + "," + out, output_size)
+                    .typed("first,i64")
                     .nonempty());
     f.add(name + "_backward",
           in_order(mapped(out + "," + in + "," + out + "->" + in)
@@ -257,7 +255,7 @@ void define_upsamples(Family& f) {
       f.add(name, upsampled(kind.dims)
                       .linear_in("self")
                       .linear_in("input")  // of .vec
-                      .refine("", some_channels));
+                      .refine("some_channels()", some_channels));
     }
     // These kernels never return channels last.
     const bool is_contiguous = name == "upsample_nearest3d" ||

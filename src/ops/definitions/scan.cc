@@ -113,23 +113,16 @@ std::vector<int> turned_back(const Turn& turn) {
   }
 }
 
-std::string turn_notation(const OpCall& call) {
+Notation turn_notation(const OpCall& call) {
   const Turn turn = turn_of(call);
   const std::vector<int> back = turned_back(turn);
-  std::vector<std::string> dims;
-  for (int dim = 0; dim < call.first().rank(); ++dim) {
-    const std::string letter(1, dim_letter(dim));
-    const bool is_back = std::find(back.begin(), back.end(), dim) != back.end();
-    dims.push_back(is_back ? '[' + letter + ']' : letter);
-  }
-  std::string text;
-  for (const std::string& dim : dims) text += dim;
+  const Term self = term_of_dims(call.first().rank(), back);
+  Term result = self;
   if (turn.quarters % 2 == 1) {
-    std::swap(dims[index(turn.plane[0])], dims[index(turn.plane[1])]);
+    std::swap(result.dims[index(turn.plane[0])],
+              result.dims[index(turn.plane[1])]);
   }
-  text += "->";
-  for (const std::string& dim : dims) text += dim;
-  return text;
+  return {{self}, {result}, {}, {}};
 }
 
 Dims turned_strides(const OpCall& call, const Dims& shape, DType dtype) {
@@ -143,9 +136,9 @@ Dims turned_strides(const OpCall& call, const Dims& shape, DType dtype) {
   return strides;
 }
 
-std::string first_dim_notation(const OpCall& call) {
-  const std::string dims = dims_notation(call.first().rank(), {0});
-  return dims + "->" + dims;
+Notation first_dim_notation(const OpCall& call) {
+  const Term dims = term_of_dims(call.first().rank(), {0});
+  return {{dims}, {dims}, {}, {}};
 }
 
 }  // namespace
@@ -155,23 +148,23 @@ void define_scan(Family f) {
     return along("dim", results, FactorKind::kScanned);
   };
   f.add("cumsum", scan(1)
-                      .typed(of_sum)
+                      .typed("given(dtype,sum(first))")
                       .refine("linear()", linear)
                       .per_rank(kCumsum, FactorKind::kScanned));
   f.add("cumprod",
-        scan(1).typed(of_sum).per_rank(kCumprod, FactorKind::kScanned));
-  f.add({"cummax", "cummin"}, scan(2).typed(value_and_index));
+        scan(1).typed("given(dtype,sum(first))").per_rank(kCumprod, FactorKind::kScanned));
+  f.add({"cummax", "cummin"}, scan(2).typed("first,i64"));
   f.add("logcumsumexp", scan(1));
   f.add("sort", along("dim", 2)
-                    .typed(value_and_index)
+                    .typed("first,i64")
                     .like("self")
-                    .refine("", selects()));
+                    .selects());
   f.add("argsort", along("dim").typed(DType::kI64).like("self"));
   f.add("topk", custom("topk(dim)", bind_topk)
-                    .typed(value_and_index)
-                    .refine("", selects())
+                    .typed("first,i64")
+                    .selects()
                     .per_rank(kTopk, FactorKind::kBlocked)
-                    .refine("", in_order_only));
+                    .refine("in_order_only()", in_order_only));
   f.add("flip", moved("dims").like("self"));
   f.add("roll", moved("dims"));
   f.add("flipud", flipped(0));
@@ -181,7 +174,7 @@ void define_scan(Family f) {
         mapped("turned(dims)", turn_notation).strided(turned_strides).passes());
   f.add("msort", mapped("along(0)", first_dim_notation).like("self"));
   f.add({"tril", "triu"},
-        of_matrices().refine("linear()", linear).refine("", selects()));
+        of_matrices().refine("linear()", linear).selects());
 }
 
 }  // namespace shardprop

@@ -144,18 +144,18 @@ void taken_in_order(const OpCall& call, IndexSpace& space) {
 }
 
 // The gradient of the source has the selected elements in order, then zeros.
-std::string selected_in_order(const OpCall& call) {
+Notation selected_in_order(const OpCall& call) {
   require(call.tensor("mask").dtype() == DType::kBool,
           "the mask is not of truth values");
-  std::string term;
+  Term selected;
   for (std::size_t d = 0; d < call.integers("sizes").size(); ++d) {
-    term += dim_letter(static_cast<int>(d));
+    selected.add(FactorName::of_dim(static_cast<int>(d)), DimUse::kFull);
   }
-  return "*,*->[" + term + ']';
+  return {{Term::replicated(), Term::replicated()}, {selected}, {}, {}};
 }
 
-std::int64_t size_in_order(const OpCall& call, char letter) {
-  return call.integers("sizes")[index(letter - 'a')];
+std::int64_t size_in_order(const OpCall& call, const FactorName& name) {
+  return call.integers("sizes")[index(name.dim())];
 }
 
 }  // namespace
@@ -167,7 +167,7 @@ void define_scatter(Family f) {
                                         .writes_into("self")
                                         .per_rank(kScatterSource));
   f.add("scatter.value", scattered()
-                             .refine("", selects({"self"}))
+                             .selects({"self"})
                              .writes_into("self")
                              .per_rank(kScatterValue));
   f.add("scatter_add", scattered().writes_into("self").per_rank(kScatterAdd));
@@ -190,7 +190,7 @@ void define_scatter(Family f) {
         written_along().like("self").writes_into("self").per_rank(kIndexFill));
   f.add("masked_scatter", mapped("...,...,*->...")
                               .checked(check_mask_and_source)
-                              .refine("", taken_in_order)
+                              .refine("taken_in_order()", taken_in_order)
                               .per_rank(kMaskedScatter));
   f.add("masked_scatter_backward",
         mapped("selected(sizes)", selected_in_order, size_in_order)

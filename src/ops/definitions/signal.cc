@@ -41,17 +41,18 @@ bool returns_pairs(const OpCall& call) {
   return std::holds_alternative<bool>(asked) && !std::get<bool>(asked);
 }
 
-std::string stft_notation(const OpCall& call) {
+Notation stft_notation(const OpCall& call) {
   require(!call.boolean_or("align_to_window", false),
           "frames that are aligned to the window are not stated");
   const int rank = call.first().rank();
   require(rank == 1 || rank == 2, "the signal is neither one nor a batch");
-  const std::string batch = rank == 2 ? "b" : "";
-  return batch + "[l],[w]->" + batch + "[ft" +
-         (returns_pairs(call) ? "c" : "") + "]";
+  const Term batch = rank == 2 ? Term().add('b') : Term();
+  Term frames = Term(batch).full({'f', 't'});
+  if (returns_pairs(call)) frames.full({'c'});
+  return {{Term(batch).full({'l'}), Term().full({'w'})}, {frames}, {}, {}};
 }
 
-std::int64_t stft_size(const OpCall& call, char letter) {
+std::int64_t stft_size(const OpCall& call, const FactorName& letter) {
   const std::int64_t n = call.integer("n_fft");
   require(n > 0, "the transform has no length");
   if (letter == 'c') return 2;
@@ -87,14 +88,7 @@ DType of_stft(const OpCall& call, std::size_t) {
   return returns_pairs(call) ? real_dtype(dtype) : dtype;
 }
 
-std::string istft_notation(const OpCall& call) {
-  const int rank = call.first().rank();
-  require(rank == 2 || rank == 3, "the frames are of neither one nor a batch");
-  const std::string batch = rank == 3 ? "b" : "";
-  return batch + "[ft],[w]->" + batch + "[l]";
-}
-
-std::int64_t istft_size(const OpCall& call, char) {
+std::int64_t istft_size(const OpCall& call, const FactorName&) {
   const std::int64_t n = call.integer("n_fft");
   const std::int64_t frames = call.first().size(call.first().rank() - 1);
   require(n > 0 && frames > 0,
@@ -118,7 +112,7 @@ void define_signal(Family f) {
                     .strided(stft_strides)
                     .nonempty()
                     .linear_in("self"));
-  f.add("istft", mapped("istft()", istft_notation, istft_size)
+  f.add("istft", mapped("{ft},{w}->{l} | b{ft},{w}->b{l}", istft_size)
                      .typed(of_istft)
                      .nonempty()
                      .linear_in("self"));

@@ -4,6 +4,7 @@
 #include "ops/definitions/families.h"
 #include "ops/forms/losses.h"
 #include "ops/forms/mapped.h"
+#include "ops/rules/fixed_notation.h"
 
 #include <algorithm>
 #include <cmath>
@@ -22,35 +23,24 @@ int widest_rank(const std::vector<const TensorMeta*>& operands) {
   return rank;
 }
 
-std::string joined_terms(const std::vector<std::string>& terms) {
-  std::string text;
-  for (std::size_t i = 0; i < terms.size(); ++i) {
-    text += (i == 0 ? "" : ",") + terms[i];
-  }
-  return text;
-}
-
 // Returns the dims that the rows of two operands share, except `dim`.
-std::string without_dim(int rank, int dim, bool keepdim) {
-  std::string text;
-  for (int d = 0; d < rank; ++d) {
-    if (d != dim) text += dim_letter(d);
-    if (d == dim && keepdim) text += '_';
-  }
-  return text;
+Term without_dim(int rank, int dim, bool keepdim) {
+  return term_with(rank, dim, keepdim ? Term().any() : Term());
 }
 
-std::string between_rows(const OpCall& call) {
+Notation between_rows(const OpCall& call) {
   const std::vector<const TensorMeta*> operands = {&call.tensor("x1"),
                                                    &call.tensor("x2")};
   const int rank = widest_rank(operands);
   require(rank > 0, "a scalar does not have rows");
   const int dim = call.has("dim") ? call.dim("dim", rank) : rank - 1;
-  return joined_terms(broadcast_terms(operands, {dim})) + "->" +
-         without_dim(rank, dim, call.boolean_or("keepdim", false));
+  return {broadcast_terms(operands, {dim}),
+          {without_dim(rank, dim, call.boolean_or("keepdim", false))},
+          {},
+          {}};
 }
 
-std::string quantile_notation(const OpCall& call) {
+Notation quantile_notation(const OpCall& call) {
   const TensorMeta& self = call.first();
   const int rank = self.rank();
   const bool of_all = !call.op().int_arg("dim") || rank == 0;
@@ -58,17 +48,19 @@ std::string quantile_notation(const OpCall& call) {
   for (int d = 0; d < rank; ++d) every[index(d)] = d;
   const bool keepdim = call.boolean_or("keepdim", false);
   const int dim = of_all ? 0 : call.dim("dim", rank);
-  const std::string in =
-      dims_notation(rank, of_all ? every : std::vector<int>{dim});
-  std::string out;
-  if (of_all) {
-    out = keepdim ? std::string(index(rank), '_') : "";
-  } else {
+  const Term in = term_of_dims(rank, of_all ? every : std::vector<int>{dim});
+  Term out;
+  if (!of_all) {
     out = without_dim(rank, dim, keepdim);
+  } else if (keepdim) {
+    for (int d = 0; d < rank; ++d) out.any();
   }
   const TensorMeta* q = call.has("q") ? call.optional_tensor("q") : nullptr;
-  if (q == nullptr || q->rank() == 0) return in + ",->" + out;
-  return in + ",[Q]->[Q]" + out;
+  if (q == nullptr || q->rank() == 0) return {{in, Term()}, {out}, {}, {}};
+  const Term quantiles = Term().full({'Q'});
+  Term each = quantiles;
+  each.dims.insert(each.dims.end(), out.dims.begin(), out.dims.end());
+  return {{in, quantiles}, {each}, {}, {}};
 }
 
 // During the computation the dim of quantiles is the last one.
@@ -116,7 +108,7 @@ y = _euclidean_dist(x1, x2)
 return sqrt(all_reduce_sum(y * y)))";
 
 // Returns the number of pairs of rows in pdist.
-std::int64_t pairs_of_rows(const OpCall& call, char) {
+std::int64_t pairs_of_rows(const OpCall& call, const FactorName&) {
   const bool in_order =
       call.first().is_contiguous() || call.base_name() == "pdist";
   require(is_floating(call.first().dtype()) && in_order &&
@@ -128,27 +120,25 @@ std::int64_t pairs_of_rows(const OpCall& call, char) {
 
 // --- Trapezoids between neighbours along a dim ---
 
-std::string trapezoid_notation(const OpCall& call, bool cumulative) {
+Notation trapezoid_notation(const OpCall& call, bool cumulative) {
   const TensorMeta& y = call.tensor("y");
   require(y.rank() > 0, "a scalar has no neighbours");
   const int dim = call.dim("dim", y.rank());
-  const std::string in = dims_notation(y.rank(), {dim});
-  std::string out = without_dim(y.rank(), dim, cumulative);
-  std::replace(out.begin(), out.end(), '_', 'Z');
-  if (cumulative) out.replace(out.find('Z'), 1, "[Z]");
-  if (!call.has("x")) return in + "->" + out;
+  const Term in = term_of_dims(y.rank(), {dim});
+  const Term out =
+      term_with(y.rank(), dim, cumulative ? Term().full({'Z'}) : Term());
+  if (!call.has("x")) return {{in}, {out}, {}, {}};
   const TensorMeta& x = call.tensor("x");
-  // A vector has the letter of the dim.
+  // A vector has the dim itself.
   const bool is_vector = x.rank() == 1;
   require(is_vector || x.shape() == y.shape(),
           "places that broadcast are not stated");
-  return in + ',' +
-         (is_vector ? std::string{'[', dim_letter(dim), ']'}
-                    : in) +
-         "->" + out;
+  const Term places =
+      is_vector ? Term().full({FactorName::of_dim(dim)}) : in;
+  return {{in, places}, {out}, {}, {}};
 }
 
-std::int64_t gaps(const OpCall& call, char) {
+std::int64_t gaps(const OpCall& call, const FactorName&) {
   const TensorMeta& y = call.tensor("y");
   return std::max<std::int64_t>(y.size(call.dim("dim", y.rank())) - 1, 0);
 }
@@ -169,11 +159,12 @@ void reduced_samples(const OpCall& call, IndexSpace& space) {
   }
 }
 
-std::string reduced(const OpCall& call, const std::string& samples) {
-  return reduction_of(call) == LossReduction::kNone ? "->" + samples : "->";
+// Returns the result: one number for each sample, or one for all.
+Term reduced(const OpCall& call, const Term& samples) {
+  return reduction_of(call) == LossReduction::kNone ? samples : Term();
 }
 
-std::string triplet_notation(const OpCall& call) {
+Notation triplet_notation(const OpCall& call) {
   const std::vector<const TensorMeta*> operands = {&call.tensor("anchor"),
                                                    &call.tensor("positive"),
                                                    &call.tensor("negative")};
@@ -181,38 +172,47 @@ std::string triplet_notation(const OpCall& call) {
   require(
       rank > 0 && operands[1]->rank() == rank && operands[2]->rank() == rank,
       "anchor, positive and negative have different ranks");
-  return joined_terms(broadcast_terms(operands, {rank - 1})) +
-         reduced(call, without_dim(rank, rank - 1, false));
+  return {broadcast_terms(operands, {rank - 1}),
+          {reduced(call, without_dim(rank, rank - 1, false))},
+          {},
+          {}};
 }
 
-std::string cosine_loss_notation(const OpCall& call) {
+Notation cosine_loss_notation(const OpCall& call) {
   const int rank = call.tensor("target").rank() + 1;
   const std::vector<const TensorMeta*> rows = {&call.tensor("input1"),
                                                &call.tensor("input2")};
   require(rank <= 2 && rows[0]->rank() == rank && rows[1]->rank() == rank,
           "the targets are not one for each pair of rows");
-  std::vector<std::string> terms = broadcast_terms(rows, {rank - 1});
-  terms.emplace_back(rank == 2 ? "a" : "");
-  return joined_terms(terms) + reduced(call, rank == 2 ? "a" : "");
+  const Term samples = dims_from(0, rank - 1);
+  std::vector<Term> terms = broadcast_terms(rows, {rank - 1});
+  terms.push_back(samples);
+  return {terms, {reduced(call, samples)}, {}, {}};
 }
 
 // Lengths in a list are the same argument on all ranks, so the batch is not
 // sharded.
-std::string ctc_notation(const OpCall& call) {
+Notation ctc_notation(const OpCall& call) {
+  static const Notation kBatched = fixed_notation("{t}n{c},n{s},n,n->");
+  static const Notation kLone = fixed_notation("{tc},*,*,*->");
+  static const Notation kLists = fixed_notation("{tnc},*,*,*->");
   const bool batched = call.tensor("log_probs").rank() == 3 &&
                        call.tensor("targets").rank() == 2 &&
                        call.overload() == "Tensor" &&
                        call.tensor("input_lengths").rank() == 1 &&
                        call.tensor("target_lengths").rank() == 1;
-  if (batched) return "[t]n[c],n[s],n,n" + reduced(call, "n");
   const bool lone = call.tensor("log_probs").rank() == 2;
-  return std::string(lone ? "[tc]" : "[tnc]") + ",*,*,*" +
-         reduced(call, lone ? "" : "[n]");
+  Notation notation = batched ? kBatched : lone ? kLone : kLists;
+  Term samples;
+  if (batched) samples.add('n');
+  if (!batched && !lone) samples.full({'n'});
+  notation.outputs[0] = reduced(call, samples);
+  return notation;
 }
 
 // Returns the number of states in the paths through a target, for the longest
 // target.
-std::int64_t paths(const OpCall& call, char) {
+std::int64_t paths(const OpCall& call, const FactorName&) {
   std::int64_t longest = 0;
   for (const std::int64_t length : call.integers("target_lengths")) {
     longest = std::max(longest, length);
@@ -220,19 +220,23 @@ std::int64_t paths(const OpCall& call, char) {
   return add_sizes(multiply_sizes(2, longest), 1);
 }
 
-std::string ctc_gradient_notation(const OpCall& call) {
-  const bool batched =
-      call.tensor("targets").rank() == 2 && call.overload() == "Tensor";
-  if (batched) return "n,[t]n[c],n[s],n,n,n,n[ta]->[t]n[c]";
-  return call.overload() == "Tensor" ? "[n],[tnc],*,[n],[n],[n],[nta]->[tnc]"
-                                     : "[n],[tnc],*,[n],[nta]->[tnc]";
+Notation ctc_gradient_notation(const OpCall& call) {
+  static const Notation kBatched =
+      fixed_notation("n,{t}n{c},n{s},n,n,n,n{ta}->{t}n{c}");
+  static const Notation kTensors =
+      fixed_notation("{n},{tnc},*,{n},{n},{n},{nta}->{tnc}");
+  static const Notation kLists =
+      fixed_notation("{n},{tnc},*,{n},{nta}->{tnc}");
+  const bool by_tensors = call.overload() == "Tensor";
+  const bool batched = call.tensor("targets").rank() == 2 && by_tensors;
+  return batched ? kBatched : by_tensors ? kTensors : kLists;
 }
 
 void define_distances(Family& f) {
   const auto distances = [](std::string_view notation, SizeOf size,
                             std::string_view program) {
     return mapped(notation, std::move(size))
-        .refine("", distances_of_parts)
+        .refine("distances_of_parts()", distances_of_parts)
         .per_rank(program);
   };
   f.add({"cdist", "_cdist_forward"},
@@ -240,25 +244,29 @@ void define_distances(Family& f) {
                   root_of_sum("_cdist_forward(x1, x2, p, compute_mode)")));
   f.add("dist", mapped("dist()",
                        [](const OpCall& call) {
-                         const auto terms = broadcast_terms(
-                             {&call.tensor("self"), &call.tensor("other")}, {});
-                         return terms[0] + ',' + terms[1] + "->";
+                         return Notation{
+                             broadcast_terms({&call.tensor("self"),
+                                              &call.tensor("other")},
+                                             {}),
+                             {Term()},
+                             {},
+                             {}};
                        })
                     .promoted()
-                    .refine("", distances_of_parts)
+                    .refine("distances_of_parts()", distances_of_parts)
                     .per_rank(root_of_sum("dist(self, other, p)")));
   f.add("_euclidean_dist", distances("...pm,...rm->...pr", {}, kEuclidean));
   f.add("_cdist_backward",
-        in_order(mapped("...p[r],...pm,...[r]m,...p[r]->...pm")
+        in_order(mapped("...p{r},...pm,...{r}m,...p{r}->...pm")
                      .linear_in("grad")
                      .nonempty()));
   f.add("_pdist_forward",
-        in_order(distances("[n]m->[s]", pairs_of_rows,
+        in_order(distances("{n}m->{s}", pairs_of_rows,
                            root_of_sum("_pdist_forward(self, p)"))));
   f.add("pdist",
-        distances("[n]m->[s]", pairs_of_rows, root_of_sum("pdist(self, p)")));
+        distances("{n}m->{s}", pairs_of_rows, root_of_sum("pdist(self, p)")));
   f.add("_pdist_backward",
-        in_order(mapped("[s],[n]m,[s]->[n]m").nonempty().linear_in("grad")));
+        in_order(mapped("{s},{n}m,{s}->{n}m").nonempty().linear_in("grad")));
 }
 
 }  // namespace
@@ -266,23 +274,23 @@ void define_distances(Family& f) {
 void define_similarity(Family f) {
   define_distances(f);
   f.add("cosine_similarity",
-        mapped("cosine_similarity(dim)", between_rows, size_one).promoted());
+        mapped("cosine_similarity(dim)", between_rows).promoted());
   f.add("pairwise_distance",
-        mapped("pairwise_distance()", between_rows, size_one).promoted());
+        mapped("pairwise_distance()", between_rows).promoted());
   f.add("triplet_margin_loss", mapped("triplet_loss()", triplet_notation)
                                    .promoted()
-                                   .refine("", reduced_samples));
+                                   .refine("reduced_samples()", reduced_samples));
   f.add("cosine_embedding_loss", mapped("cosine_loss()", cosine_loss_notation)
                                      .promoted()
-                                     .refine("", reduced_samples));
+                                     .refine("reduced_samples()", reduced_samples));
   f.add("ctc_loss", mapped("ctc_loss()", ctc_notation)
                         .nonempty()
-                        .refine("", reduced_samples));
+                        .refine("reduced_samples()", reduced_samples));
   constexpr std::string_view kLengths =
       "replicated: lengths of a batch come as lists of numbers";
   f.add("ctc_loss.IntList", mapped("ctc_loss()", ctc_notation).nonempty(),
         kLengths);
-  f.add("_ctc_loss.default", mapped("[tnc],*->[n],[ntp]", paths), kLengths);
+  f.add("_ctc_loss.default", mapped("{tnc},*->{n},{ntp}", paths), kLengths);
   f.add("_ctc_loss_backward.default",
         mapped("ctc_gradient()", ctc_gradient_notation)
             .nonempty()
@@ -292,7 +300,7 @@ void define_similarity(Family f) {
                                   .nonempty()
                                   .linear_in("grad"));
   f.add({"quantile", "nanquantile"},
-        mapped("quantile(dim)", quantile_notation, size_one)
+        mapped("quantile(dim)", quantile_notation)
             .strided(quantile_strides)
             .nonempty());
   f.add({"trapezoid", "trapz"},

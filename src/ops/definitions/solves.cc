@@ -4,12 +4,13 @@
 
 #include "ops/definitions/dtypes.h"
 #include "ops/forms/mapped.h"
+#include "ops/rules/fixed_notation.h"
 #include "ops/definitions/families.h"
 #include "ops/definitions/matrices.h"
 #include "ops/view_strides.h"
 
 #include <algorithm>
-#include <string>
+#include <numeric>
 #include <string_view>
 #include <utility>
 
@@ -27,12 +28,28 @@ bool solves_vectors(const OpCall& call) {
   return b.rank() == 1 || (a.rank() - 1 == b.rank() && b.shape() == batch);
 }
 
-std::string solve_notation(const OpCall& call) {
-  const bool left = call.boolean_or("left", true);
-  const std::string x = solves_vectors(call) ? "...[n]"
-                        : left               ? "...[n]r"
-                                             : "...r[n]";
-  return "...[nn]," + x + "->" + x + (left ? "^" : "") + ",...[nn]^,...[n],...";
+// Returns the term of the right side, or of the solution.
+Term right_side(const OpCall& call) {
+  Term term = Term().leading();
+  if (solves_vectors(call)) return term.full({'n'});
+  return call.boolean_or("left", true) ? term.full({'n'}).add('r')
+                                       : term.add('r').full({'n'});
+}
+
+// A right side of columns gives a solution whose columns are contiguous.
+Term solution(const OpCall& call) {
+  Term term = right_side(call);
+  if (call.boolean_or("left", true)) term.order = ResultOrder::kColumnMajor;
+  return term;
+}
+
+Notation solve_notation(const OpCall& call) {
+  static const Notation kRest =
+      fixed_notation("...{nn},->,...{nn}:column_major,...{n},...");
+  Notation notation = kRest;
+  notation.inputs[1] = right_side(call);
+  notation.outputs[0] = solution(call);
+  return notation;
 }
 
 // A right side with one dim less than the matrices holds vectors if its shape
@@ -62,19 +79,10 @@ void linear_in_right_side(const OpCall& call, IndexSpace& space) {
 OpDefinition by_column(OpDefinition row, std::string_view right_side) {
   return std::move(row)
       .linear_in(right_side)
-      .refine("", [](const OpCall&, IndexSpace& space) {
-        for (Factor& factor : space.factors) {
-          if (factor.letter == 'r') factor.least = 1;
-        }
-      });
+      .nonempty("r");
 }
 
-// The right side multiplies the matrix from the right or from the left.
-std::string side_notation(const OpCall& call) {
-  return call.boolean_or("left", true) ? "...[n]r" : "...r[n]";
-}
-
-std::string solve_ex_notation(const OpCall& call) {
+Notation solve_ex_notation(const OpCall& call) {
   const Dims& a = call.tensor("A").shape();
   const Dims& b = call.tensor("B").shape();
   const bool alike = a.size() == b.size() && a.size() >= 2 &&
@@ -82,11 +90,10 @@ std::string solve_ex_notation(const OpCall& call) {
   if (!alike && !solves_vectors(call)) {
     call_not_stated("of batches that broadcast the info is not stated");
   }
-  const bool left = call.boolean_or("left", true);
-  const std::string x = solves_vectors(call) ? "...[n]"
-                        : left               ? "...[n]r"
-                                             : "...r[n]";
-  return "...[nn]," + x + "->" + x + (left ? "^" : "") + ",...";
+  return {{Term().leading().full({'n', 'n'}), right_side(call)},
+          {solution(call), Term().leading()},
+          {},
+          {}};
 }
 
 // `LeastSquares` describes the results of least squares. The right side is one
@@ -138,30 +145,34 @@ LeastSquares least_squares(const OpCall& call) {
       .values = is_produced(op, 3, by_values)};
 }
 
-std::string least_squares_notation(const OpCall& call) {
+Notation least_squares_notation(const OpCall& call) {
   const LeastSquares of = least_squares(call);
-  return std::string("...[mn],") +
-         (of.vectors ? "...[m]->...[n]," : "...[m]r->...[n]r,") +
-         (!of.residuals ? "[z]"
-          : of.vectors  ? "...[o]"
-                        : "...r") +
-         (of.ranks ? ",..." : ",[z]") + (of.values ? ",...[k]" : ",[z]");
-}
-
-std::int64_t least_squares_size(const OpCall& call, char letter) {
-  return letter == 'z' ? 0 : letter == 'o' ? 1 : side(call, letter);
+  const Term batch = Term().leading();
+  const Term none = Term().full({'z'});
+  Term right = Term(batch).full({'m'});
+  Term made = Term(batch).full({'n'});
+  Term residuals = Term(batch);
+  if (of.vectors) {
+    residuals.full({'o'});
+  } else {
+    right.add('r');
+    made.add('r');
+    residuals.add('r');
+  }
+  return {{Term(batch).full({'m', 'n'}), right},
+          {made, of.residuals ? residuals : none, of.ranks ? batch : none,
+           of.values ? Term(batch).full({'k'}) : none},
+          {{'z'}, {'o', StatedSize::Kind::kNumber, 1}},
+          {}};
 }
 
 // The solutions are stored column by column, in memory of the size of the right
 // sides.
 OpDefinition solved_by_least_squares() {
   const OpDefinition form =
-      mapped("least_squares()", least_squares_notation, least_squares_size)
-          .refine("", alike_but_along('r'))
-          .typed([](const OpCall& call, std::size_t i) {
-            const DType own = call.first().dtype();
-            return i == 0 ? own : i == 2 ? DType::kI64 : real_dtype(own);
-          });
+      mapped("least_squares()", least_squares_notation, side)
+          .same_without("r")
+          .typed("first,real(first),i64,real(first)");
   return custom(form.text(),
                 [form](const OpCall& call) {
                   const LeastSquares of = least_squares(call);
@@ -183,11 +194,11 @@ OpDefinition solved_by_least_squares() {
                   return bound;
                 })
       .typed(form.type_of())
-      .refine("", count_linalg_work);
+      .refine("linalg_work()", count_linalg_work);
 }
 
 // Two tensors broadcast; the dim of the three components is blocked.
-std::string cross_notation(const OpCall& call) {
+Notation cross_notation(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
   const int rank = self.rank();
   int dim = 0;
@@ -198,18 +209,27 @@ std::string cross_notation(const OpCall& call) {
   }
   const TensorMeta& other = call.tensor("other");
   require(other.rank() == rank, "the operands differ in rank");
-  require(rank > 0 && self.size(dim) == 3 && other.size(dim) == 3 && rank <= 26,
+  require(rank > 0 && self.size(dim) == 3 && other.size(dim) == 3,
           "a cross product has three components");
-  const auto terms = broadcast_terms({&self, &other}, {dim});
-  return terms[0] + ',' + terms[1] + "->" + dims_notation(rank, {dim});
+  return {broadcast_terms({&self, &other}, {dim}),
+          {term_of_dims(rank, {dim})},
+          {},
+          {}};
 }
 
 // --- Tensors as matrices: some of their dims are rows, the others columns ---
 
-std::string all_letters(int from, int count) {
-  std::string text;
-  for (int d = 0; d < count; ++d) text += dim_letter(from + d);
-  return text;
+// Returns a term of full dims.
+Term full_dims(const std::vector<int>& dims) {
+  Term term;
+  for (const int dim : dims) term.add(FactorName::of_dim(dim), DimUse::kFull);
+  return term;
+}
+
+std::vector<int> all_dims(int rank) {
+  std::vector<int> dims(index(rank));
+  std::iota(dims.begin(), dims.end(), 0);
+  return dims;
 }
 
 std::int64_t elements(const Dims& shape, int from, int to) {
@@ -223,8 +243,7 @@ std::int64_t elements(const Dims& shape, int from, int to) {
 int row_dims(const OpCall& call) {
   const TensorMeta& self = call.first();
   const std::int64_t rows = call.integer("ind");
-  require(rows > 0 && rows <= self.rank() && self.rank() <= 26,
-          "`ind` is out of range");
+  require(rows > 0 && rows <= self.rank(), "`ind` is out of range");
   const auto split = static_cast<int>(rows);
   require(elements(self.shape(), 0, split) ==
               elements(self.shape(), split, self.rank()),
@@ -232,11 +251,12 @@ int row_dims(const OpCall& call) {
   return split;
 }
 
-std::string inverse_notation(const OpCall& call) {
+Notation inverse_notation(const OpCall& call) {
   const int rows = row_dims(call);
-  const int columns = call.first().rank() - rows;
-  return "[" + all_letters(0, rows + columns) + "]->[" +
-         all_letters(rows, columns) + all_letters(0, rows) + "]";
+  std::vector<int> dims = all_dims(call.first().rank());
+  const Term self = full_dims(dims);
+  std::rotate(dims.begin(), dims.begin() + rows, dims.end());
+  return {{self}, {full_dims(dims)}, {}, {}};
 }
 
 // Returns the strides of LAPACK's inverse, viewed as a tensor.
@@ -249,81 +269,78 @@ Dims inverse_strides(const OpCall& call, const Dims& shape, DType dtype) {
 }
 
 // The columns are the dims that the right side does not have.
-std::string solution_notation(const OpCall& call) {
+Notation solution_notation(const OpCall& call) {
   const TensorMeta& self = call.first();
   const int rows = call.tensor("other").rank();
-  require(rows <= self.rank() && self.rank() <= 26,
+  require(rows <= self.rank(),
           "the right side has more dims than the tensor");
-  std::string letters = all_letters(0, self.rank());
+  std::vector<int> dims = all_dims(self.rank());
   std::size_t moved = 0;
   if (const auto last = call.op().ints_arg("dims")) {
     for (const std::int64_t named : *last) {
-      const int dim = wrap_dim(named, self.rank());
-      const char letter = dim_letter(dim);
-      const std::size_t at = letters.find(letter);
-      require(at < letters.size() - moved, "a dim appears twice in `dims`");
-      letters.erase(at, 1);
-      letters += letter;
+      const auto at = std::find(dims.begin(), dims.end(),
+                                wrap_dim(named, self.rank()));
+      require(index(at - dims.begin()) < dims.size() - moved,
+              "a dim appears twice in `dims`");
+      std::rotate(at, at + 1, dims.end());
       ++moved;
     }
   }
-  const std::string columns = letters.substr(index(rows));
+  const std::vector<int> columns(dims.begin() + rows, dims.end());
   std::int64_t unknowns = 1;
-  for (const char letter : columns) {
-    unknowns = multiply_sizes(unknowns, self.size(letter - 'a'));
+  for (const int dim : columns) {
+    unknowns = multiply_sizes(unknowns, self.size(dim));
   }
   require(unknowns == call.tensor("other").numel() &&
               multiply_sizes(unknowns, unknowns) == self.numel(),
           "the dims are not those of a square matrix");
-  return "[" + all_letters(0, self.rank()) + "],*->[" + columns + "]";
+  return {{full_dims(all_dims(self.rank())), Term::replicated()},
+          {full_dims(columns)},
+          {},
+          {}};
 }
 
 }  // namespace
 
 void define_solves(Family f) {
   f.add({"linalg_householder_product", "orgqr"},
-        matrices("...[mn],...[k]->...[mn]", "s"));
-  f.add("ormqr", counted("...[_k],...[_],...[mn]->...[mn]")
+        matrices("...{mn},...{k}->...{mn}", "first"));
+  f.add("ormqr", counted("..._{k},..._,...{mn}->...{mn}")
                      .strided(column_major)
                      .linear_in("input3"));
   f.add("linalg_ldl_solve",
-        by_column(matrices("...[nn],...[n],...[n]r->...[n]r", "s"), "B"));
+        by_column(matrices("...{nn},...{n},...{n}r->...{n}r", "first"), "B"));
   f.add("linalg_lu_solve",
-        by_column(counted("lu_solve()",
-                          [](const OpCall& call) {
-                            const std::string x = side_notation(call);
-                            return "...[nn],...[n]," + x + "->" + x +
-                                   (call.boolean_or("left", true) ? "^" : "");
-                          }),
+        by_column(counted("if left: ...{nn},...{n},...{n}r->"
+                          "...{n}r:column_major | "
+                          "...{nn},...{n},...r{n}->...r{n}"),
                   "B"));
   f.add("cholesky_solve",
-        by_column(matrices("...[n]r,...[nn]->...[n]r", "s"), "self"));
+        by_column(matrices("...{n}r,...{nn}->...{n}r", "first"), "self"));
   f.add("linalg_solve_triangular",
-        by_column(counted("solve_triangular()",
-                          [](const OpCall& call) {
-                            const std::string x = side_notation(call);
-                            return "...[nn]," + x + "->" + x;
-                          })
+        by_column(counted("if left: ...{nn},...{n}r->...{n}r | "
+                          "...{nn},...r{n}->...r{n}")
                       .strided(column_major),
                   "B"));
-  f.add("triangular_solve", matrices("...[n]r,...[nn]->...[n]r,...[nn]", "ss")
-                                .refine("", alike_but_along('r')));
+  f.add("triangular_solve", matrices("...{n}r,...{nn}->...{n}r,...{nn}", "first,first")
+                                .same_without("r"));
   f.add("_linalg_solve_ex", counted("solve()", solve_notation)
-                                .typed(types("ssii"))
-                                .refine("", alike_but_along('r'))
-                                .refine("", linear_in_right_side)
-                                .refine("", keep_meaning));
+                                .typed("first,first,i32,i32")
+                                .same_without("r")
+                                .refine("linear_in_right_side()", linear_in_right_side)
+                                .refine("keep_meaning()", keep_meaning));
   f.add({"linalg_solve"}, counted("solve()", solve_notation)
-                              .typed(types("s"))
-                              .refine("", linear_in_right_side)
-                              .refine("", keep_meaning));
+                              .typed("first")
+                              .refine("linear_in_right_side()", linear_in_right_side)
+                              .refine("keep_meaning()", keep_meaning));
   f.add("linalg_solve_ex", counted("solve()", solve_ex_notation)
-                               .typed(types("si"))
-                               .refine("", alike_but_along('r'))
-                               .refine("", linear_in_right_side)
-                               .refine("", keep_meaning));
+                               .typed("first,i32")
+                               .same_without("r")
+                               .refine("linear_in_right_side()", linear_in_right_side)
+                               .refine("keep_meaning()", keep_meaning));
   f.add("lu_solve",
-        by_column(counted("...[n]r,...[nn],...[n]->...[n]r^"), "self"));
+        by_column(counted("...{n}r,...{nn},...{n}->...{n}r:column_major"),
+                  "self"));
   f.add("linalg_lstsq", solved_by_least_squares());
   constexpr std::string_view kAsMatrix =
       "replicated: its dims are the rows and columns of one matrix";

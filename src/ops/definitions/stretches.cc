@@ -15,10 +15,9 @@ namespace {
 
 // segment_reduce reduces the rows of dim `axis` in runs of given lengths, or
 // between given offsets. The dims before it have runs of their own.
-std::string segments_notation(const OpCall& call) {
+Notation segments_notation(const OpCall& call) {
   const TensorMeta& data = call.tensor("data");
-  require(data.rank() > 0 && data.rank() < 20,
-          "the data has no dim for segments, or too many dims");
+  require(data.rank() > 0, "the data has no dim for segments");
   require(is_floating(data.dtype()), "the data is not of floats");
   require(!call.has("indices") || call.optional_tensor("indices") == nullptr,
           "segments by indices are not supported");
@@ -33,23 +32,32 @@ std::string segments_notation(const OpCall& call) {
                  (one->dtype() == DType::kI32 || one->dtype() == DType::kI64)),
             "lengths and offsets are integers whose last dim is the axis");
   }
-  std::string before;
-  std::string after;
+  Term before;
+  Term after;
   for (int d = 0; d < data.rank(); ++d) {
-    if (d < axis) before += dim_letter(d, 't');
-    if (d > axis) after += dim_letter(d, 't');
+    if (d != axis) (d < axis ? before : after).add(FactorName::of_dim(d));
   }
-  const std::string rows = before + "[x]" + after;
-  const std::string runs = before + "[y]" + after;
-  const std::string sides = ',' + before + "[v]";
+  // The dims before the axis, then `name`, then the dims after it.
+  const auto beside = [&](FactorName name) {
+    return Term(before).add(name, DimUse::kFull);
+  };
+  const auto around = [&](FactorName name) {
+    Term term = beside(name);
+    term.dims.insert(term.dims.end(), after.dims.begin(), after.dims.end());
+    return term;
+  };
+  const Term rows = around('X');
+  const Term runs = around('Y');
   if (call.has("grad")) {
-    return runs + ',' + runs + ',' + rows + sides + ',' + before + "[w]->" +
-           rows;
+    return {{runs, runs, rows, beside('V'), beside('W')}, {rows}, {}, {}};
   }
-  return rows + sides + ",[u]," + before + "[w]->" + runs;
+  return {{rows, beside('V'), Term().full({'U'}), beside('W')},
+          {runs},
+          {},
+          {}};
 }
 
-std::int64_t segments_size(const OpCall& call, char) {
+std::int64_t segments_size(const OpCall& call, const FactorName&) {
   const TensorMeta* offsets = call.optional_tensor("offsets");
   if (offsets != nullptr) {
     return std::max<std::int64_t>(offsets->size(offsets->rank() - 1) - 1, 0);
@@ -58,31 +66,16 @@ std::int64_t segments_size(const OpCall& call, char) {
   return lengths.size(lengths.rank() - 1);
 }
 
-// The kernel rejects lengths without any segment.
-void some_segments(const OpCall&, IndexSpace& space) {
-  for (Factor& factor : space.factors) factor.least = 1;
-}
-
-// Returns the term of an operand: a letter per dim, with that of `dim` in
-// brackets.
-std::string letters(int rank, int dim, char inside) {
-  std::string term;
-  for (int d = 0; d < rank; ++d) {
-    term += d == dim ? std::string{'[', inside, ']'}
-                     : std::string(1, dim_letter(d, 's'));
-  }
-  return term;
-}
-
 // diff subtracts neighbours n times, after `prepend` and `append` are
 // concatenated.
-std::string diff_notation(const OpCall& call) {
+Notation diff_notation(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
   require(self.rank() > 0, "a scalar has no differences");
   const int dim = call.dim("dim", self.rank());
-  return letters(self.rank(), dim, 'x') + ',' + letters(self.rank(), dim, 'y') +
-         ',' + letters(self.rank(), dim, 'z') + "->" +
-         letters(self.rank(), dim, 'w');
+  const auto term = [&](FactorName name) {
+    return term_with(self.rank(), dim, Term().full({name}));
+  };
+  return {{term('X'), term('Y'), term('Z')}, {term('W')}, {}, {}};
 }
 
 // `prepend` and `append` are concatenated in a new tensor, which is contiguous.
@@ -93,7 +86,7 @@ Dims diff_strides(const OpCall& call, const Dims& shape, DType dtype) {
              : dense_like(call.tensor("self"), shape, dtype).strides();
 }
 
-std::int64_t diff_size(const OpCall& call, char) {
+std::int64_t diff_size(const OpCall& call, const FactorName&) {
   const TensorMeta& self = call.tensor("self");
   const int dim = call.dim("dim", self.rank());
   std::int64_t size = self.size(dim);
@@ -106,17 +99,17 @@ std::int64_t diff_size(const OpCall& call, char) {
 }
 
 // glu multiplies the first half of a dim by the sigmoid of the second.
-std::string glu_notation(const OpCall& call) {
+Notation glu_notation(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
   require(self.rank() > 0, "a scalar has no halves");
   const int dim = call.dim("dim", self.rank());
-  const std::string whole = letters(self.rank(), dim, 'x');
-  const std::string half = letters(self.rank(), dim, 'y');
-  return call.has("grad_output") ? half + ',' + whole + "->" + whole
-                                 : whole + "->" + half;
+  const Term all = term_with(self.rank(), dim, Term().full({'X'}));
+  const Term half = term_with(self.rank(), dim, Term().full({'Y'}));
+  if (call.has("grad_output")) return {{half, all}, {all}, {}, {}};
+  return {{all}, {half}, {}, {}};
 }
 
-std::int64_t half_size(const OpCall& call, char) {
+std::int64_t half_size(const OpCall& call, const FactorName&) {
   const TensorMeta& self = call.tensor("self");
   const std::int64_t size = self.size(call.dim("dim", self.rank()));
   require(size % 2 == 0, "the dim has no halves");
@@ -132,15 +125,15 @@ Dims glu_strides(const OpCall& call, const Dims& shape, DType dtype) {
 }
 
 // renorm normalizes each slice of `dim` on its own.
-std::string renorm_notation(const OpCall& call) {
+Notation renorm_notation(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
   const int dim = call.dim("dim", self.rank());
-  std::string term;
+  Term term;
   for (int d = 0; d < self.rank(); ++d) {
-    const char letter = dim_letter(d);
-    term += d == dim ? std::string(1, letter) : std::string{'[', letter, ']'};
+    term.add(FactorName::of_dim(d),
+             d == dim ? DimUse::kSharded : DimUse::kFull);
   }
-  return term + "->" + term;
+  return {{term}, {term}, {}, {}};
 }
 
 // Every element is repeated `repeats` times in a row, so the dim consists of
@@ -185,9 +178,10 @@ BoundForm bind_repeated(const OpCall& call) {
 }  // namespace
 
 void define_stretches(Family f) {
+  // The kernel rejects lengths without any segment.
   f.add({"segment_reduce", "_segment_reduce_backward"},
         mapped("segments(axis)", segments_notation, segments_size)
-            .refine("", some_segments));
+            .nonempty());
   f.add("diff",
         mapped("diff(dim)", diff_notation, diff_size).strided(diff_strides));
   f.add("glu",

@@ -225,7 +225,7 @@ Dims resized_shape(const OpCall& call) {
 
 // The call reads memory in order. A larger result has uninitialized elements.
 // If no size changes, the result is the operand.
-std::string resized_notation(const OpCall& call) {
+Notation resized_notation(const OpCall& call) {
   const TensorMeta& self = call.first();
   if (!call.memory_format().empty()) {
     call_not_stated("a memory format that elements are read by");
@@ -239,14 +239,14 @@ std::string resized_notation(const OpCall& call) {
   for (std::size_t d = 0; d < shape.size() && !stays; ++d) {
     whole.push_back(static_cast<int>(d));
   }
-  const std::string result =
-      dims_notation(static_cast<int>(shape.size()), whole);
-  const std::string other = call.has("the_template") ? ',' + result : "";
-  return (stays ? result : "*") + other + "->" + result;
+  const Term result = term_of_dims(static_cast<int>(shape.size()), whole);
+  Notation notation{{stays ? result : Term::replicated()}, {result}, {}, {}};
+  if (call.has("the_template")) notation.inputs.push_back(result);
+  return notation;
 }
 
-std::int64_t resized_size(const OpCall& call, char letter) {
-  return resized_shape(call)[index(letter - 'a')];
+std::int64_t resized_size(const OpCall& call, const FactorName& name) {
+  return resized_shape(call)[index(name.dim())];
 }
 
 Dims resized_strides(const OpCall& call, const Dims& shape, DType dtype) {
@@ -321,7 +321,7 @@ void define_view(Family f) {
   f.add("reshape_as", reshaped("view(other)", shape_of_other));
   f.add({"flatten", "ravel"}, reshaped("flatten()", flattened));
   f.add("unflatten",
-        reshaped("unflatten()", unflattened).free().refine("", local_sizes));
+        reshaped("unflatten()", unflattened).free().refine("local_sizes()", local_sizes));
   f.add("unsqueeze", unsqueezed());
   f.add("squeeze",
         squeezed().per_rank(

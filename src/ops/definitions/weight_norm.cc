@@ -11,8 +11,8 @@ namespace {
 // `WeightTerms` holds the terms of the weight and of tensors with one element
 // for each index of `dim`.
 struct WeightTerms {
-  std::string weight;
-  std::string lengths;
+  Term weight;
+  Term lengths;
 };
 
 WeightTerms weight_terms(const OpCall& call, const TensorMeta& weight) {
@@ -25,34 +25,43 @@ WeightTerms weight_terms(const OpCall& call, const TensorMeta& weight) {
   for (int d = 0; d < rank; ++d) {
     if (d != dim) others.push_back(d);
   }
-  WeightTerms terms{dims_notation(rank, others), ""};
+  WeightTerms terms{term_of_dims(rank, others), {}};
   for (int d = 0; d < rank; ++d) {
-    terms.lengths += d == dim ? dim_letter(d) : '_';
+    if (d == dim) {
+      terms.lengths.add(FactorName::of_dim(d));
+    } else {
+      terms.lengths.any();
+    }
   }
   return terms;
 }
 
 // Returns the term of the given lengths, which have the weight's rank, or of
 // the only length.
-std::string given_lengths(const TensorMeta& given, const TensorMeta& weight,
-                          const WeightTerms& terms) {
-  if (given.numel() == 1) return std::string(index(given.rank()), '_');
+Term given_lengths(const TensorMeta& given, const TensorMeta& weight,
+                   const WeightTerms& terms) {
+  if (given.numel() == 1) {
+    Term lone;
+    for (int d = 0; d < given.rank(); ++d) lone.any();
+    return lone;
+  }
   require(given.rank() == weight.rank(), "the lengths are of another rank");
   for (int d = 0; d < given.rank(); ++d) {
-    require(given.size(d) == 1 || terms.lengths[index(d)] != '_',
+    require(given.size(d) == 1 ||
+                terms.lengths.dims[index(d)].kind != TermDim::Kind::kAny,
             "the lengths run along another dim");
   }
   return terms.lengths;
 }
 
-std::string forward_notation(const OpCall& call) {
+Notation forward_notation(const OpCall& call) {
   const TensorMeta& weight = call.tensor("v");
   const WeightTerms terms = weight_terms(call, weight);
-  const std::string lengths = given_lengths(call.tensor("g"), weight, terms);
-  return terms.weight + ',' + lengths + "->" + terms.weight + ',' + lengths;
+  const Term lengths = given_lengths(call.tensor("g"), weight, terms);
+  return {{terms.weight, lengths}, {terms.weight, lengths}, {}, {}};
 }
 
-std::string backward_notation(const OpCall& call) {
+Notation backward_notation(const OpCall& call) {
   const TensorMeta& weight = call.tensor("saved_v");
   const WeightTerms terms = weight_terms(call, weight);
   const TensorMeta& given = call.tensor("saved_g");
@@ -63,22 +72,24 @@ std::string backward_notation(const OpCall& call) {
   require(given.numel() ==
               (named == -1 ? 1 : weight.size(wrap_dim(named, weight.rank()))),
           "the lengths are not those of dim");
-  const std::string lengths = given_lengths(given, weight, terms);
-  return terms.weight + ',' + terms.weight + ',' + lengths + ',' + lengths +
-         "->" + terms.weight + ',' + lengths;
+  const Term lengths = given_lengths(given, weight, terms);
+  return {{terms.weight, terms.weight, lengths, lengths},
+          {terms.weight, lengths},
+          {},
+          {}};
 }
 
-std::string length_notation(const OpCall& call) {
+Notation length_notation(const OpCall& call) {
   const WeightTerms terms = weight_terms(call, call.tensor("v"));
   const bool of_all = call.integer("dim") == -1;
-  return terms.weight + "->" + (of_all ? "" : terms.lengths);
+  return {{terms.weight}, {of_all ? Term() : terms.lengths}, {}, {}};
 }
 
 }  // namespace
 
 void define_weight_norm(Family f) {
   const auto forward =
-      in_order(mapped("weight_norm(dim)", forward_notation, size_one)
+      in_order(mapped("weight_norm(dim)", forward_notation)
                    .nonempty()
                    .normalises());
   f.add("_weight_norm", OpDefinition(forward).linear_in("g"));
@@ -87,11 +98,11 @@ void define_weight_norm(Family f) {
   f.add(
       {"_weight_norm_interface_backward",
        "_weight_norm_differentiable_backward"},
-      in_order(mapped("weight_norm_backward(dim)", backward_notation, size_one)
+      in_order(mapped("weight_norm_backward(dim)", backward_notation)
                    .nonempty()
                    .normalises()
                    .linear_in("grad_w")));
-  f.add("norm_except_dim", mapped("norm_except(dim)", length_notation, size_one)
+  f.add("norm_except_dim", mapped("norm_except(dim)", length_notation)
                                .nonempty()
                                .normalises());
 }

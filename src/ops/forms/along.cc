@@ -103,7 +103,9 @@ BoundForm bind_matrices(const OpCall& call) {
 
 OpDefinition along(std::string_view dim_argument, int results,
                    FactorKind kind) {
-  return shared_form("along(" + std::string(dim_argument) + ")",
+  return shared_form(
+                     (kind == FactorKind::kScanned ? "scanned" : "along") +
+                         results_text(dim_argument, results),
                      [argument = std::string(dim_argument), results,
                       kind](const OpCall& call) {
                        return bind_along(call, argument, results, kind);

@@ -3,17 +3,24 @@
 #pragma once
 
 #include "ops/arithmetic.h"
-#include "ops/forms/domains.h"
 #include "ops/forms/space_builder.h"
-#include "ops/row_traits.h"
 
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace shardprop {
+
+// These return the definition with a required memory order of operands.
+inline OpDefinition in_order(OpDefinition row) {
+  return std::move(row).in_order();
+}
+inline OpDefinition in_dense_rows(OpDefinition row) {
+  return std::move(row).in_dense_rows();
+}
 
 // Broadcasts the operands to the named one, which gives shape and strides.
 OpDefinition pointwise_into(std::string_view argument);

@@ -283,7 +283,8 @@ std::optional<std::size_t> values_operand(const OpCall& call) {
 }
 
 OpDefinition passing_writes(OpDefinition row) {
-  return std::move(row).refine("", [](const OpCall& call, IndexSpace& space) {
+  return with_implied(std::move(row), [](const OpCall& call,
+                                         IndexSpace& space) {
     pass_writes(call, space, write_of(call), values_operand(call));
   });
 }
@@ -353,20 +354,20 @@ void pass_writes(const OpCall& call, IndexSpace& space, Write write,
 OpDefinition gathered() {
   return shared_form("gather(dim)", bind_gather)
       .passes({"self"})
-      .refine("", below("index", size_along_dim));
+      .below("index", IndexBound::kDim);
 }
 OpDefinition scattered() {
   return passing_writes(shared_form("scatter(dim)", bind_scatter))
-      .refine("", below("index", size_along_dim));
+      .below("index", IndexBound::kDim);
 }
 OpDefinition selected_along() {
   return shared_form("index_select(dim)", bind_index_select)
       .passes({"self"})
-      .refine("", below("index", size_along_dim));
+      .below("index", IndexBound::kDim);
 }
 OpDefinition written_along() {
   return passing_writes(shared_form("index_written(dim)", bind_index_written))
-      .refine("", below("index", size_along_dim));
+      .below("index", IndexBound::kDim);
 }
 
 }  // namespace shardprop

@@ -111,7 +111,7 @@ OpDefinition elementwise_loss_gradient(std::string_view sum) {
           FactorKind::kBlocked)
       .linear_in("grad_output")
       // Integers wrap round before the division.
-      .refine("", [](const OpCall& call, IndexSpace& space) {
+      .refine("no_integers()", [](const OpCall& call, IndexSpace& space) {
         if (is_floating(call.tensor("self").dtype())) return;
         space.linearities.clear();
         for (Factor& factor : space.factors)

@@ -190,11 +190,13 @@ Dims dims_of(std::span<const std::int64_t> sizes) {
 }
 
 OpDefinition pointwise(int results) {
-  return shared_form("pointwise()",
+  return shared_form("pointwise" + results_text({}, results),
                      [results](const OpCall& call) {
                        return bind_pointwise(call, results);
                      })
-      .elementwise();
+      .strided([](const OpCall& call, const Dims&, DType dtype) {
+        return elementwise(call.op().inputs, dtype).strides();
+      });
 }
 
 OpDefinition pointwise_into(std::string_view argument) {
@@ -213,7 +215,9 @@ OpDefinition with_channels(std::string_view argument) {
                      [name = std::string(argument)](const OpCall& call) {
                        return bind_with_channels(call, name);
                      })
-      .like("self");
+      .strided([](const OpCall& call, const Dims& shape, DType dtype) {
+        return dense_like(call.tensor("self"), shape, dtype).strides();
+      });
 }
 
 OpDefinition contiguous(OpDefinition row) {
@@ -224,20 +228,20 @@ OpDefinition contiguous(OpDefinition row) {
 }
 
 OpDefinition same_shape(int results) {
-  return shared_form("same_shape()", [results](const OpCall& call) {
+  return shared_form("same_shape" + results_text({}, results), [results](const OpCall& call) {
     return bind_same_shape(call, results);
   });
 }
 
 OpDefinition reduction(std::optional<ReduceOp> op, int results) {
   OpDefinition form = shared_form(
-      "reduction(" + (op ? std::string(to_string(*op)) : std::string()) + ")",
+      "reduction" + results_text(op ? to_string(*op) : "", results),
       [op, results](const OpCall& call) {
         return bind_reduction(call, op, results);
       });
   if (!op) return form;
-  return std::move(form).refine(
-      "", [reduce = *op](const OpCall& call, IndexSpace& space) {
+  return with_implied(
+      std::move(form), [reduce = *op](const OpCall& call, IndexSpace& space) {
         reduction_linearities(call, space, reduce);
       });
 }
@@ -265,7 +269,7 @@ OpDefinition made_of_numbers(std::string name, ShapeOf shape,
                      [shape = std::move(shape)](const OpCall& call) {
                        return bind_made(call, shape(call));
                      })
-      .refine("",
+      .refine("made_in_parts()",
               [](const OpCall&, IndexSpace& space) {
                 for (Factor& factor : space.factors) {
                   factor.program = ProgramUse::kWhenSharded;

@@ -6,10 +6,25 @@
 #include <shardprop/ops/op_definition.h>
 
 #include <string>
+#include <string_view>
 
 namespace shardprop {
 
 // `text` is the line that the catalogue shows: "gather(dim)".
 OpDefinition shared_form(std::string text, OpDefinition::Bind bind);
+
+// Returns the form with a change of the index space that the form implies.
+OpDefinition with_implied(OpDefinition form, OpDefinition::Refine refine);
+
+// Returns the arguments of a form that takes one argument and a number of
+// results: "(dim)", "(dim,2)", "()" or "(2)".
+inline std::string results_text(std::string_view argument, int results) {
+  std::string text = "(" + std::string(argument);
+  if (results != 1) {
+    if (!argument.empty()) text += ',';
+    text += std::to_string(results);
+  }
+  return text + ")";
+}
 
 }  // namespace shardprop

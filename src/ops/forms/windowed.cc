@@ -103,7 +103,7 @@ OpDefinition resized(std::string name, Resize resize, int results) {
                      [results, resize = std::move(resize)](const OpCall& call) {
                        return bind_resized(call, results, resize);
                      })
-      .typed(value_and_index)
+      .typed("first,i64")
       .strided(image_strides);
 }
 

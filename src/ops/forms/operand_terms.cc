@@ -1,0 +1,99 @@
+// Pairs the operands of a call with the terms of a notation, and chooses among
+// alternatives.
+
+#include "ops/forms/bound_notation.h"
+#include "ops/rules/conditions.h"
+
+#include <utility>
+#include <variant>
+
+namespace shardprop {
+namespace {
+
+using OperandDimKind = TermDim::Kind;
+
+bool is_applicable(const Notation& notation, const OpCall& call) {
+  const OpSchema& op = call.op();
+  if (!hold(notation.conditions, op)) return false;
+  const std::vector<const Term*> terms = operand_terms(notation, op);
+  if (terms.size() != op.inputs.size()) return false;
+  for (std::size_t i = 0; i < terms.size(); ++i) {
+    if (!has_rank(*terms[i], op.inputs[i].rank())) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::int64_t stated_size(const StatedSize& size, const OpCall& call) {
+  if (size.kind == StatedSize::Kind::kNumber) return size.number;
+  if (!call.has(size.argument)) {
+    call_error("the operator has no argument `" + size.argument + "`");
+  }
+  std::int64_t stated = 0;
+  if (size.element < 0) {
+    stated = call.integer(size.argument);
+  } else {
+    const std::vector<std::int64_t> list = call.integers(size.argument);
+    require(std::cmp_less(size.element, list.size()),
+            "a list of sizes is shorter than the rule expects");
+    stated = list[index(size.element)];
+  }
+  require(stated >= 0, "a size of the result is negative");
+  return stated;
+}
+
+TermRank rank_of(const Term& term) {
+  TermRank rank{static_cast<int>(term.dims.size()), false};
+  for (const TermDim& dim : term.dims) {
+    if (dim.kind != OperandDimKind::kLeading) continue;
+    rank.has_leading = true;
+    --rank.least;
+  }
+  return rank;
+}
+
+bool has_rank(const Term& term, int rank) {
+  if (term.is_replicated) return true;
+  const TermRank own = rank_of(term);
+  // An added term broadcasts, so it may lack its first dims.
+  const bool is_enough = rank >= own.least || term.is_added;
+  return is_enough && (rank <= own.least || own.has_leading);
+}
+
+std::vector<const Term*> operand_terms(const Notation& notation,
+                                       const OpSchema& op) {
+  std::vector<const Term*> terms;
+  terms.reserve(op.inputs.size());
+  std::size_t next = 0;
+  const auto& declared = op.function->arguments();
+  for (std::size_t i = 0; i < declared.size(); ++i) {
+    if (declared[i].type != ArgumentType::kTensor) continue;
+    if (next == notation.inputs.size()) break;
+    const Term* term = &notation.inputs[next++];
+    if (const auto* lone = std::get_if<TensorArg>(&op.args[i])) {
+      if (lone->operand != TensorArg::kNone) terms.push_back(term);
+      continue;
+    }
+    const auto* list = std::get_if<std::vector<TensorArg>>(&op.args[i]);
+    if (list == nullptr) continue;
+    for (std::size_t e = 0; e < list->size(); ++e) {
+      if (e > 0 && !term->is_each) {
+        if (next == notation.inputs.size()) return terms;
+        term = &notation.inputs[next++];
+      }
+      if ((*list)[e].operand != TensorArg::kNone) terms.push_back(term);
+    }
+  }
+  return terms;
+}
+
+const Notation& applicable(const std::vector<Notation>& alternatives,
+                           const OpCall& call) {
+  for (std::size_t i = 0; i + 1 < alternatives.size(); ++i) {
+    if (is_applicable(alternatives[i], call)) return alternatives[i];
+  }
+  return alternatives.back();
+}
+
+}  // namespace shardprop

@@ -1,0 +1,31 @@
+// `RuleCall` is one `name(a,b)` of a rule text: its form, or a modifier.
+#pragma once
+
+#include "ops/rules/rule_reader.h"
+
+#include <shardprop/ops/op_definition.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace shardprop {
+
+struct RuleCall {
+  struct Given {
+    std::string text;
+    std::size_t at;  // column, from 0
+  };
+  std::string name;
+  std::size_t at = 0;
+  std::vector<Given> arguments;
+};
+
+// Applies a modifier. Error: kInvalidArgument, which names the column.
+Result<OpDefinition> modified(OpDefinition rule, const RuleCall& call);
+
+// Returns the reduction of that name.
+std::optional<ReduceOp> reduction_named(std::string_view text);
+
+}  // namespace shardprop

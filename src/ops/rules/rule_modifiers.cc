@@ -1,0 +1,311 @@
+// The modifiers of the rule language: one table, by name.
+
+#include "base/parse_int.h"
+#include "base/quantities.h"
+#include "ops/rules/rule_call.h"
+#include "ops/rules/type_rule.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace shardprop {
+namespace {
+
+using Given = std::vector<RuleCall::Given>;
+
+// `GivenKind` says which arguments a modifier takes.
+enum class GivenKind : std::uint8_t {
+  kNothing,
+  kName,     // the name of an argument of the operator
+  kNames,    // any number of names
+  kSigns,    // any number of + and -
+  kReduceOp,
+  kTypes,    // a dtype rule
+  kCount,    // a number
+  kBound,    // a name, and what its integers are indices of
+  kDistribution,
+  kFactor,   // a letter
+  kFactors,  // no letter, or one
+  kProduct,
+};
+
+std::vector<std::string> names_of(const Given& given) {
+  std::vector<std::string> names;
+  for (const RuleCall::Given& one : given) names.push_back(one.text);
+  return names;
+}
+
+struct RuleModifier {
+  std::string_view name;
+  GivenKind kind;
+  OpDefinition (*apply)(OpDefinition rule, const Given& given);
+};
+
+template <auto Member>
+OpDefinition apply_plain(OpDefinition rule, const Given&) {
+  return (std::move(rule).*Member)();
+}
+
+template <auto Member>
+OpDefinition apply_name(OpDefinition rule, const Given& given) {
+  return (std::move(rule).*Member)(std::string_view(given[0].text));
+}
+
+template <auto Member>
+OpDefinition apply_names(OpDefinition rule, const Given& given) {
+  return (std::move(rule).*Member)(names_of(given));
+}
+
+OpDefinition apply_elementwise(OpDefinition rule, const Given& given) {
+  if (given.empty()) return std::move(rule).elementwise();
+  return std::move(rule).elementwise(names_of(given));
+}
+
+OpDefinition apply_signs(OpDefinition rule, const Given& given) {
+  std::vector<int> signs;
+  for (const RuleCall::Given& one : given) {
+    signs.push_back(one.text[0] == '-' ? -1 : 1);
+  }
+  return std::move(rule).additive(std::move(signs));
+}
+
+OpDefinition apply_lattice(OpDefinition rule, const Given& given) {
+  return std::move(rule).lattice(*reduction_named(given[0].text));
+}
+
+// Returns the arguments as one text again.
+std::string joined_text(const Given& given) {
+  std::string text;
+  for (const RuleCall::Given& one : given) {
+    if (!text.empty()) text += ',';
+    text += one.text;
+  }
+  return text;
+}
+
+OpDefinition apply_types(OpDefinition rule, const Given& given) {
+  return std::move(rule).typed(std::string_view(joined_text(given)));
+}
+
+OpDefinition apply_flops(OpDefinition rule, const Given& given) {
+  return std::move(rule).flops(
+      static_cast<double>(*parse_int(given[0].text)));
+}
+
+OpDefinition apply_local_shape(OpDefinition rule, const Given& given) {
+  return std::move(rule).local_shape(given[0].text);
+}
+
+OpDefinition apply_below(OpDefinition rule, const Given& given) {
+  return std::move(rule).below(given[0].text, given[1].text);
+}
+
+OpDefinition apply_nonempty(OpDefinition rule, const Given& given) {
+  if (given.empty()) return std::move(rule).nonempty();
+  for (const RuleCall::Given& factor : given) {
+    rule = std::move(rule).nonempty(factor.text);
+  }
+  return rule;
+}
+
+OpDefinition apply_reduced(OpDefinition rule, const Given& given) {
+  return std::move(rule).reduced_without(*reduction_named(given[0].text));
+}
+
+constexpr std::string_view kProducts[] = {"none", "plain", "convolution",
+                                          "attention"};
+
+OpDefinition apply_product(OpDefinition rule, const Given& given) {
+  const auto* found =
+      std::find(std::begin(kProducts), std::end(kProducts), given[0].text);
+  return std::move(rule).multiplies(
+      static_cast<ProductKind>(found - std::begin(kProducts)));
+}
+
+OpDefinition apply_draws(OpDefinition rule, const Given& given) {
+  return std::move(rule).draws(*distribution_named(given[0].text));
+}
+
+using Definition = OpDefinition;
+constexpr RuleModifier kModifiers[] = {
+    // dtype of the results
+    {"promoted", GivenKind::kNothing, apply_plain<&Definition::promoted>},
+    {"floating", GivenKind::kNothing, apply_plain<&Definition::floating>},
+    {"boolean", GivenKind::kNothing, apply_plain<&Definition::boolean>},
+    {"of", GivenKind::kName, apply_name<&Definition::of>},
+    {"typed", GivenKind::kTypes, apply_types},
+    // strides of the results
+    {"elementwise", GivenKind::kNames, apply_elementwise},
+    {"like", GivenKind::kName, apply_name<&Definition::like>},
+    // partials that pass through
+    {"additive", GivenKind::kSigns, apply_signs},
+    {"multilinear", GivenKind::kNothing, apply_plain<&Definition::multilinear>},
+    {"linear_in", GivenKind::kName, apply_name<&Definition::linear_in>},
+    {"nondecreasing", GivenKind::kNothing,
+     apply_plain<&Definition::nondecreasing>},
+    {"nonincreasing", GivenKind::kNothing,
+     apply_plain<&Definition::nonincreasing>},
+    {"lattice", GivenKind::kReduceOp, apply_lattice},
+    {"passes", GivenKind::kNames, apply_names<&Definition::passes>},
+    {"ignores_values", GivenKind::kNames,
+     apply_names<&Definition::ignores_values>},
+    // traits
+    {"draws", GivenKind::kDistribution, apply_draws},
+    {"below", GivenKind::kBound, apply_below},
+    {"positive", GivenKind::kName, apply_name<&Definition::positive>},
+    {"nonzero", GivenKind::kName, apply_name<&Definition::nonzero>},
+    {"selects", GivenKind::kNames, apply_names<&Definition::selects>},
+    {"in_order", GivenKind::kNothing, apply_plain<&Definition::in_order>},
+    {"in_dense_rows", GivenKind::kNothing,
+     apply_plain<&Definition::in_dense_rows>},
+    // other properties
+    {"blocked", GivenKind::kName, apply_name<&Definition::blocked>},
+    {"nonempty", GivenKind::kFactors, apply_nonempty},
+    {"reduced_without", GivenKind::kReduceOp, apply_reduced},
+    {"same_without", GivenKind::kFactor, apply_name<&Definition::same_without>},
+    {"nonlinear", GivenKind::kNothing, apply_plain<&Definition::nonlinear>},
+    {"filling", GivenKind::kNothing, apply_plain<&Definition::filling>},
+    {"conjugated", GivenKind::kNothing, apply_plain<&Definition::conjugated>},
+    {"free_where_viewed", GivenKind::kNothing,
+     apply_plain<&Definition::free_where_viewed>},
+    {"multiplies", GivenKind::kProduct, apply_product},
+    {"random", GivenKind::kNothing, apply_plain<&Definition::random>},
+    {"free", GivenKind::kNothing, apply_plain<&Definition::free>},
+    {"flops", GivenKind::kCount, apply_flops},
+    {"normalises", GivenKind::kNothing, apply_plain<&Definition::normalises>},
+    {"carries", GivenKind::kNothing, apply_plain<&Definition::carries>},
+    {"writes_into", GivenKind::kName, apply_name<&Definition::writes_into>},
+    {"local_shape", GivenKind::kName, apply_local_shape},
+};
+
+std::string_view expected_of(GivenKind kind) {
+  switch (kind) {
+    case GivenKind::kNothing:
+      return "no argument";
+    case GivenKind::kName:
+      return "the name of one argument";
+    case GivenKind::kNames:
+      return "names of arguments";
+    case GivenKind::kSigns:
+      return "signs, + or -";
+    case GivenKind::kReduceOp:
+      return "one of sum, avg, product, min, max, band, bor, bxor";
+    case GivenKind::kTypes:
+      return "dtypes, such as f32, first or given(dtype,first)";
+    case GivenKind::kCount:
+      return "a number of at most nine digits";
+    case GivenKind::kBound:
+      return "a name, and one of dim, listed_dim, elements, rows, classes, or "
+             "an integer argument";
+    case GivenKind::kDistribution:
+      return "a distribution, such as uniform or normal";
+    case GivenKind::kFactor:
+    case GivenKind::kFactors:
+      return "the letter of a factor";
+    case GivenKind::kProduct:
+      return "one of none, plain, convolution, attention";
+  }
+  return "";
+}
+
+bool is_name(std::string_view text) {
+  return !text.empty() && !RuleReader::is_digit(text[0]) &&
+         std::all_of(text.begin(), text.end(), RuleReader::is_word);
+}
+
+bool fits(GivenKind kind, const std::string& text) {
+  switch (kind) {
+    case GivenKind::kNothing:
+      return false;
+    case GivenKind::kName:
+    case GivenKind::kNames:
+    case GivenKind::kBound:
+      return is_name(text);
+    case GivenKind::kSigns:
+      return text == "+" || text == "-" || text == "1" || text == "-1";
+    case GivenKind::kReduceOp:
+      return reduction_named(text).has_value();
+    case GivenKind::kTypes:
+      return TypeRule::parse(text).has_value();
+    case GivenKind::kCount: {
+      const auto number = parse_int(text);
+      return number && *number >= 0 && text.size() <= 9;
+    }
+    case GivenKind::kDistribution:
+      return distribution_named(text).has_value();
+    case GivenKind::kFactor:
+    case GivenKind::kFactors:
+      return text.size() == 1 && RuleReader::is_letter(text[0]);
+    case GivenKind::kProduct:
+      return std::find(std::begin(kProducts), std::end(kProducts), text) !=
+             std::end(kProducts);
+  }
+  return false;
+}
+
+// Returns how many arguments it takes; nullopt for any number.
+std::optional<std::size_t> count_of(GivenKind kind) {
+  switch (kind) {
+    case GivenKind::kNothing:
+      return 0;
+    case GivenKind::kNames:
+    case GivenKind::kSigns:
+    case GivenKind::kFactors:
+    case GivenKind::kTypes:
+      return std::nullopt;
+    case GivenKind::kBound:
+      return 2;
+    default:
+      return 1;
+  }
+}
+
+std::string list_of_modifiers() {
+  std::string text = "the modifiers are ";
+  for (const RuleModifier& modifier : kModifiers) {
+    if (&modifier != kModifiers) text += ", ";
+    text += modifier.name;
+  }
+  return text + "; docs/row_language.md has an example of each";
+}
+
+}  // namespace
+
+std::optional<ReduceOp> reduction_named(std::string_view text) {
+  for (const ReduceOp op : kAllReduceOps) {
+    if (to_string(op) == text) return op;
+  }
+  return std::nullopt;
+}
+
+Result<OpDefinition> modified(OpDefinition rule, const RuleCall& call) {
+  const auto* found = std::find_if(
+      std::begin(kModifiers), std::end(kModifiers),
+      [&](const RuleModifier& modifier) { return modifier.name == call.name; });
+  if (found == std::end(kModifiers)) {
+    return RuleReader::wrong("`" + call.name + "` is not a modifier", call.at,
+                             list_of_modifiers());
+  }
+  const std::string expected(expected_of(found->kind));
+  const std::string help = "`" + call.name + "` takes " + expected;
+  for (const RuleCall::Given& one : call.arguments) {
+    if (!fits(found->kind, one.text)) {
+      return RuleReader::wrong(
+          "expected " + expected + ", found `" + one.text + '`', one.at, help);
+    }
+  }
+  if (found->kind == GivenKind::kTypes && call.arguments.empty()) {
+    return RuleReader::wrong("`typed` has no dtype", call.at, help);
+  }
+  const auto count = count_of(found->kind);
+  if (count && call.arguments.size() != *count) {
+    return RuleReader::wrong("`" + call.name + "` has " +
+                                 counted(call.arguments.size(), "argument") +
+                                 ", not " + std::to_string(*count),
+                             call.at, help);
+  }
+  return found->apply(std::move(rule), call.arguments);
+}
+
+}  // namespace shardprop

@@ -1,0 +1,222 @@
+#include "ops/rules/type_rule.h"
+
+#include "base/try.h"
+#include "ops/op_call.h"
+#include "ops/rules/rule_reader.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace shardprop {
+namespace {
+
+using TypeKind = TypeRule::Node::Kind;
+
+constexpr std::string_view kTypeHelp =
+    "a dtype rule is made of dtypes, `first`, names of arguments, `promoted`, "
+    "and promote(x,y), floating(x), sum(x), real(x), complex(x), given(arg,x), "
+    "if(flag,x,y), alike(x,y)";
+constexpr std::size_t kMostNodes = 64;
+
+struct TypeWord {
+  std::string_view name;
+  TypeKind kind;
+  bool has_argument;
+  std::size_t operands;
+};
+constexpr TypeWord kTypeWords[] = {
+    {"promote", TypeKind::kPromote, false, 2},
+    {"floating", TypeKind::kFloating, false, 1},
+    {"sum", TypeKind::kSum, false, 1},
+    {"real", TypeKind::kReal, false, 1},
+    {"complex", TypeKind::kComplex, false, 1},
+    {"given", TypeKind::kGiven, true, 1},
+    {"if", TypeKind::kIf, true, 2},
+    {"alike", TypeKind::kAlike, false, 2},
+};
+
+}  // namespace
+
+class TypeRuleReader {
+ public:
+  explicit TypeRuleReader(std::string_view text) : in_(text) {}
+
+  Result<TypeRule> read() {
+    do {
+      SP_ASSIGN(const std::size_t root, node());
+      made_.results_.push_back(root);
+    } while (in_.skip(","));
+    if (!in_.is_at_end()) {
+      return in_.expected("`,` or the end of the dtypes", kTypeHelp);
+    }
+    return std::move(made_);
+  }
+
+ private:
+  Result<std::size_t> node() {
+    if (made_.nodes_.size() == kMostNodes) {
+      return in_.expected("at most 64 words", kTypeHelp);
+    }
+    in_.skip_blanks();
+    const std::size_t at = in_.at();
+    const std::string_view word = in_.word();
+    if (word.empty()) return in_.expected("a dtype", kTypeHelp);
+    TypeRule::Node made;
+    if (in_.is_next("(")) {
+      const auto* found =
+          std::find_if(std::begin(kTypeWords), std::end(kTypeWords),
+                       [&](const TypeWord& own) { return own.name == word; });
+      if (found == std::end(kTypeWords)) {
+        return RuleReader::wrong("`" + std::string(word) +
+                                     "` is no function of dtypes",
+                                 at, kTypeHelp);
+      }
+      made.kind = found->kind;
+      SP_CHECK(operands(*found, made));
+    } else if (const auto dtype = parse_dtype(word)) {
+      made.kind = TypeKind::kDType;
+      made.dtype = *dtype;
+    } else if (word == "promoted") {
+      made.kind = TypeKind::kPromoted;
+    } else if (word != "first") {
+      made.kind = TypeKind::kArgument;
+      made.argument = word;
+    }
+    in_.skip_blanks();
+    made_.nodes_.push_back(std::move(made));
+    return made_.nodes_.size() - 1;
+  }
+
+  Result<void> operands(const TypeWord& word, TypeRule::Node& made) {
+    in_.skip("(");
+    in_.skip_blanks();
+    if (word.has_argument) {
+      made.argument = in_.word();
+      if (made.argument.empty()) {
+        return in_.expected("the name of an argument", kTypeHelp);
+      }
+      in_.skip_blanks();
+    }
+    for (std::size_t i = 0; i < word.operands; ++i) {
+      if (i > 0 || word.has_argument) {
+        if (!in_.skip(",")) return in_.expected("`,`", kTypeHelp);
+      }
+      SP_ASSIGN(const std::size_t operand, node());
+      made.operands.push_back(operand);
+    }
+    if (!in_.skip(")")) return in_.expected("`)`", kTypeHelp);
+    return {};
+  }
+
+  RuleReader in_;
+  TypeRule made_;
+};
+
+Result<TypeRule> TypeRule::parse(std::string_view text) {
+  return TypeRuleReader(text).read();
+}
+
+DType TypeRule::of(const OpCall& call, std::size_t result) const {
+  return eval(call, nodes_[results_[std::min(result, results_.size() - 1)]]);
+}
+
+DType TypeRule::eval(const OpCall& call, const Node& node) const {
+  const auto operand = [&](std::size_t i) {
+    return eval(call, nodes_[node.operands[i]]);
+  };
+  switch (node.kind) {
+    case TypeKind::kDType:
+      return node.dtype;
+    case TypeKind::kFirst:
+      return call.first().dtype();
+    case TypeKind::kArgument:
+      return call.tensor(node.argument).dtype();
+    case TypeKind::kPromoted:
+      return promoted_dtype(call);
+    case TypeKind::kPromote:
+      return promote_types(operand(0), operand(1));
+    case TypeKind::kFloating:
+      return to_floating(operand(0));
+    case TypeKind::kSum: {
+      const DType own = operand(0);
+      return counts(own) ? DType::kI64 : own;
+    }
+    case TypeKind::kReal:
+      return real_dtype(operand(0));
+    case TypeKind::kComplex:
+      return complex_dtype(operand(0));
+    case TypeKind::kGiven:
+      return call.dtype_or(node.argument, operand(0));
+    case TypeKind::kIf:
+      return operand(call.boolean_or(node.argument, false) ? 0 : 1);
+    case TypeKind::kAlike: {
+      const DType own = operand(0);
+      require(operand(1) == own, "two operands are of different dtypes");
+      return own;
+    }
+  }
+  return DType::kF32;
+}
+
+std::string TypeRule::text(const Node& node) const {
+  switch (node.kind) {
+    case TypeKind::kDType:
+      return std::string(shardprop::to_string(node.dtype));
+    case TypeKind::kFirst:
+      return "first";
+    case TypeKind::kArgument:
+      return node.argument;
+    case TypeKind::kPromoted:
+      return "promoted";
+    default:
+      break;
+  }
+  const auto* found =
+      std::find_if(std::begin(kTypeWords), std::end(kTypeWords),
+                   [&](const TypeWord& own) { return own.kind == node.kind; });
+  std::string out = std::string(found->name) + '(' + node.argument;
+  for (const std::size_t operand : node.operands) {
+    if (out.back() != '(') out += ',';
+    out += text(nodes_[operand]);
+  }
+  return out + ')';
+}
+
+std::string to_string(const TypeRule& rule) {
+  std::string out;
+  for (const std::size_t root : rule.results_) {
+    if (!out.empty()) out += ',';
+    out += rule.text(rule.nodes_[root]);
+  }
+  return out;
+}
+
+bool counts(DType dtype) { return is_integral(dtype) || dtype == DType::kBool; }
+
+DType real_dtype(DType dtype) {
+  switch (dtype) {
+    case DType::kC32:
+      return DType::kF16;
+    case DType::kC64:
+      return DType::kF32;
+    case DType::kC128:
+      return DType::kF64;
+    default:
+      return dtype;
+  }
+}
+
+DType complex_dtype(DType dtype) {
+  switch (dtype) {
+    case DType::kF16:
+      return DType::kC32;
+    case DType::kF32:
+      return DType::kC64;
+    case DType::kF64:
+      return DType::kC128;
+    default:
+      return dtype;
+  }
+}
+
+}  // namespace shardprop
