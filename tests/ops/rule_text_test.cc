@@ -177,8 +177,9 @@ TEST_CASE("an error names the column, what was found and what is expected") {
   };
   for (const Wrong& wrong : {
            Wrong{"", 1, "expected a form, found the end"},
+           {"(mk)", 1, "expected a form, found `(`"},
            {"pointwise(", 11, "expected `,` or `)`, found the end"},
-           {"pointwize()", 1, "expected a form, found `p`"},
+           {"pointwize()", 1, "`pointwize` is not a form"},
            {"reduction(most)", 11,
             "expected one of sum, avg, product, min, max, band, bor, bxor, "
             "found `most`"},
@@ -209,7 +210,7 @@ TEST_CASE("an error names the column, what was found and what is expected") {
            {"m(k,kn)->mn", 4, "expected a factor, `[` or `)`, found `,`"},
            {"mk->->n", 5,
             "expected a modifier, such as `.additive()`, found `->`"},
-           {"mk", 1, "expected a form, found `m`"},
+           {"mk", 1, "`mk` is not a form"},
            {"m+k->m", 2, "a `+` is not first in its term"},
            {"......mk,kn->...mn", 4, "a term has two `...`"},
            {"...m...k,kn->mn", 5, "a term has two `...`"},

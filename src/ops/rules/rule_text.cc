@@ -177,7 +177,12 @@ class RuleTextReader {
       RuleCall call;
       call.at = in_.at();
       call.name = next_form(kCallForms);
-      if (call.name.empty()) return in_.expected("a form", kForms);
+      if (call.name.empty()) {
+        const std::string word(in_.word());
+        if (word.empty()) return in_.expected("a form", kForms);
+        return RuleReader::wrong("`" + word + "` is not a form", call.at,
+                                 kForms);
+      }
       in_.skip(call.name);
       SP_CHECK(read_arguments(call));
       return form_of(std::move(call));
