@@ -5,6 +5,7 @@
 #include "ops/rules/rule_reader.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace shardprop {
@@ -34,6 +35,16 @@ constexpr TypeWord kTypeWords[] = {
     {"if", TypeKind::kIf, true, 2},
     {"alike", TypeKind::kAlike, false, 2},
 };
+
+// Returns the dtype of that name; nullopt if it is none. The message of a
+// refused name takes longer than all else that a library does with the word.
+std::optional<DType> dtype_of(std::string_view word) {
+  const bool has_size = word.size() > 1 && RuleReader::is_digit(word[1]);
+  const bool may_be = has_size || word.starts_with("bf") || word == "bool";
+  if (!may_be) return std::nullopt;
+  const auto dtype = parse_dtype(word);
+  return dtype ? std::optional<DType>(*dtype) : std::nullopt;
+}
 
 }  // namespace
 
@@ -73,11 +84,11 @@ class TypeRuleReader {
       }
       made.kind = found->kind;
       SP_CHECK(operands(*found, made));
-    } else if (const auto dtype = parse_dtype(word)) {
-      made.kind = TypeKind::kDType;
-      made.dtype = *dtype;
     } else if (word == "promoted") {
       made.kind = TypeKind::kPromoted;
+    } else if (const auto dtype = dtype_of(word)) {
+      made.kind = TypeKind::kDType;
+      made.dtype = *dtype;
     } else if (word != "first") {
       made.kind = TypeKind::kArgument;
       made.argument = word;
