@@ -72,7 +72,7 @@ constexpr const char* kAccum =
 std::shared_ptr<const OpLibrary> with_rule_of_accum() {
   auto made =
       test_library().with({.declaration = kAccum,
-                           .definition = *parse_rule("[n]d,[v]d,[n]->[v]d")});
+                           .definition = *parse_rule("{n}d,{v}d,{n}->{v}d")});
   REQUIRE(made);
   return *made;
 }
