@@ -208,6 +208,7 @@ TEST_CASE("an error names the column, what was found and what is expected") {
            {"mk,kn->mn.fast()", 11, "`fast` is not a modifier"},
            {"mk,kn->m2", 8, "no operand has `m2`"},
            {"m(k,kn)->mn", 4, "expected a factor, `[` or `)`, found `,`"},
+           {"m(k[:4])->m", 5, "expected a factor, found `:`"},
            {"mk->->n", 5,
             "expected a modifier, such as `.additive()`, found `->`"},
            {"mk", 1, "`mk` is not a form"},

@@ -231,6 +231,9 @@ class NotationReader {
       }
       made = FactorName(word);
     } else {
+      if (!RuleReader::is_letter(in_.peek())) {
+        return in_.expected("a factor", kNotationHelp);
+      }
       std::string text(1, in_.peek());
       in_.go_to(in_.at() + 1);
       while (RuleReader::is_digit(in_.peek()) &&
