@@ -18,6 +18,7 @@
 #include <shardprop/io/load_rank_programs.h>
 #include <shardprop/kernels/tensor.h>
 #include <shardprop/lower/lower.h>
+#include <shardprop/mesh/kernel_fit.h>
 #include <shardprop/mesh/product_cost.h>
 #include <shardprop/mesh/topology.h>
 #include <shardprop/mpi/mpi_world.h>

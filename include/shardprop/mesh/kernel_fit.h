@@ -9,7 +9,8 @@
 //
 //   auto table = parse_matmuls("4096 4096 4096 191\n8192 8192 8192 1440\n");
 //   RateFit fit = fit_matmul_rates(default_topology(), *table).value();
-//   topology.efficiency.value = fit.efficiency;
+//   Topology fitted = default_topology();
+//   fitted.efficiency.value = fit.efficiency;
 //
 // Matmuls of few rows are bound by memory, so one table determines the rate of
 // the multipliers, the rate of the memory, and the ramp of a kernel.

@@ -2,9 +2,8 @@
 // space unchanged: how the operator draws random numbers, which values its
 // arguments may hold, and in which memory order a rank's operands must be.
 //
-//   f.add("log", pointwise().floating().positive("self"));
-//   f.add("randn", factory("size").random().draws(Distribution::kNormal));
-//   row.definition.traits().distribution      // kNormal
+// The row of aten.randn states the distribution kNormal, and that of aten.log
+// that `self` is positive (OpDefinition::traits()).
 #pragma once
 
 #include <shardprop/ops/op_schema.h>
