@@ -333,7 +333,7 @@ SHARDPROP_API shardprop_error* shardprop_options_set_stop(
     shardprop_options* options, const shardprop_stop* stop);
 /* Sets a plan that the search starts from: of the same graph, or of one whose names
  * mostly agree. NULL removes it. The options keep a copy of the plan. */
-SHARDPROP_API shardprop_error* shardprop_options_set_start(
+SHARDPROP_API shardprop_error* shardprop_options_set_start_from(
     shardprop_options* options, const shardprop_plan* plan);
 SHARDPROP_API void shardprop_options_free(shardprop_options* options);
 

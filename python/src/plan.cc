@@ -48,8 +48,8 @@ PlanRequest request_of(const LoadedGraph& loaded, const std::string& mesh,
   request.library = value_of(library_with(request.reading.rules));
   std::vector<GivenOption> given;
   for (const auto& [name, text] : options) given.push_back({name, text, {}});
-  request.options = value_of(
-      plan_options(given, request.topology, SearchLimit::kWork));
+  request.options =
+      value_of(plan_options(given, request.topology, SearchLimit::kWork));
   return request;
 }
 
@@ -113,7 +113,8 @@ std::tuple<Plan, bool> make(const LoadedGraph& graph, const std::string& mesh,
                             const Plan* start, bool keeps_warm_start,
                             nb::object callback) {
   PlanRequest request = request_of(graph, mesh, topology, options, rules);
-  if (start != nullptr) request.options.incumbent = std::make_shared<const Plan>(*start);
+  if (start != nullptr)
+    request.options.start_from = std::make_shared<const Plan>(*start);
   request.options.keeps_warm_start = keeps_warm_start;
   Progress progress(std::move(callback));
   request.options.stop = progress.token();

@@ -26,7 +26,7 @@ Result<PlanOptions> options_of(const shardprop_options* options,
   SP_ASSIGN(PlanOptions chosen, plan_options(of->given, topology));
   chosen.progress = of->options.progress;
   chosen.stop = of->options.stop;
-  chosen.incumbent = of->options.incumbent;
+  chosen.start_from = of->options.start_from;
   return chosen;
 }
 
@@ -62,9 +62,9 @@ shardprop_error* shardprop_load(const char* file,
     SP_ASSIGN(const char* path, text_of(file, "file"));
     SP_ASSIGN(const auto* operators, get(library));
     SP_ASSIGN(Graph made, load_graph(path, **operators));
-    return give(graph, {*operators,
-                        std::make_shared<const Graph>(std::move(made)),
-                        {}});
+    return give(
+        graph,
+        {*operators, std::make_shared<const Graph>(std::move(made)), {}});
   });
 }
 shardprop_error* shardprop_load_with(const char* file,
@@ -156,16 +156,16 @@ shardprop_error* shardprop_options_set_stop(shardprop_options* options,
     return {};
   });
 }
-shardprop_error* shardprop_options_set_start(shardprop_options* options,
-                                             const shardprop_plan* plan) {
+shardprop_error* shardprop_options_set_start_from(shardprop_options* options,
+                                                  const shardprop_plan* plan) {
   return barrier([&]() -> Result<void> {
     SP_ASSIGN(OptionsObject * of, get(options));
     if (plan == nullptr) {
-      of->options.incumbent = nullptr;
+      of->options.start_from = nullptr;
       return {};
     }
     SP_ASSIGN(const Plan* start, get(plan));
-    of->options.incumbent = std::make_shared<const Plan>(*start);
+    of->options.start_from = std::make_shared<const Plan>(*start);
     return {};
   });
 }

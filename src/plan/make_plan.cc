@@ -5,10 +5,9 @@
 #include "plan/explain/assemble_plan.h"
 #include "plan/problem/plan_budget.h"
 #include "plan/search/compare_recipes.h"
+#include "plan/search/minimal_conflict.h"
 #include "plan/search/procedures.h"
-#include "plan/search/solve_plan.h"
 #include "plan/search/staged_search.h"
-#include "plan/tuning.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -18,88 +17,6 @@
 
 namespace shardprop {
 namespace {
-
-// ConflictMinimizer finds a minimal conflict of an infeasible problem. It drops
-// the recipe, then each pin, and keeps it dropped if the rest is still
-// infeasible. The remaining pins are the reported conflict.
-class ConflictMinimizer {
- public:
-  ConflictMinimizer(const Graph& graph, const DeviceMesh& mesh,
-                    const Topology& topology, const OpLibrary& library,
-                    PlanOptions options, const Budget& budget)
-      : graph_(graph),
-        mesh_(mesh),
-        topology_(topology),
-        library_(library),
-        options_(std::move(options)),
-        budget_(budget),
-        per_question_(step_limits(budget, tuning::kConflictCheckSeconds,
-                                  tuning::kConflictCheckWork)) {
-    options_.progress = nullptr;
-  }
-
-  // `left_out` receives the parts that the checks left out.
-  Result<void> run(PlanSolution& solution,
-                   std::vector<PlanSolution::LeftOut>& left_out) {
-    if (options_.recipe) {
-      PlanOptions fewer = options_;
-      fewer.recipe.reset();
-      SP_CHECK(drop(std::move(fewer), solution, left_out));
-      // The recipe is part of the reported conflict and is not needed for it.
-      // So the conflict may not be minimal.
-      unsure_ = unsure_ || !options_.recipe;
-    }
-    for (std::size_t i = 0; i < options_.pins.size() && !is_over_;) {
-      PlanOptions fewer = options_;
-      fewer.pins.erase(fewer.pins.begin() + static_cast<std::ptrdiff_t>(i));
-      const std::size_t before = options_.pins.size();
-      SP_CHECK(drop(std::move(fewer), solution, left_out));
-      if (options_.pins.size() == before) ++i;
-    }
-    solution.conflict_irreducible = solution.conflict_irreducible && !unsure_;
-    return {};
-  }
-
-  const std::vector<Pin>& pins() const { return options_.pins; }
-
- private:
-  // Solves the problem with `fewer` options, and keeps these if it is
-  // infeasible.
-  Result<void> drop(PlanOptions fewer, PlanSolution& solution,
-                    std::vector<PlanSolution::LeftOut>& left_out) {
-    is_over_ = budget_.is_cut_off();
-    unsure_ = unsure_ || is_over_;
-    if (is_over_) return {};
-    auto problem = PlanProblem::create(graph_, mesh_, topology_, library_,
-                                       fewer, {{}, budget_});
-    if (!problem) {
-      if (problem.error().code != ErrorCode::kStopped) {
-        return fail(std::move(problem).error());
-      }
-      is_over_ = unsure_ = true;
-      return {};
-    }
-    PlanSolution without = solve_plan(*problem, budget_.within(per_question_));
-    add_left_out("a check whether fewer requests conflict", without, left_out);
-    if (without.status == PlanStatus::kInfeasible) {
-      options_ = std::move(fewer);
-      solution = std::move(without);
-      return {};
-    }
-    unsure_ = unsure_ || !without.assignment;
-    return {};
-  }
-
-  const Graph& graph_;
-  const DeviceMesh& mesh_;
-  const Topology& topology_;
-  const OpLibrary& library_;
-  PlanOptions options_;
-  const Budget& budget_;
-  BudgetLimits per_question_;
-  bool unsure_ = false;   // a part that is left may be unneeded
-  bool is_over_ = false;  // no time is left for more checks
-};
 
 // Returns one note on each part of the space that the search could not look at,
 // and one if another part failed and there is a proof all the same.
@@ -120,9 +37,22 @@ std::vector<PlanNote> search_notes(const StagedResult& found) {
   return out;
 }
 
+// A plan file may hold no plan: that of an infeasible question, for example.
+Result<void> check_start(const PlanOptions& options) {
+  const Plan* start = options.start_from.get();
+  if (start == nullptr || start->has_plan()) return {};
+  return fail({ErrorCode::kPlanNotRunnable,
+               "the plan to start from holds no plan",
+               {},
+               {"its status is `" + std::string(to_string(start->status)) +
+                "`, expected `optimal` or `feasible`"},
+               "start from another plan, or from none"});
+}
+
 Result<Plan> plan_for(const Graph& graph, const DeviceMesh& mesh,
                       const Topology& topology, const OpLibrary& library,
                       const PlanOptions& options) {
+  SP_CHECK(check_start(options));
   const Budget budget = budget_of(options);
   PlanOptions own = options;
   const auto tell = [&](PlanProgress progress) {
@@ -135,13 +65,11 @@ Result<Plan> plan_for(const Graph& graph, const DeviceMesh& mesh,
   PlanSolution& solution = found.solution;
   std::vector<Pin> pins;
   if (solution.status == PlanStatus::kInfeasible) {
-    ConflictMinimizer minimize_conflict(graph, mesh, topology, library, own,
-                                        budget);
-    SP_CHECK(timed_run(found.procedures, PlanProcedure::kMinimalConflict,
-                       [&] {
-                         return minimize_conflict.run(solution, found.left_out);
-                       }));
-    pins = minimize_conflict.pins();
+    SP_ASSIGN(pins,
+              timed_run(found.procedures, PlanProcedure::kMinimalConflict, [&] {
+                return minimal_conflict(graph, mesh, topology, library, own,
+                                        budget, solution, found.left_out);
+              }));
   }
   PlanProgress last{.phase = PlanProgress::Phase::kReport};
   if (solution.assignment) last.objective = solution.evaluation.objective;

@@ -94,7 +94,7 @@ inline constexpr double kReducedEachTimeBudgetShare = 0.5;
 
 // ---- a search that starts from a plan ---------------------------------------
 
-// Share for the parts around the plan of RunControl::incumbent and for the
+// Share for the parts around the plan of RunControl::start_from and for the
 // search of the whole space from its overlap multipliers. If both miss the gap,
 // the rest is for the search as without the plan. Measured in
 // bench/results/warm_start.md.

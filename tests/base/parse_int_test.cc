@@ -7,7 +7,7 @@
 namespace shardprop {
 namespace {
 
-TEST_CASE("a whole text is an integer or nothing") {
+TEST_CASE("a full text is an integer or nothing") {
   CHECK(parse_int("0") == 0);
   CHECK(parse_int("-12") == -12);
   CHECK(parse_int("9223372036854775807") == INT64_MAX);

@@ -5,7 +5,7 @@
 namespace shardprop {
 namespace {
 
-TEST_CASE("whole texts that are finite numbers") {
+TEST_CASE("full texts that are finite numbers") {
   CHECK(parse_number("0.5") == 0.5);
   CHECK(parse_number("-1e3") == -1000);
   for (const char* text :

@@ -378,7 +378,7 @@ static void test_failures_change_nothing(void) {
     shardprop_text_free(after);
   }
   FAILS(shardprop_options_set_stop(options, (shardprop_stop*)freed), INVALID);
-  FAILS(shardprop_options_set_start(options, (shardprop_plan*)freed), INVALID);
+  FAILS(shardprop_options_set_start_from(options, (shardprop_plan*)freed), INVALID);
   shardprop_options_free(options);
   shardprop_call_free(call);
   shardprop_spec_free(x);
@@ -482,14 +482,14 @@ static void test_planning(const char* file) {
   WORKS(shardprop_options_get(options, "gap", &value));
   CHECK(value != NULL && strcmp(value, "0.01") == 0);
   shardprop_text_free(value);
-  WORKS(shardprop_options_set_start(options, plan));
+  WORKS(shardprop_options_set_start_from(options, plan));
   shardprop_plan_free(plan);
   WORKS(shardprop_plan_make(graph, m.mesh, m.topology, m.library, options,
                             &plan));
   WORKS(shardprop_plan_to_json(plan, &json));
   CHECK(json != NULL && strstr(json, "earlier_plan") != NULL);
   shardprop_text_free(json);
-  WORKS(shardprop_options_set_start(options, NULL));
+  WORKS(shardprop_options_set_start_from(options, NULL));
   shardprop_plan_free(plan);
   FAILS(shardprop_plan_from_json("{", &plan), 706);
   CHECK(plan == NULL);

@@ -113,7 +113,9 @@ TEST_CASE("what is no group is said") {
   CHECK_CODE(Group::world(0), ErrorCode::kGroup);
 }
 
-TEST_CASE("the key of a partition depends on every rank, however it is held") {
+TEST_CASE(
+    "the key of a partition depends on every rank, whatever its form in "
+    "memory") {
   // Group::hash() looks at every second rank of these.
   constexpr std::int64_t kRanks = 2048;
   Group::Ranks ascending(kRanks);

@@ -85,7 +85,7 @@ TEST_CASE("without strides a tensor is row-major; flags come along") {
   CHECK(read_only);
 }
 
-TEST_CASE("what cannot be taken is let go once too") {
+TEST_CASE("a tensor that cannot be imported is released once too") {
   const auto refused = [](void (*spoil)(ManagedTensorVersioned&)) {
     Producer producer;
     spoil(producer.versioned);

@@ -147,7 +147,7 @@ TEST_CASE("ranks run operators on their parts and exchange them") {
   CHECK(run.reports[0].peak_bytes == 8 + 8 + 12);
 }
 
-TEST_CASE("a value that was freed is not taken") {
+TEST_CASE("a value that was freed is not read") {
   SpmdProgram program = negation();
   std::swap(program.steps[1], program.steps[2]);
   const Run run = run_on_two(program);
@@ -163,7 +163,7 @@ TEST_CASE("a result of another shape than its layout is refused") {
   CHECK(run.outputs[0].error().location.find("y") != std::string::npos);
 }
 
-TEST_CASE("shards draw what the whole tensor would") {
+TEST_CASE("shards draw what the full tensor would") {
   SpmdProgram program = negation();
   program.values[1].meta = value_of(TensorMeta::parse("i64[3]"));
   program.values[2].meta = program.values[1].meta;

@@ -115,7 +115,7 @@ void check_throws(const Write& write, std::int64_t tries) {
   CHECK(refused > tries / 2);
 }
 
-TEST_CASE("what is written without memory is whole or std::bad_alloc") {
+TEST_CASE("a text written without memory is complete or std::bad_alloc") {
   const auto library = OpLibrary::standard();
   const Graph graph = value_of(load_graph(kGraph, *library));
   const DeviceMesh mesh = value_of(DeviceMesh::parse("dp=2,tp=2"));

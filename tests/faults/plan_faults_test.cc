@@ -214,7 +214,7 @@ TEST_CASE("a plan names the lack of memory wherever its search lacked it") {
   const Plan earlier =
       value_of(make_plan(graph, mesh, topology, library, plain));
   PlanOptions started = plain;
-  started.incumbent = std::make_shared<const Plan>(earlier);
+  started.start_from = std::make_shared<const Plan>(earlier);
   PlanOptions compared = plain;
   compared.compare = true;
   PlanOptions compared_with_recipe = compared;
@@ -277,8 +277,8 @@ TEST_CASE("the best plan is never a mix of two, wherever memory is refused") {
       }
       failing_machine::heal();
       const PlanSolution& kept = incumbent.solution();
-      CHECK(kept.assignment->choices == (is_refused ? first.choices
-                                                    : best.assignment->choices));
+      CHECK(kept.assignment->choices ==
+            (is_refused ? first.choices : best.assignment->choices));
       const PlanEvaluation judged = evaluate(problem, *kept.assignment);
       CHECK(judged.broken.empty());
       CHECK(judged.objective == kept.evaluation.objective);

@@ -40,7 +40,7 @@ TEST_CASE("nodes, values and their uses are linked") {
   CHECK_FALSE(graph.has_backward());
 }
 
-TEST_CASE("views share storage, copies do not") {
+TEST_CASE("views share a buffer, copies do not") {
   GraphFixture f;
   const ValueId x = f.input("x", "f32[4,6]");
   const ValueId t = f.op("aten.t.default", {x});

@@ -10,16 +10,16 @@ namespace shardprop {
 namespace {
 
 std::vector<ReadingNote> one_of_each() {
-  return {AssumedSizesNote{{"u0"}, 128},
-          FixedSizeNote{"s77", "dim 0 of x", 16},
-          CheckpointsNote{2, 30},
-          LeftOutOperatorNote{"my.log.default"},
-          UndeclaredOperatorNote{.op = "my.act.default",
-                                 .declaration = "my::act(Tensor x) -> Tensor"},
-          ExtraDimsNote{"lstm"},
-          AsWrittenNote{"mm", {"its result has 2 dims", "the rule gives 3"},
-                        true},
-          WriteThroughViewNote{"unfold", "aten.unfold.default"}};
+  return {
+      AssumedSizesNote{{"u0"}, 128},
+      FixedSizeNote{"s77", "dim 0 of x", 16},
+      CheckpointsNote{2, 30},
+      LeftOutOperatorNote{"my.log.default"},
+      UndeclaredOperatorNote{.op = "my.act.default",
+                             .declaration = "my::act(Tensor x) -> Tensor"},
+      ExtraDimsNote{"lstm"},
+      AsWrittenNote{"mm", {"its result has 2 dims", "the rule gives 3"}, true},
+      WriteThroughViewNote{"unfold", "aten.unfold.default"}};
 }
 
 }  // namespace
@@ -60,7 +60,7 @@ TEST_CASE("the text of a note has all of its figures") {
         "`mm`: a; taken as it is written");
 }
 
-TEST_CASE("a note states what an undeclared operator is taken to write") {
+TEST_CASE("a note states what an undeclared operator is assumed to write") {
   using Writes = UndeclaredOperatorNote::Writes;
   UndeclaredOperatorNote note{.op = "my.act", .declaration = "D"};
   CHECK(to_string(note) == "`my.act` is not declared; taken for functional: D");

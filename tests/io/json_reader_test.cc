@@ -37,7 +37,7 @@ double number_of(std::string_view text) {
 
 }  // namespace
 
-TEST_CASE("well-formed texts are taken") {
+TEST_CASE("well-formed texts are accepted") {
   for (const char* text :
        {"null", "true", " false ", "0", "-0", "12.5e-3", "1E+9", "NaN",
         "-Infinity", "\"\"", "[]", "{}", "[1, [2], {\"a\": null}]",

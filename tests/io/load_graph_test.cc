@@ -186,7 +186,7 @@ TEST_CASE("our exporter's notes name the forward op") {
   CHECK(backward.decomposed_from == "aten.linear_backward.default");
 }
 
-TEST_CASE("an operator of one's own is taken as it is called") {
+TEST_CASE("an operator of one's own is read as it is called") {
   Json json = program();
   nodes(json)[2]["target"] = "torch.ops.my_ops.act.fast";
   const Graph graph = load(json);

@@ -92,7 +92,7 @@ TEST_CASE("ranks that make no mesh") {
   CHECK(value_of(DeviceMesh::from_ranks(dims, far)).index_of(1) == 3);
 }
 
-TEST_CASE("slices that cannot be taken") {
+TEST_CASE("slices that do not exist") {
   const DeviceMesh mesh = valid_mesh("dp=2,tp=4");
   const std::string_view twice[] = {"dp", "dp"};
   const std::string_view dp[] = {"dp"};

@@ -125,7 +125,7 @@ TEST_CASE("a split across the seams of a flattened dim keeps its ranks") {
   CHECK(split.group(1, {1, 0, 1}).ranks() == Ranks{14, 15, 20, 21, 22, 23});
 }
 
-TEST_CASE("lists of ranks are held as strides where they are") {
+TEST_CASE("lists of ranks that are strides are stored as strides") {
   const MeshDim dims[] = {{"a", 2}, {"b", 2}};
   const std::int64_t column[] = {0, 4, 1, 5};
   const DeviceMesh strided = value_of(DeviceMesh::from_ranks(dims, column));
@@ -159,7 +159,8 @@ TEST_CASE("strides that interleave are searched") {
   CHECK_FALSE(mesh.contains(6));
 }
 
-TEST_CASE("equality is of names, sizes and ranks, however they are held") {
+TEST_CASE(
+    "equality is of names, sizes and ranks, whatever their form in memory") {
   const MeshDim dims[] = {{"dp", 2}, {"tp", 2}};
   const std::int64_t ranks[] = {0, 1, 2, 3};
   const DeviceMesh listed = value_of(DeviceMesh::from_ranks(dims, ranks));

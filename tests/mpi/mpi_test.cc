@@ -64,7 +64,7 @@ TEST_CASE("a barrier waits for the last one, and counts for nothing") {
   CHECK(testing::numbers_of(last)[0] <= left);
 }
 
-TEST_CASE("tensors larger than a part arrive whole") {
+TEST_CASE("tensors larger than a part arrive complete") {
   Communicator& world = mpi_world();
   const std::int64_t rank = world.rank();
   const auto inputs = all_tensors({12, 1000}, DType::kI32);
@@ -98,7 +98,7 @@ LocalTensor spread(std::int64_t rows, std::int64_t run, bool up) {
       {-some.strides()[0], 1}, DType::kU8, some.owner());
 }
 
-TEST_CASE("messages of several strided pieces arrive whole") {
+TEST_CASE("messages of several strided pieces arrive complete") {
   Communicator& world = mpi_world();
   const std::int64_t me = world.rank();
   const auto at = [](const LocalTensor& t, std::int64_t i, std::int64_t j) {

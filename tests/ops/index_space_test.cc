@@ -49,7 +49,8 @@ TEST_CASE("einsum: leading dims stand for as many as there are") {
         "amk,k->am {a=4,m=6,k=8} k:.,.->sum");
 }
 
-TEST_CASE("pointwise: operands align on the right, broadcast dims stay whole") {
+TEST_CASE(
+    "pointwise: operands align on the right, broadcast dims stay unsharded") {
   CHECK(factors_of(applied("aten.add.Tensor", {"f32[4,6,8]", "f32[6,1]"})) ==
         "abc,b1->abc {a=4,b=6,c=8}");
   CHECK(factors_of(applied("aten.exp.default", {"f32[4,1,8]"})) ==
@@ -118,7 +119,7 @@ TEST_CASE("integers that nothing is added to keep their order, others wrap") {
   CHECK(sum.find("max") == std::string::npos);
 }
 
-TEST_CASE("along: the dim it runs over stays whole, in every operand") {
+TEST_CASE("along: the dim it runs over stays unsharded, in every operand") {
   CHECK(factors_of(
             applied("aten.slice.Tensor", {"f32[4,6,8]"},
                     {{"dim", std::int64_t{1}}, {"end", std::int64_t{3}}})) ==
@@ -142,7 +143,7 @@ TEST_CASE("view: flattened dims are factors of one dim, major first") {
   CHECK(view_of("f32[6,4]", {2, 12}) == "(ab)c->a(bc) {a=2,b=3,c=4}");
 }
 
-TEST_CASE("view: a stretch without a common factor can only be held whole") {
+TEST_CASE("view: dims without a common factor stay unsharded") {
   CHECK(view_of("f32[2,3,5]", {3, 2, 5}) ==
         "ace->bde {a=2 blocked,b=3 blocked,c=3 blocked,d=2 blocked,e=5}");
 }

@@ -42,7 +42,7 @@ using Ints = std::vector<std::int64_t>;
 
 }  // namespace
 
-TEST_CASE("matrices stay whole, their batches are cut") {
+TEST_CASE("matrices stay unsharded, their batches are sharded") {
   const auto cholesky =
       mapped_space("aten.linalg_cholesky_ex.default", {"f64[6,4,4]"});
   CHECK(cholesky.starts_with("f64[6,4,4]"));
@@ -72,8 +72,7 @@ TEST_CASE("distances: both lists and their rows are cut") {
 
 TEST_CASE("what does not fit is refused") {
   CHECK(mapped_space("aten.linalg_cholesky_ex.default", {"f32[4,3]"})
-            .find("a dim of size 3 does not match the 4") !=
-        std::string::npos);
+            .find("a dim of size 3 does not match the 4") != std::string::npos);
   CHECK(mapped_space("aten.glu.default", {"f32[4,3]"}).find("halves") !=
         std::string::npos);
 }

@@ -46,7 +46,7 @@ TEST_CASE("an operator without a row says so") {
   CHECK(space.error().help.find("did you mean") == std::string::npos);
 }
 
-TEST_CASE("a declared operator is never taken for a misspelling of another") {
+TEST_CASE("a declared operator is never read as a misspelling of another") {
   int count = 0;
   for (const std::string& name : library().names()) {
     OpSchema op;
@@ -252,14 +252,15 @@ TEST_CASE("a declared write of a custom operator has a functional form") {
   // A functional declaration has no other form. `twice_` finds its functional
   // form by PyTorch's naming.
   CHECK(functional("acme::plain(Tensor x) -> Tensor").empty());
-  const auto both = library().with(
-      {.declaration = "acme::twice(Tensor self) -> Tensor",
-       .definition = pointwise()});
+  const auto both =
+      library().with({.declaration = "acme::twice(Tensor self) -> Tensor",
+                      .definition = pointwise()});
   REQUIRE(both);
   const auto in_place = (*both)->with(
       {.declaration = "acme::twice_(Tensor(a!) self) -> Tensor(a!)"});
   REQUIRE(in_place);
-  const auto form = (*in_place)->form(*(*in_place)->find("acme.twice_.default"));
+  const auto form =
+      (*in_place)->form(*(*in_place)->find("acme.twice_.default"));
   REQUIRE(form);
   CHECK(form->functional->name() == "acme.twice.default");
 }
@@ -269,10 +270,10 @@ TEST_CASE("a write in place keeps the layout of what it writes") {
       {.declaration = "acme::add_to(Tensor x, Tensor(a!) y) -> ()",
        .definition = *parse_rule("pointwise()")});
   REQUIRE(mine);
-  auto op = make_op_schema((*mine)->find("acme.add_to.default"),
-                           {{"x", TensorArg{0}}, {"y", TensorArg{1}}},
-                           {*TensorMeta::parse("f32[8,4]"),
-                            *TensorMeta::parse("f32[8,4]")});
+  auto op = make_op_schema(
+      (*mine)->find("acme.add_to.default"),
+      {{"x", TensorArg{0}}, {"y", TensorArg{1}}},
+      {*TensorMeta::parse("f32[8,4]"), *TensorMeta::parse("f32[8,4]")});
   REQUIRE(op);
   auto results = (*mine)->infer_results(*op);
   REQUIRE(results);

@@ -55,7 +55,7 @@ std::int64_t best_cost_of(const BestStage& best) {
   return best->solution.evaluation.objective;
 }
 
-TEST_CASE("a proof for a part of the space is no proof for the whole") {
+TEST_CASE("a proof for a part of the space is no proof for all of it") {
   const Stages stages;
   BestStage optimal;
   optimal.take(stages.of(kPartOfSpace, with_cost(10, 10)));

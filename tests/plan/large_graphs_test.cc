@@ -66,7 +66,7 @@ TEST_CASE("meshes of four and five dims") {
   CHECK(plan.lower_bound_nanoseconds <= *plan.objective_nanoseconds);
 }
 
-TEST_CASE("copies held in a slot are found without a look at the others") {
+TEST_CASE("copies alive in a slot are found without a look at the others") {
   const Graph graph = graph_of(fan_program(2));
   const PlanProblem problem = value_of(
       PlanProblem::create(graph, value_of(DeviceMesh::parse("2")),

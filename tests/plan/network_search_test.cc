@@ -32,10 +32,9 @@ PlanOptions overlapped_training() {
 
 PlanProblem slow_problem(const Graph& graph, const PlanOptions& options,
                          double times = 8) {
-  return value_of(
-      PlanProblem::create(graph, value_of(DeviceMesh::parse("dp=8")),
-                          test::slow_links(times), testing::standard_library(),
-                          options));
+  return value_of(PlanProblem::create(
+      graph, value_of(DeviceMesh::parse("dp=8")), test::slow_links(times),
+      testing::standard_library(), options));
 }
 
 Graph two_blocks() {
@@ -83,9 +82,8 @@ Graph layered(int blocks) {
   for (const GraphOutput& output : plain.outputs()) {
     b.add_output({.value = value[output.value.index()],
                   .kind = output.kind,
-                  .target = output.target.valid()
-                                ? value[output.target.index()]
-                                : ValueId()});
+                  .target = output.target.valid() ? value[output.target.index()]
+                                                  : ValueId()});
   }
   return value_of(std::move(b).build());
 }
@@ -94,7 +92,7 @@ Budget work_budget(std::uint64_t work) {
   return Budget({.seconds = 1e9, .work = work});
 }
 
-TEST_CASE("a network of the whole problem gives a plan and a bound") {
+TEST_CASE("a network of the full problem gives a plan and a bound") {
   const Graph graph = tiny_llama();
   const PlanProblem problem = slow_problem(graph, without_reductions());
   NetworkSearch search(problem, work_budget(100'000'000));
@@ -124,8 +122,8 @@ TEST_CASE("a restricted network without a solution proves nothing") {
   options.memory_limit = 1;
   const PlanProblem problem = slow_problem(graph, options);
   NetworkSearch restricted(problem, work_budget(100'000'000));
-  CHECK(restricted.solve({.memory_limit = 1}, {.bounds = false})
-            .is_infeasible());
+  CHECK(
+      restricted.solve({.memory_limit = 1}, {.bounds = false}).is_infeasible());
   CHECK(std::move(restricted).finish().status == PlanStatus::kUnknown);
   NetworkSearch whole(problem, work_budget(100'000'000));
   CHECK(whole.solve({.memory_limit = 1}).is_infeasible());

@@ -53,7 +53,7 @@ TEST_CASE("malformed pins are rejected") {
   CHECK_CODE(Pin::parse("w=P(sum),P(max)"), ErrorCode::kMixedPartials);
 }
 
-TEST_CASE("globs match whole names") {
+TEST_CASE("globs match full names") {
   CHECK(glob_matches("", ""));
   CHECK(glob_matches("*", ""));
   CHECK(glob_matches("*", "anything"));
@@ -99,7 +99,7 @@ TEST_CASE("pins are honoured, whatever they cost") {
   CHECK(to_string(plan.nodes[1].outputs[0].tensor.layout) == "R,R");
 }
 
-TEST_CASE("a pin is taken in canonical form") {
+TEST_CASE("a pin is read in canonical form") {
   const Plan plan = value_of(mlp_planner().plan({"x=SS(0,2),S(0)"}));
   CHECK(to_string(plan.values[0].tensor.layout) == "S(0)@1,S(0)@0");
 }

@@ -55,7 +55,8 @@ TEST_CASE("options are set by name and text, and read back") {
 
 TEST_CASE("a graph that trains is planned with adamw unless told otherwise") {
   const OpLibrary& library = testing::standard_library();
-  const auto optimizer_of = [&](const Graph& graph, const PlanOptions& options) {
+  const auto optimizer_of = [&](const Graph& graph,
+                                const PlanOptions& options) {
     const Plan plan =
         value_of(make_plan(graph, value_of(DeviceMesh::parse("2")),
                            default_topology(), library, options));
@@ -182,7 +183,9 @@ TEST_CASE("any options within bounds make a plan or say why not") {
   }
 }
 
-TEST_CASE("without work a small program is planned by the passes alone") {
+TEST_CASE(
+    "without work a small program is planned by the solver's reductions "
+    "alone") {
   const OpLibrary& library = testing::standard_library();
   const Plan plan =
       value_of(make_plan(test::mlp(library), value_of(DeviceMesh::parse("2,2")),

@@ -402,7 +402,7 @@ TEST_CASE("beside recipes a plan keeps its options and what ended the search") {
   CHECK(limit->second == "1000000");
 }
 
-TEST_CASE("a recipe that does not matter leaves a clash reducible") {
+TEST_CASE("a recipe that does not matter leaves a conflict reducible") {
   PlanOptions options;
   options.time_limit_seconds = 1e6;
   options.work_limit = 50'000'000;

@@ -191,7 +191,9 @@ TEST_CASE("the plan of least memory among equally cheap plans is found") {
   REQUIRE(small.evaluation.peak_bytes < any.evaluation.peak_bytes);
 
   const PlanProblem tight = problem_within(small.evaluation.peak_bytes);
-  const auto found = small_solution(tight, {}, any).assignment;
+  const PlanSolution smaller = small_solution(tight, {}, any);
+  CHECK(smaller.work > 0);
+  const auto& found = smaller.assignment;
   REQUIRE(found.has_value());
   const PlanEvaluation judged = evaluate(tight, *found);
   CHECK(judged.broken.empty());

@@ -1,7 +1,7 @@
 // Searches that end within a gap, and searches that start from an earlier plan.
-#include "plan/search/parts/incumbent_match.h"
-#include "plan/search/solve_plan.h"
 #include "plan/network/warm_start.h"
+#include "plan/search/parts/earlier_plan_match.h"
+#include "plan/search/solve_plan.h"
 #include "plan/training_graphs.h"
 #include "support/property.h"
 #include "support/result_checks.h"
@@ -45,7 +45,7 @@ Plan plan_of(const Graph& graph, const char* mesh, const PlanOptions& options) {
 }
 
 PlanOptions from(PlanOptions options, const Plan& plan) {
-  options.incumbent = std::make_shared<const Plan>(plan);
+  options.start_from = std::make_shared<const Plan>(plan);
   return options;
 }
 
@@ -73,8 +73,7 @@ void check_within_gap(const Plan& plan, double gap) {
   REQUIRE(plan.has_plan());
   CHECK(plan.lower_bound_nanoseconds <= *plan.objective_nanoseconds);
   CHECK(*plan.gap() <= gap);
-  CHECK((plan.status == PlanStatus::kOptimal ||
-         plan.ran_out == RanOut::kGap));
+  CHECK((plan.status == PlanStatus::kOptimal || plan.ran_out == RanOut::kGap));
 }
 
 TEST_CASE("a search ends within its gap, and its bound holds") {
@@ -101,10 +100,27 @@ TEST_CASE("a search starts from the plan of the same graph") {
   check_all_matched(after, graph);
   CHECK(start_of(after).graph == before.graph_name);
   // The bound of the problem with the pin holds for the plan without the start.
-  other.incumbent = nullptr;
+  other.start_from = nullptr;
   const Plan fresh = plan_of(graph, "2,4", other);
   CHECK(after.lower_bound_nanoseconds <= *fresh.objective_nanoseconds);
   CHECK(fresh.lower_bound_nanoseconds <= *after.objective_nanoseconds);
+}
+
+TEST_CASE("a plan file without a plan is no start") {
+  const Graph graph = example_graph("tiny/gpt2_train");
+  PlanOptions options = by_work(100'000'000, kDefaultGap);
+  options.memory_limit = 1;
+  const Plan none = plan_of(graph, "2,2", options);
+  REQUIRE(none.status == PlanStatus::kInfeasible);
+  options.memory_limit.reset();
+  const auto mesh = value_of(DeviceMesh::parse("2,2"));
+  const auto after =
+      make_plan(graph, mesh, default_topology(), testing::standard_library(),
+                from(options, none));
+  REQUIRE(!after);
+  CHECK(after.error().code == ErrorCode::kPlanNotRunnable);
+  CHECK(after.error().notes.at(0) ==
+        "its status is `infeasible`, expected `optimal` or `feasible`");
 }
 
 TEST_CASE("a plan that is proven is proven again from itself") {
@@ -136,7 +152,8 @@ TEST_CASE("a search starts from the plan of a graph with other layers") {
 TEST_CASE("a batch or a price that changes leaves the layouts as a start") {
   const OpLibrary& library = testing::standard_library();
   const Graph small = test::residual_training(library, 3, "512", "256", "1024");
-  const Graph large = test::residual_training(library, 3, "1024", "256", "1024");
+  const Graph large =
+      test::residual_training(library, 3, "1024", "256", "1024");
   PlanOptions options = by_work(1'000'000'000, 0);
   const Plan before = plan_of(small, "2,2", options);
   const Plan batch = plan_of(large, "2,2", from(options, before));
@@ -166,7 +183,7 @@ TEST_CASE("a plan that cannot be a start is left out, and a note says so") {
   const Plan tight = plan_of(graph, "2,2", from(options, before));
   const Plan fresh = plan_of(graph, "2,2", [&] {
     PlanOptions without = options;
-    without.incumbent = nullptr;
+    without.start_from = nullptr;
     return without;
   }());
   CHECK(tight.has_plan() == fresh.has_plan());
@@ -181,7 +198,7 @@ TEST_CASE("a plan that cannot be a start is left out, and a note says so") {
 // proof to compare with.
 bool check_from(const Graph& graph, const Plan& before, PlanOptions options) {
   options.gap = 0;
-  options.incumbent = nullptr;
+  options.start_from = nullptr;
   const Plan fresh = plan_of(graph, "2,2", options);
   const Plan warm = plan_of(graph, "2,2", from(options, before));
   if (fresh.status != PlanStatus::kOptimal &&
@@ -298,8 +315,8 @@ TEST_CASE("messages are found again in the network of the same graph") {
   const solver::Messages all = messages_from(labels, start);
   CHECK(all.told.size() == start.messages.size());
   for (const auto& [ends, told] : all.told) {
-    CHECK(told.size() <= network.network().num_choices(
-                             solver::VariableId(ends.second)));
+    CHECK(told.size() <=
+          network.network().num_choices(solver::VariableId(ends.second)));
   }
   // Choices that a pin removes have no message; the others keep theirs.
   const PlanProblem fewer =
@@ -332,7 +349,7 @@ TEST_CASE("the choices of a plan are found again in its problem") {
     const PlanProblem problem = value_of(PlanProblem::create(
         graph, value_of(DeviceMesh::parse("2,2")), default_topology(),
         testing::standard_library(), options));
-    const IncumbentMatch match = match_incumbent(problem, plan);
+    const EarlierPlanMatch match = match_earlier_plan(problem, plan);
     CHECK(match.start.matched_operators == match.start.operators);
     CHECK(match.start.matched_tensors == match.start.tensors);
     for (std::size_t v = 0; v < problem.variables().size(); ++v) {
@@ -357,7 +374,7 @@ TEST_CASE("the part around a plan has the choices of equal layers") {
   const PlanProblem problem = value_of(PlanProblem::create(
       graph, value_of(DeviceMesh::parse("2,4")), default_topology(),
       testing::standard_library(), options));
-  const IncumbentMatch match = match_incumbent(problem, plan);
+  const EarlierPlanMatch match = match_earlier_plan(problem, plan);
   const PlanSolution solution = solve_plan(problem);
   REQUIRE(solution.assignment.has_value());
   const Restriction alike =

@@ -57,8 +57,7 @@ TEST_CASE("a closer read makes a new version that has all reads") {
   REQUIRE(second != nullptr);
   CHECK(second != first);
   CHECK(second->version == 1);
-  CHECK(second->looks ==
-        Looks{Look::kNothing, Look::kValue, Look::kSign});
+  CHECK(second->looks == Looks{Look::kNothing, Look::kValue, Look::kSign});
   CHECK(uses.find(add.get(), 0) == second);
   // A reader may still use the older record.
   CHECK(first->version == 0);
@@ -74,8 +73,8 @@ TEST_CASE("shared shapes are remembered without a new version") {
   CHECK(second->version == first->version);
   CHECK(second->shares_shapes);
   // A closer read keeps what is known about shapes.
-  const ArgumentUse* third = uses.learn(
-      add, 0, {Look::kNothing, Look::kNothing, Look::kValue}, false);
+  const ArgumentUse* third =
+      uses.learn(add, 0, {Look::kNothing, Look::kNothing, Look::kValue}, false);
   CHECK(third->shares_shapes);
   CHECK(third->version == 1);
 }
@@ -132,7 +131,7 @@ TEST_CASE("a record that cannot be kept is refused, and older ones stay") {
   CHECK(uses.learn(add, generation - 1, kSign3, false) == last);
 }
 
-TEST_CASE("threads that find a record while it grows see whole records") {
+TEST_CASE("threads that find a record while it grows see complete records") {
   ArgumentUses uses;
   const auto add = add_function();
   std::atomic<bool> done{false};

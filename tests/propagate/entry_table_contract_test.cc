@@ -193,7 +193,8 @@ TEST_CASE("an entry that is hit outlives entries that are not") {
 
 // The thread sanitizer sees every access of this test. Without it, an answer
 // of another key, or one that was freed, fails the test.
-TEST_CASE("readers find whole answers while writers insert, evict and clear") {
+TEST_CASE(
+    "readers find complete answers while writers insert, evict and clear") {
   constexpr std::uint64_t kNumbers = 64;
   const int rounds = testing::kThreadSanitizer ? 300 : testing::scaled(6'000);
   ReaderSlots slots;

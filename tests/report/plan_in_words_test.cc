@@ -108,7 +108,7 @@ TEST_CASE(
       "dp=8: data parallel; 90 % of parameter bytes stored and used in shards");
 }
 
-TEST_CASE("shares of the matmuls add up to the whole") {
+TEST_CASE("shares of the matmuls add up to 1") {
   const auto shares = [](std::int64_t batch, std::int64_t tensor,
                          std::int64_t replicated) {
     return plan_in_words(
@@ -129,7 +129,7 @@ TEST_CASE("shares of the matmuls add up to the whole") {
                   "(39 %)") != std::string::npos);
 }
 
-TEST_CASE("a sharded optimizer beside whole parameters is said") {
+TEST_CASE("a sharded optimizer beside replicated parameters is reported") {
   const auto words = plan_in_words(plan_with({
       {RoleUse::kBatch, "dp", 1000, {}},
       {RoleUse::kOptimizer, "dp", 1000, {}},

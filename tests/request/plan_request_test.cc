@@ -41,12 +41,9 @@ TEST_CASE("the default limit is what a process can allocate on the device") {
 }
 
 TEST_CASE("given options replace the defaults, and lists grow") {
-  const std::vector<GivenOption> given = {{"memory", "none", {}},
-                                          {"overlap", "0.5", {}},
-                                          {"pin", "x=R,R", {}},
-                                          {"pin", "w=R,R", {}},
-                                          {"seed", "1", {}},
-                                          {"seed", "2", {}}};
+  const std::vector<GivenOption> given = {
+      {"memory", "none", {}}, {"overlap", "0.5", {}}, {"pin", "x=R,R", {}},
+      {"pin", "w=R,R", {}},   {"seed", "1", {}},      {"seed", "2", {}}};
   const PlanOptions options = value_of(plan_options(given, default_topology()));
   CHECK(!options.memory_limit);
   CHECK(options.overlap == 0.5);
@@ -88,7 +85,7 @@ TEST_CASE("a search by work has a work limit if no limit is given") {
 TEST_CASE("a request starts from the answer to an earlier one") {
   PlanRequest request = mlp_request();
   const Plan first = value_of(plan(request));
-  request.options.incumbent = std::make_shared<const Plan>(first);
+  request.options.start_from = std::make_shared<const Plan>(first);
   request.options.pins = {value_of(Pin::parse("w1=R,R"))};
   const Plan second = value_of(plan(request));
   REQUIRE(second.has_plan());
@@ -102,7 +99,7 @@ TEST_CASE("an error about an option has its place") {
   const auto place_of = [](const GivenOption& option) {
     const std::vector<GivenOption> given = {option};
     return refused(plan_options(given, default_topology()),
-                      ErrorCode::kInvalidArgument)
+                   ErrorCode::kInvalidArgument)
         .location;
   };
   CHECK(place_of({"overlap", "2", "--overlap 2"}) == "--overlap 2");

@@ -30,7 +30,7 @@ PlanRequest custom_request() {
   return request;
 }
 
-TEST_CASE("a saved plan is judged, or taken as written") {
+TEST_CASE("a saved plan is judged, or read as written") {
   const PlanRequest request = custom_request();
   Plan saved = value_of(plan(request));
   REQUIRE(saved.nodes.size() > 0);
@@ -71,11 +71,11 @@ TEST_CASE("a saved plan belongs to its graph and its mesh") {
 }
 
 TEST_CASE("a plan file is read, and its errors name it") {
-  const std::string path =
-      (std::filesystem::temp_directory_path() /
-       ("shardprop_saved_plan_" + std::to_string(std::hash<std::string>()(
-                                      std::filesystem::current_path().string()))))
-          .string();
+  const std::string path = (std::filesystem::temp_directory_path() /
+                            ("shardprop_saved_plan_" +
+                             std::to_string(std::hash<std::string>()(
+                                 std::filesystem::current_path().string()))))
+                               .string();
   const Plan saved = value_of(plan(custom_request()));
   std::ofstream(path) << plan_to_json(saved);
   CHECK(plan_to_json(value_of(load_plan(path, "a"))) == plan_to_json(saved));

@@ -110,7 +110,7 @@ void each_left_out(const Problem& problem, Conflict conflict,
   }
 }
 
-TEST_CASE("while a clash is looked for, nobody is asked about its parts") {
+TEST_CASE("a search for a conflict asks nobody about its parts") {
   Rng rng(7);
   int seen = 0;
   int asked_of_parts = 0;

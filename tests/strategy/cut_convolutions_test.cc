@@ -59,7 +59,8 @@ TEST_CASE("only the first dim that needs a halo is sharded") {
   CHECK(same("f32[2,6,1,16]").has("S(3),R->S(3)"));
 }
 
-TEST_CASE("an image with less than two parts as long as a halo stays whole") {
+TEST_CASE(
+    "an image with less than two parts as long as a halo stays unsharded") {
   const auto tall_kernel = [](const char* image) {
     return convolution(image, "f32[8,6,7,3]", {1, 1}, {3, 1}, "2");
   };

@@ -125,7 +125,7 @@ TEST_CASE("an embedding over sharded rows serves the rows it has") {
   CHECK(sizes == Ints{8, 8, 8, 6});
 }
 
-TEST_CASE("rows that some rank would lack altogether stay whole") {
+TEST_CASE("rows that some rank would lack altogether stay unsharded") {
   const Strategies embedding(
       applied("aten.embedding.default", {"f32[5,8]", "i64[6]"}), "4");
   CHECK_FALSE(embedding.has("S(0),R->P(sum)"));
@@ -439,7 +439,7 @@ TEST_CASE("a sum that a step takes twice is reduced once") {
   }
 }
 
-TEST_CASE("a mean over unequal shards divides by the whole") {
+TEST_CASE("a mean over unequal shards divides by the full count") {
   const Strategies mean(
       applied("aten.mean.dim", {"f32[5,6]"}, {{"dim", Ints{0}}}), "2");
   CHECK_FALSE(needs_program(mean.context("S(1)->S(0)")));

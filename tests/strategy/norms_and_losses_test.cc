@@ -179,7 +179,7 @@ TEST_CASE("monotonic operators pass P(max) and P(min)") {
   CHECK_FALSE(rectified(-0.1).has("P(max)->P(max)"));
 }
 
-TEST_CASE("the larger that is a number passes what numbers decide") {
+TEST_CASE("a maximum that is a number passes what numbers decide") {
   const auto larger = [](const char* self, const char* other) {
     return Strategies(applied("aten.fmax.default", {self, other}), "2");
   };
@@ -201,7 +201,7 @@ TEST_CASE("the larger that is a number passes what numbers decide") {
   CHECK_FALSE(smaller.has("P(min),R->P(min)"));
 }
 
-TEST_CASE("a partial passes where what is chosen beside it is whole") {
+TEST_CASE("a partial passes if the other operand is replicated") {
   const Strategies chosen(
       applied("aten.where.self", {"bool[8]", "f32[8]", "f32[8]"}), "2");
   CHECK(chosen.has("R,P(max),R->P(max)"));

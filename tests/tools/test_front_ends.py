@@ -63,7 +63,7 @@ class CApi:
         chosen = self.options(options) if options else None
         if start is not None:
             text = start.read_bytes()
-            self.call("options_set_start", chosen, self.make("plan_from_json", text))
+            self.call("options_set_start_from", chosen, self.make("plan_from_json", text))
         if any(name in READING for name, _ in options):
             library = None  # the graph's own, which has the rules
             loaded = self.make("load_with", graph.encode(), chosen)

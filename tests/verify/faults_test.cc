@@ -231,7 +231,7 @@ TEST_CASE("faults of redistributions") {
   }
 }
 
-TEST_CASE("faults of what is held") {
+TEST_CASE("faults of memory in use") {
   SUBCASE("a value freed before it is taken") {
     check_fault([](SpmdProgram& program, std::size_t step) {
       const ProgramOp* op = op_at(program, step);

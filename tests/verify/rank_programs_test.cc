@@ -47,8 +47,7 @@ ValueId call(GraphBuilder& builder, const std::string& op, const char* tensor,
 ValueId started(GraphBuilder& builder, ValueId from, const char* name,
                 const std::string& group) {
   return call(builder, "_c10d_functional.all_reduce.default", "input", from,
-              name,
-              {{"reduce_op", std::string("sum")}, {"group_name", group}});
+              name, {{"reduce_op", std::string("sum")}, {"group_name", group}});
 }
 
 ValueId waited(GraphBuilder& builder, ValueId from, const char* name) {
@@ -83,11 +82,11 @@ Graph model() {
   GraphBuilder b("model", *plain_library());
   const ValueId x = input(b);
   for (const char* name : {"a_done", "c_done"}) {
-    b.add_output({.value = value_of(b.add_op(
-                               "aten.mul.Scalar",
-                               {{"self", TensorArg{0}}, {"other", 2.0}}, {x},
-                               name))
-                               .front()});
+    b.add_output(
+        {.value = value_of(b.add_op("aten.mul.Scalar",
+                                    {{"self", TensorArg{0}}, {"other", 2.0}},
+                                    {x}, name))
+                      .front()});
   }
   return value_of(std::move(b).build());
 }
@@ -124,7 +123,7 @@ TEST_CASE("sums over both mesh dims are right") {
             CollectiveKind::kAllReduce)] == 2);
 }
 
-TEST_CASE("a sum over the whole mesh is twice the expected value") {
+TEST_CASE("a sum over all of the mesh is twice the expected value") {
   std::vector<Graph> graphs;
   for (int r = 0; r < 4; ++r) graphs.push_back(sums("dp", "0", false));
   const RankProgramsReport report =

@@ -30,7 +30,7 @@ TEST_CASE("a report names outputs, collectives and bytes") {
   CHECK(report.findings.empty());
 }
 
-TEST_CASE("a plan that predicts otherwise what is sent or held is a finding") {
+TEST_CASE("a plan with wrong bytes sent or kept is a finding") {
   const Graph graph = tiny_graph("llama3_infer");
   const Plan plan = planned(graph, "2,2");
   Plan holds = plan;
@@ -61,8 +61,7 @@ TEST_CASE("a cache that is written in place counts once, as it was planned") {
     for (const bool reads_old : {false, true}) {
       CAPTURE(mesh);
       CAPTURE(reads_old);
-      const Graph graph =
-          test::decoding(*shared_library(), true, reads_old);
+      const Graph graph = test::decoding(*shared_library(), true, reads_old);
       const Plan plan = planned(graph, mesh);
       const VerifyReport report =
           value_of(verify(plan, graph, shared_library()));
@@ -133,7 +132,7 @@ TEST_CASE("what distributions draw is the same however it is laid out") {
   }
 }
 
-TEST_CASE("what is looked up in a table is drawn within the table") {
+TEST_CASE("ids of a table are sampled within the table") {
   GraphBuilder b("lookups", *shared_library());
   const auto input = [&](const char* name, const char* meta) {
     return test::add_input(b, InputKind::kUser, name, meta);

@@ -58,8 +58,8 @@ Result<GraphPlan> taken_plan(const Arguments& arguments, Console& console,
   if (arguments.has("--mesh")) {
     SP_ASSIGN(use.mesh, mesh_option(arguments));
   }
-  SP_ASSIGN(JudgedPlan taken, take_plan(std::move(plan), use, *loaded.graph,
-                                        *loaded.library));
+  SP_ASSIGN(JudgedPlan taken,
+            take_plan(std::move(plan), use, *loaded.graph, *loaded.library));
   return GraphPlan{std::move(loaded.library), std::move(loaded.graph),
                    std::move(taken.plan), std::move(taken.differences)};
 }
@@ -70,9 +70,9 @@ Result<GraphPlan> taken_plan(const Arguments& arguments, Console& console,
 Result<void> check_nothing_to_plan(const Arguments& arguments,
                                    const std::string& reason) {
   constexpr std::string_view kHarmless[] = {
-      "GRAPH",     "--mesh",   "--time-limit", "--work-limit", "--gap",
-      "--threads", "--seed",   "--strict",     "--bound",      "--size",
-      "--rule",    "--program", "--max-input",   "--other-size"};
+      "GRAPH",     "--mesh",    "--time-limit", "--work-limit", "--gap",
+      "--threads", "--seed",    "--strict",     "--bound",      "--size",
+      "--rule",    "--program", "--max-input",  "--other-size"};
   for (const Option& option : planning_options()) {
     if (std::count(std::begin(kHarmless), std::end(kHarmless), option.name) >
             0 ||
@@ -107,16 +107,15 @@ Result<PlanRequest> plan_request(const Arguments& arguments,
   PlanRequest request;
   SP_ASSIGN(request.mesh, mesh_option(arguments));
   SP_ASSIGN(request.topology, topology_option(arguments, reading.deadline));
-  SP_ASSIGN(request.options,
-            plan_options(arguments, request.topology, limit));
+  SP_ASSIGN(request.options, plan_options(arguments, request.topology, limit));
   request.options.start = arguments.begun();
   if (arguments.has("--start-from")) {
     const std::string file = arguments.get("--start-from");
-    SP_ASSIGN(Plan incumbent,
+    SP_ASSIGN(Plan earlier,
               load_plan(file, "--start-from " + file, reading.max_input_bytes,
                         reading.deadline));
-    request.options.incumbent =
-        std::make_shared<const Plan>(std::move(incumbent));
+    request.options.start_from =
+        std::make_shared<const Plan>(std::move(earlier));
   }
   SP_ASSIGN(LoadedGraph loaded,
             load_graph(arguments.get("GRAPH"), std::move(reading)));

@@ -105,7 +105,7 @@ struct FailedPartNote {
                          const FailedPartNote&) = default;
 };
 
-// The search was to start from an earlier plan (RunControl::incumbent).
+// The search was to start from an earlier plan (RunControl::start_from).
 struct EarlierPlanNote {
   std::string graph;  // name of the plan's graph
   bool has_same_mesh_ndim = true;

@@ -33,7 +33,7 @@ struct PlanOptions : PlanQuestion, RunControl, PlanDebugging {};
 PlanOptions resolved(PlanOptions options, const Graph& graph);
 
 // Returns the options that have a text form: all except `forced`, `start`,
-// `incumbent`, `stop`, `progress` and `switched_off`. Flags of the command line are
+// `start_from`, `stop`, `progress` and `switched_off`. Flags of the command line are
 // these names, with `-` for `_`. Defaults are those of the command line, so
 // that of `gap` is kDefaultGap.
 std::span<const OptionInfo> plan_option_table();

@@ -4,7 +4,7 @@
 //   RunControl run;
 //   run.work_limit = 1'000'000;          // every machine makes the same plan
 //   run.gap = kDefaultGap;               // 1 % above the bound is enough
-//   run.incumbent = std::make_shared<const Plan>(yesterday);
+//   run.start_from = std::make_shared<const Plan>(yesterday);
 //   run.stop = source.get_token();       // another thread may end the search
 #pragma once
 
@@ -56,7 +56,7 @@ struct RunControl {
   // A plan that the search starts from: of this graph, or of a graph whose
   // names mostly agree. Operators are matched by name and kind, tensors by
   // name. It changes which plan is found first, not which plans are allowed.
-  std::shared_ptr<const Plan> incumbent;
+  std::shared_ptr<const Plan> start_from;
   // If true, the plan keeps what its search learned about the lower bound, for
   // the search that starts from it (Plan::warm_start).
   bool keeps_warm_start = false;

@@ -15,7 +15,7 @@
 //   request.options.time_limit_seconds;   // 1e12: the work limit alone counts
 //   Result<Plan> answer = shardprop::plan(request);
 //   // A request may start from an earlier answer.
-//   request.options.incumbent = std::make_shared<const Plan>(*answer);
+//   request.options.start_from = std::make_shared<const Plan>(*answer);
 //   request.options.pins.push_back(Pin::parse("lm_head.weight=R,R").value());
 //   shardprop::plan(request)->notes.back();  // an EarlierPlanNote
 #pragma once

@@ -50,7 +50,7 @@ struct PlanSolution {
   // holds for the recipe's part of the space.
   std::vector<PlanRecipe> recipes;
   // How the search used the plan that it was to start from
-  // (RunControl::incumbent). Null if the search has no such plan.
+  // (RunControl::start_from). Null if the search has no such plan.
   std::optional<EarlierPlanNote> start;
   // The search left these parts of the space out, because memory was refused or
   // because they cannot be counted. Proofs do not rest on them.

@@ -39,7 +39,7 @@ struct StagedResult {
   // The costs of the known recipes, in the order of
   // PlanProblem::known_recipes(). Empty if the options ask for a recipe.
   std::vector<PlanRecipe> recipes;
-  // How the search used RunControl::incumbent, in the last stage.
+  // How the search used RunControl::start_from, in the last stage.
   std::optional<EarlierPlanNote> start;
 };
 

@@ -47,6 +47,7 @@ bool MemorySearch::make_small() {
                              .share(tuning::kSmallPlanTimeShare, 1)
                              .within({.work = tuning::kTieBreakingWork}));
   PlanSolution small = small_solution(search_.problem(), how, std::move(like));
+  search_.begin_with({}, small.work);
   if (small.assignment) best_.take(*small.assignment, small.evaluation);
   add_runs(best_.solution().procedures, small.procedures);
   std::move(small.left_out.begin(), small.left_out.end(),
@@ -173,8 +174,8 @@ void MemorySearch::spread() {
         tuning::kMostUncountedMemoryShare * spread_out(i, 2) *
         static_cast<double>(limit_));
     network.most_uncounted = most;
-    const auto between = static_cast<std::int64_t>(spread_out(i, 3) *
-                                                   static_cast<double>(most));
+    const auto between =
+        static_cast<std::int64_t>(spread_out(i, 3) * static_cast<double>(most));
     for (const std::int64_t aside : {most, std::int64_t{0}, between}) {
       network.memory_limit = limit_ - aside;
       network.reserved.clear();

@@ -2,11 +2,11 @@
 
 #include "base/guard.h"
 #include "plan/problem/plan_budget.h"
-#include "plan/search/parts/first_plans.h"
-#include "plan/search/parts/incumbent_match.h"
 #include "plan/search/memory_search.h"
 #include "plan/search/network_search.h"
 #include "plan/search/overlap_search.h"
+#include "plan/search/parts/earlier_plan_match.h"
+#include "plan/search/parts/first_plans.h"
 #include "plan/search/tie_breaking.h"
 #include "plan/tuning.h"
 
@@ -33,10 +33,9 @@ class PlanSolver {
 
   PlanSolution run() {
     try {
-      const Plan* plan = options_.incumbent.get();
+      const Plan* plan = options_.start_from.get();
       if (plan != nullptr && plan->has_plan() && scope_.first_plans) {
-        search_.run(PlanProcedure::kEarlierPlan,
-                    [&] { start_from(*plan); });
+        search_.run(PlanProcedure::kEarlierPlan, [&] { start_from(*plan); });
       }
       const bool is_near = best_.is_done() && !options_.compare;
       if (!is_near) find_first_plans();
@@ -71,12 +70,11 @@ class PlanSolver {
     PlanSolution found;
     auto solved = guarded([&]() -> Result<void> {
       const RestrictedProblem part(problem_, restriction(), how.gap);
-      found = solve_plan(
-          part.problem(), budget,
-          {.break_ties = how.settles,
-           .first_plans = false,
-           .explains = false,
-           .overlap_multipliers = how.overlap_multipliers});
+      found = solve_plan(part.problem(), budget,
+                         {.break_ties = how.settles,
+                          .first_plans = false,
+                          .explains = false,
+                          .overlap_multipliers = how.overlap_multipliers});
       if (found.assignment) {
         found.assignment = part.widened(*std::move(found.assignment));
         parts_.push_back(*found.assignment);
@@ -97,7 +95,7 @@ class PlanSolver {
   // then the full space.
   void start_from(const Plan& plan) {
     if (search_.out_of_limits()) return;
-    const IncumbentMatch match = match_incumbent(problem_, plan);
+    const EarlierPlanMatch match = match_earlier_plan(problem_, plan);
     best_.solution().start = match.start;
     if (!match.start.is_usable()) return;
     Budget budget = search_.budget().share(tuning::kIncumbentBudgetShare);
@@ -124,7 +122,7 @@ class PlanSolver {
   // Solves three parts of the space around the plan: the plan itself, with all
   // choices of the new variables; the same with all choices of the variables
   // near them; and the plans in which a layer may follow another one.
-  void find_near(const IncumbentMatch& match, Budget& budget) {
+  void find_near(const EarlierPlanMatch& match, Budget& budget) {
     const auto solve_near = [&](Restriction part, bool is_allowed) {
       if (search_.out_of_limits()) return;
       // An allowed plan is found exactly, so that no answer costs more.
@@ -140,7 +138,8 @@ class PlanSolver {
     const bool is_allowed =
         std::none_of(kept.begin(), kept.end(),
                      [](const auto& left) { return left.empty(); });
-    solve_near(is_allowed ? match.kept : freed_around(problem_, match, 1), is_allowed);
+    solve_near(is_allowed ? match.kept : freed_around(problem_, match, 1),
+               is_allowed);
     if (std::find(match.is_new.begin(), match.is_new.end(), true) !=
         match.is_new.end()) {
       solve_near(freed_near(problem_, match), false);
@@ -159,9 +158,10 @@ class PlanSolver {
   void raise_bound_at(const std::vector<std::int64_t>& multipliers) {
     if (multipliers.empty()) return;
     network_.overlap_multipliers = multipliers;
-    search_.solve(network_, {.bounds_only = true,
-                             .budget = search_.budget().within(
-                                 {.work = tuning::kWarmBoundWork})});
+    search_.solve(
+        network_,
+        {.bounds_only = true,
+         .budget = search_.budget().within({.work = tuning::kWarmBoundWork})});
   }
 
   // Searches the space from these overlap multipliers.
@@ -279,12 +279,13 @@ class PlanSolver {
     if (!scope_.break_ties || !best_.found() || budget.is_stopped()) return;
     search_.forget();
     const auto spent = budget.work_spent();
-    auto most = tuning::kTieBreakingWork + spent / tuning::kTieBreakingWorkDivisor;
+    auto most =
+        tuning::kTieBreakingWork + spent / tuning::kTieBreakingWorkDivisor;
     // Ties are not worth more than the search if the plan is not proven.
     if (options_.gap > 0 && !best_.is_proven()) most = std::min(most, spent);
     search_.run(PlanProcedure::kTieBreaking, [&] {
-      const solver::SolveOptions how = solver_options(
-          problem_, budget.within({.work = most}));
+      const solver::SolveOptions how =
+          solver_options(problem_, budget.within({.work = most}));
       break_ties(problem_, network_.overlap_multipliers, how, best_.solution());
     });
   }

@@ -173,8 +173,8 @@ class TieBreaker {
   // Replaces the plan by one with small inputs and results. Returns false if
   // the solver finds none.
   bool make_small() {
-    Result<PlanNetwork> network =
-        PlanNetwork::create(problem_, {.overlap_multipliers = overlap_multipliers_});
+    Result<PlanNetwork> network = PlanNetwork::create(
+        problem_, {.overlap_multipliers = overlap_multipliers_});
     if (!network) {
       leave_out(std::move(network).error());
       return false;
@@ -246,6 +246,7 @@ class TieBreaker {
     Procedure& own = runs.emplace_back();
     own.name = kPlanProcedures[index(procedure_)].name;
     own.work = work;
+    solution_.work += work;
     add_runs(solution_.procedures, runs);
   }
 
@@ -368,6 +369,7 @@ PlanSolution small_solution(const PlanProblem& problem,
                             const solver::SolveOptions& how,
                             PlanSolution like) {
   like.left_out.clear();
+  like.work = 0;
   like.procedures.clear();
   const std::vector<std::int64_t> no_prices;
   if (!TieBreaker(problem, no_prices, how, PlanProcedure::kSmallPlan, like)

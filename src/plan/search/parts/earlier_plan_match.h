@@ -1,4 +1,4 @@
-// match_incumbent() finds the choices of a plan problem that an earlier plan
+// match_earlier_plan() finds the choices of a plan problem that an earlier plan
 // made. The plan may be of the same graph, or of one whose names mostly agree.
 //
 //   earlier plan:  mm_1 reads S(0),R and R,S(1);  mm_2 is missing
@@ -22,7 +22,7 @@
 
 namespace shardprop {
 
-struct IncumbentMatch {
+struct EarlierPlanMatch {
   // The choices that the plan made; all choices of a variable that it does not
   // know.
   Restriction kept;
@@ -35,21 +35,22 @@ struct IncumbentMatch {
   EarlierPlanNote start;
 };
 
-IncumbentMatch match_incumbent(const PlanProblem& problem,
-                               const Plan& incumbent);
+EarlierPlanMatch match_earlier_plan(const PlanProblem& problem,
+                                    const Plan& earlier);
 
 // Returns `kept` with all choices of the new variables and of those near one,
 // so that these can follow it. Variables that share a buffer are one hop apart.
 Restriction freed_around(const PlanProblem& problem,
-                         const IncumbentMatch& match, int hops);
+                         const EarlierPlanMatch& match, int hops);
 // The same with as many hops as free few variables.
-Restriction freed_near(const PlanProblem& problem, const IncumbentMatch& match);
+Restriction freed_near(const PlanProblem& problem,
+                       const EarlierPlanMatch& match);
 
 // Returns the choices that the plan, or an assignment of the problem, made for
 // the variable or for another one with the same choices, such as that of an equal
 // layer. A layer may then follow another one.
 Restriction choices_of_alike(const PlanProblem& problem,
-                             const IncumbentMatch& match,
+                             const EarlierPlanMatch& match,
                              const PlanAssignment& assignment);
 
 }  // namespace shardprop

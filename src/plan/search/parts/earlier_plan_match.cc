@@ -1,4 +1,4 @@
-#include "plan/search/parts/incumbent_match.h"
+#include "plan/search/parts/earlier_plan_match.h"
 
 #include "base/index.h"
 #include "plan/network/plan_network.h"
@@ -25,9 +25,9 @@ namespace {
 // that the tensor can have.
 using WishedLayouts = std::vector<std::optional<Layout>>;
 
-class IncumbentMatcher {
+class EarlierPlanMatcher {
  public:
-  IncumbentMatcher(const PlanProblem& problem, const Plan& plan)
+  EarlierPlanMatcher(const PlanProblem& problem, const Plan& plan)
       : problem_(problem), graph_(problem.graph()), plan_(plan) {
     for (const PlannedNode& node : plan.nodes) nodes_.emplace(node.name, &node);
     for (const PlannedValue& value : plan.values) {
@@ -44,9 +44,8 @@ class IncumbentMatcher {
     }
   }
 
-  IncumbentMatch run() {
-    IncumbentMatch out{
-        no_restriction(problem_), {}, multipliers(), counts()};
+  EarlierPlanMatch run() {
+    EarlierPlanMatch out{no_restriction(problem_), {}, multipliers(), counts()};
     if (!out.start.is_usable()) return out;
     for (std::size_t v = 0; v < problem_.variables().size(); ++v) {
       out.kept.left[v] = kept(problem_.variables()[v]);
@@ -59,11 +58,10 @@ class IncumbentMatcher {
  private:
   std::vector<std::int64_t> multipliers() const {
     const std::vector<std::int64_t>& all = plan_.overlap_multipliers;
-    const bool fits =
-        all.size() == problem_.num_windows() &&
-        std::all_of(all.begin(), all.end(), [](std::int64_t one) {
-          return one >= 0 && one <= kOverlapMultiplierUnit;
-        });
+    const bool fits = all.size() == problem_.num_windows() &&
+                      std::all_of(all.begin(), all.end(), [](std::int64_t one) {
+                        return one >= 0 && one <= kOverlapMultiplierUnit;
+                      });
     return fits ? all : std::vector<std::int64_t>();
   }
 
@@ -209,10 +207,9 @@ class IncumbentMatcher {
     for (std::size_t o = 0; o < wishes.size(); ++o) {
       if (!wishes[o]) continue;
       const std::vector<LayoutId>& known = set.layouts[o];
-      const auto at =
-          std::find_if(known.begin(), known.end(), [&](LayoutId id) {
-            return problem_.layouts()[id] == *wishes[o];
-          });
+      const auto at = std::find_if(
+          known.begin(), known.end(),
+          [&](LayoutId id) { return problem_.layouts()[id] == *wishes[o]; });
       if (at == known.end()) return {};
       picks.emplace_back(o, index(at - known.begin()));
     }
@@ -246,7 +243,7 @@ void for_each_end(const PlanBuffer& buffer, const Visit& visit) {
 }  // namespace
 
 Restriction freed_around(const PlanProblem& problem,
-                         const IncumbentMatch& match, int hops) {
+                         const EarlierPlanMatch& match, int hops) {
   Restriction out = match.kept;
   std::vector<bool> is_near = match.is_new;
   for (std::size_t v = 0; v < is_near.size(); ++v) {
@@ -256,9 +253,8 @@ Restriction freed_around(const PlanProblem& problem,
     const std::vector<bool> before = is_near;
     for (const PlanBuffer& buffer : problem.buffers()) {
       bool touches = false;
-      for_each_end(buffer, [&](std::size_t v) {
-        touches = touches || before[v];
-      });
+      for_each_end(buffer,
+                   [&](std::size_t v) { touches = touches || before[v]; });
       if (!touches) continue;
       for_each_end(buffer, [&](std::size_t v) {
         is_near[v] = true;
@@ -270,13 +266,13 @@ Restriction freed_around(const PlanProblem& problem,
 }
 
 Restriction freed_near(const PlanProblem& problem,
-                       const IncumbentMatch& match) {
+                       const EarlierPlanMatch& match) {
   Restriction out = freed_around(problem, match, 1);
   for (int hops = 2; hops <= tuning::kMostFreedHops; ++hops) {
     Restriction next = freed_around(problem, match, hops);
-    if (std::count_if(next.left.begin(), next.left.end(),
-                      [](const auto& left) { return left.empty(); }) >
-        tuning::kMostFreedVariables) {
+    if (std::count_if(next.left.begin(), next.left.end(), [](const auto& left) {
+          return left.empty();
+        }) > tuning::kMostFreedVariables) {
       break;
     }
     out = std::move(next);
@@ -285,7 +281,7 @@ Restriction freed_near(const PlanProblem& problem,
 }
 
 Restriction choices_of_alike(const PlanProblem& problem,
-                             const IncumbentMatch& match,
+                             const EarlierPlanMatch& match,
                              const PlanAssignment& assignment) {
   std::unordered_map<const ChoiceSet*, std::set<std::uint32_t>> made;
   for (std::size_t v = 0; v < problem.variables().size(); ++v) {
@@ -302,9 +298,9 @@ Restriction choices_of_alike(const PlanProblem& problem,
   return out;
 }
 
-IncumbentMatch match_incumbent(const PlanProblem& problem,
-                               const Plan& incumbent) {
-  return IncumbentMatcher(problem, incumbent).run();
+EarlierPlanMatch match_earlier_plan(const PlanProblem& problem,
+                                    const Plan& earlier) {
+  return EarlierPlanMatcher(problem, earlier).run();
 }
 
 }  // namespace shardprop
