@@ -335,6 +335,10 @@ SHARDPROP_API shardprop_error* shardprop_options_set_stop(
  * mostly agree. NULL removes it. The options keep a copy of the plan. */
 SHARDPROP_API shardprop_error* shardprop_options_set_start_from(
     shardprop_options* options, const shardprop_plan* plan);
+/* Lays parameters and buffers out as a plan of the same model and mesh does. NULL
+ * removes it. The options keep a copy of the plan. */
+SHARDPROP_API shardprop_error* shardprop_options_set_like(
+    shardprop_options* options, const shardprop_plan* plan);
 SHARDPROP_API void shardprop_options_free(shardprop_options* options);
 
 SHARDPROP_API shardprop_error* shardprop_stop_create(shardprop_stop** stop);

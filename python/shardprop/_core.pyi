@@ -115,6 +115,7 @@ def plan(
     options: list[tuple[str, str]],
     rules: list[str],
     start: Optional[Plan],
+    like: Optional[Plan],
     keep_warm_start: bool,
     progress: Optional[Callable[[str, float, Optional[float], Optional[float]], Any]],
 ) -> tuple[Plan, bool]: ...

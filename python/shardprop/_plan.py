@@ -230,6 +230,7 @@ def plan(
     topology: Union[str, "os.PathLike[str]"] = "dgx-h100",
     rules: Union[Iterable[str], Mapping[str, str]] = (),
     start_from: Union[Plan, str, "os.PathLike[str]", None] = None,
+    like: Union[Plan, str, "os.PathLike[str]", None] = None,
     keep_warm_start: bool = False,
     progress: Union[bool, ProgressCallback, None] = None,
     **options: Any,
@@ -256,6 +257,10 @@ def plan(
     learned about the bound, which takes memory. A search in this process that starts from
     it then takes less time. Files do not have this knowledge.
 
+    `like` is a plan of the same model on the same mesh, or the path of one. Parameters
+    and buffers are then laid out as in that plan, so that both programs share them:
+    plan(decode, mesh, like=plan(prefill, mesh)).
+
     `progress` is called a few times a second. If it is True, a line on standard error
     shows the progress; if it is None, only on a terminal. Ctrl-C ends the search and
     returns the best plan so far (`Plan.interrupted`). Without a plan so far it raises
@@ -267,6 +272,8 @@ def plan(
         graph = load_graph(graph, rules=rules)
     if start_from is not None and not isinstance(start_from, Plan):
         start_from = Plan.load(start_from)
+    if like is not None and not isinstance(like, Plan):
+        like = Plan.load(like)
     bar = None
     if progress is None:
         progress = sys.stderr is not None and sys.stderr.isatty()
@@ -280,6 +287,7 @@ def plan(
             _option_texts(options),
             rule_texts(rules),
             None if start_from is None else start_from._core,
+            None if like is None else like._core,
             keep_warm_start,
             progress or None,
         )

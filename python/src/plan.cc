@@ -110,11 +110,12 @@ std::tuple<Plan, bool> make(const LoadedGraph& graph, const std::string& mesh,
                             const std::string& topology,
                             const OptionTexts& options,
                             const std::vector<std::string>& rules,
-                            const Plan* start, bool keeps_warm_start,
-                            nb::object callback) {
+                            const Plan* start, const Plan* like,
+                            bool keeps_warm_start, nb::object callback) {
   PlanRequest request = request_of(graph, mesh, topology, options, rules);
   if (start != nullptr)
     request.options.start_from = std::make_shared<const Plan>(*start);
+  if (like != nullptr) request.like = std::make_shared<const Plan>(*like);
   request.options.keeps_warm_start = keeps_warm_start;
   Progress progress(std::move(callback));
   request.options.stop = progress.token();
@@ -171,8 +172,8 @@ void bind_plan(nb::module_& module) {
       .def("json", [](const Plan& p) { return plan_to_json(p); });
   module.def("plan", &make, nb::arg("graph"), nb::arg("mesh"),
              nb::arg("topology"), nb::arg("options"), nb::arg("rules"),
-             nb::arg("start").none(), nb::arg("keep_warm_start"),
-             nb::arg("progress").none());
+             nb::arg("start").none(), nb::arg("like").none(),
+             nb::arg("keep_warm_start"), nb::arg("progress").none());
   module.def(
       "read_plan",
       [](const std::string& json) { return value_of(parse_plan_json(json)); },

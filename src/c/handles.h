@@ -60,6 +60,7 @@ struct OptionsObject {
   // With the defaults of the command line that do not depend on the topology.
   PlanOptions options = with_default_gap();
   std::vector<GivenOption> given;
+  std::shared_ptr<const Plan> like;  // as PlanRequest::like
 };
 
 struct ShardingObject {

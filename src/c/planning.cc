@@ -169,6 +169,19 @@ shardprop_error* shardprop_options_set_start_from(shardprop_options* options,
     return {};
   });
 }
+shardprop_error* shardprop_options_set_like(shardprop_options* options,
+                                            const shardprop_plan* plan) {
+  return barrier([&]() -> Result<void> {
+    SP_ASSIGN(OptionsObject * of, get(options));
+    if (plan == nullptr) {
+      of->like = nullptr;
+      return {};
+    }
+    SP_ASSIGN(const Plan* like, get(plan));
+    of->like = std::make_shared<const Plan>(*like);
+    return {};
+  });
+}
 void shardprop_options_free(shardprop_options* options) { release(options); }
 
 shardprop_error* shardprop_stop_create(shardprop_stop** stop) {
@@ -207,6 +220,10 @@ shardprop_error* shardprop_plan_make(const shardprop_graph* graph,
       request.library = *operators;
     }
     SP_ASSIGN(request.options, options_of(options, *machine));
+    if (options != nullptr) {
+      SP_ASSIGN(const OptionsObject* given, get(options));
+      request.like = given->like;
+    }
     SP_ASSIGN(Plan made, shardprop::plan(request));
     return give(plan, std::move(made));
   });

@@ -5,9 +5,11 @@
 
 #include <shardprop/plan/make_plan.h>
 #include <shardprop/redistribute/planner.h>
+#include <shardprop/request/like_plan.h>
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 namespace shardprop {
 namespace {
@@ -33,19 +35,31 @@ PlanOptions options_beside(std::span<const GivenOption> given,
   return options;
 }
 
+Result<PlanOptions> options_of(const PlanRequest& request) {
+  PlanOptions options = request.options;
+  if (request.like) {
+    SP_ASSIGN(std::vector<Pin> pins,
+              pins_like(*request.like, *request.graph, request.mesh));
+    options.pins.insert(options.pins.end(), pins.begin(), pins.end());
+  }
+  return options;
+}
+
 }  // namespace
 
 Result<Plan> plan(const PlanRequest& request) {
   SP_CHECK(check_rules(request.reading.rules, *request.graph));
+  SP_ASSIGN(const PlanOptions options, options_of(request));
   SP_ASSIGN(Plan made, make_plan(*request.graph, request.mesh, request.topology,
-                                 *request.library, request.options));
+                                 *request.library, options));
   record(request.reading, made);
   return made;
 }
 
 Result<WeighedNode> weigh_strategies(const PlanRequest& request, NodeId node) {
+  SP_ASSIGN(const PlanOptions options, options_of(request));
   return weigh_strategies(*request.graph, node, request.mesh, request.topology,
-                          *request.library, request.options);
+                          *request.library, options);
 }
 
 Result<PlanOptions> plan_options(std::span<const GivenOption> given,
@@ -75,9 +89,9 @@ std::optional<std::chrono::steady_clock::time_point> end_of_time_limit(
 
 Result<DeviceMesh> planned_mesh(std::string_view text) {
   SP_ASSIGN(DeviceMesh mesh, DeviceMesh::parse(text));
-  const auto dims = std::count_if(
-      mesh.dims().begin(), mesh.dims().end(),
-      [](const MeshDim& dim) { return dim.size > 1; });
+  const auto dims =
+      std::count_if(mesh.dims().begin(), mesh.dims().end(),
+                    [](const MeshDim& dim) { return dim.size > 1; });
   if (dims > kMaxPlannedDims) {
     return fail(
         Error{ErrorCode::kMeshTooManyDims,

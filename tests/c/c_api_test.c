@@ -378,7 +378,9 @@ static void test_failures_change_nothing(void) {
     shardprop_text_free(after);
   }
   FAILS(shardprop_options_set_stop(options, (shardprop_stop*)freed), INVALID);
-  FAILS(shardprop_options_set_start_from(options, (shardprop_plan*)freed), INVALID);
+  FAILS(shardprop_options_set_start_from(options, (shardprop_plan*)freed),
+        INVALID);
+  FAILS(shardprop_options_set_like(options, (shardprop_plan*)freed), INVALID);
   shardprop_options_free(options);
   shardprop_call_free(call);
   shardprop_spec_free(x);
@@ -490,6 +492,16 @@ static void test_planning(const char* file) {
   CHECK(json != NULL && strstr(json, "earlier_plan") != NULL);
   shardprop_text_free(json);
   WORKS(shardprop_options_set_start_from(options, NULL));
+
+  /* A plan that is laid out as another one. */
+  WORKS(shardprop_options_set_like(options, plan));
+  shardprop_plan_free(plan);
+  WORKS(shardprop_plan_make(graph, m.mesh, m.topology, m.library, options,
+                            &plan));
+  WORKS(shardprop_plan_to_json(plan, &json));
+  CHECK(json != NULL && strstr(json, "\"stored:") != NULL);
+  shardprop_text_free(json);
+  WORKS(shardprop_options_set_like(options, NULL));
   shardprop_plan_free(plan);
   FAILS(shardprop_plan_from_json("{", &plan), 706);
   CHECK(plan == NULL);

@@ -100,6 +100,17 @@ std::vector<Option> graph_plan_options(SearchLimit limit) {
   return options;
 }
 
+// Returns the saved plan that the option names; null if it is not given.
+Result<std::shared_ptr<const Plan>> plan_option(const Arguments& arguments,
+                                                const std::string& name,
+                                                const GraphReading& reading) {
+  if (!arguments.has(name)) return std::shared_ptr<const Plan>();
+  const std::string file = arguments.get(name);
+  SP_ASSIGN(Plan plan, load_plan(file, name + " " + file,
+                                 reading.max_input_bytes, reading.deadline));
+  return std::make_shared<const Plan>(std::move(plan));
+}
+
 Result<PlanRequest> plan_request(const Arguments& arguments,
                                  SearchLimit limit) {
   SP_ASSIGN(GraphReading reading, reading_of(arguments));
@@ -109,14 +120,9 @@ Result<PlanRequest> plan_request(const Arguments& arguments,
   SP_ASSIGN(request.topology, topology_option(arguments, reading.deadline));
   SP_ASSIGN(request.options, plan_options(arguments, request.topology, limit));
   request.options.start = arguments.begun();
-  if (arguments.has("--start-from")) {
-    const std::string file = arguments.get("--start-from");
-    SP_ASSIGN(Plan earlier,
-              load_plan(file, "--start-from " + file, reading.max_input_bytes,
-                        reading.deadline));
-    request.options.start_from =
-        std::make_shared<const Plan>(std::move(earlier));
-  }
+  SP_ASSIGN(request.options.start_from,
+            plan_option(arguments, "--start-from", reading));
+  SP_ASSIGN(request.like, plan_option(arguments, "--like", reading));
   SP_ASSIGN(LoadedGraph loaded,
             load_graph(arguments.get("GRAPH"), std::move(reading)));
   request.graph = std::move(loaded.graph);

@@ -14,7 +14,8 @@ namespace {
 // Help text of an option whose default comes from the topology, not from the
 // library.
 std::string_view default_by_topology(std::string_view name) {
-  if (name == "memory") return "; default: what a process can allocate on the device";
+  if (name == "memory")
+    return "; default: what a process can allocate on the device";
   if (name == "overlap") return "; default: the topology's";
   return {};
 }
@@ -71,6 +72,11 @@ std::vector<Option> planning_options(SearchLimit limit) {
                      .value = "PLAN.json",
                      .help = "begin the search with this saved plan, of this "
                              "graph or of a graph with mostly the same names",
+                     .input = input_value});
+  options.push_back({.name = "--like",
+                     .value = "PLAN.json",
+                     .help = "lay parameters and buffers out as this saved "
+                             "plan of the same model and mesh does",
                      .input = input_value});
   for (Option& option : graph_options()) options.push_back(std::move(option));
   return options;

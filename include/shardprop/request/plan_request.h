@@ -50,6 +50,9 @@ struct PlanRequest {
   // Options of plan_options(). Options that are empty depend on the graph: a graph
   // that trains has AdamW, and AdamW has mixed precision (plan/plan_options.h).
   PlanOptions options;
+  // A plan of the same model whose parameters and buffers are laid out so here, too:
+  // the pins of pins_like() join those of the options. Null if there is none.
+  std::shared_ptr<const Plan> like;
   // The reading that the graph came from. The plan records it; it does not change
   // the answer.
   GraphReading reading;
@@ -57,11 +60,12 @@ struct PlanRequest {
 
 // Answers the request. Precondition: `graph` and `library` are not null. An
 // infeasible problem is not an error: Plan::status reports it. Errors: those of
-// make_plan() and check_rules().
+// make_plan(), check_rules() and pins_like().
 Result<Plan> plan(const PlanRequest& request);
 
 // Returns the cost of each strategy of one operator, and that of the best plan with
-// it. Errors: those of weigh_strategies() of plan/weigh_strategies.h.
+// it. Errors: those of weigh_strategies() of plan/weigh_strategies.h and of
+// pins_like().
 Result<WeighedNode> weigh_strategies(const PlanRequest& request, NodeId node);
 
 // `GivenOption` is one option of the user as text. `name` is that of
