@@ -296,7 +296,7 @@ SHARDPROP_API shardprop_error* shardprop_load(const char* file,
                                               const shardprop_library* library,
                                               shardprop_graph** graph);
 /* Loads a program with the options "rule" (rules for operators of your own), "bound",
- * "size", "other_size" (the path of the same program at other sizes) and "program" of
+ * "size", "other_size" (the path of the same program at other sizes), "blocks" and "program" of
  * `options`, as the command line does. An error about one of them has its text as
  * the location. Plans of the graph record these options. */
 SHARDPROP_API shardprop_error* shardprop_load_with(

@@ -94,6 +94,7 @@ def load_graph(
     bounds: list[tuple[str, int]],
     sizes: list[tuple[str, int]],
     other_sizes: list[tuple[str, Optional[bytes]]],
+    blocks: str,
     rules: list[str],
 ) -> Graph: ...
 def read_graph(
@@ -104,6 +105,7 @@ def read_graph(
     bounds: list[tuple[str, int]],
     sizes: list[tuple[str, int]],
     other_sizes: list[tuple[str, Optional[bytes]]],
+    blocks: str,
     rules: list[str],
 ) -> Graph: ...
 def program_json(path: str, max_input_bytes: int, program: str) -> bytes: ...

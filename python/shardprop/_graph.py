@@ -49,6 +49,7 @@ def load_graph(
     bounds: Optional[Mapping[str, int]] = None,
     sizes: Optional[Mapping[str, int]] = None,
     other_sizes: Union[GraphLike, Sequence[GraphLike]] = (),
+    blocks: Union[int, Sequence[int], None] = None,
     rules: Union[Iterable[str], Mapping[str, str]] = (),
 ) -> Graph:
     """Reads a file of torch.export.save, or a program's .json or .json.gz.
@@ -60,8 +61,14 @@ def load_graph(
     export: {"batch": 64, "seq": 8192} for dims 0 and 1 of the inputs, {"image.2": 224}
     for dim 2 of the input image, {"s72": 128} for a symbol. If the export has fixed
     sizes, `other_sizes` is the same program exported at other sizes: a source like the
-    first one, or several. It shows which numbers follow the sizes. `rules` are those of plan(). A rule that states which operands an
-    operator writes is needed here.
+    first one, or several. It shows which numbers follow the sizes.
+
+    With `blocks=80` the repeated block of the graph stands for 80, so that an export of a
+    few layers suffices: the graph is that of the deep model. A model with two rows of
+    equal blocks, such as an encoder and a decoder, needs a number for each: [24, 24].
+
+    `rules` are those of plan(). A rule that states which operands an operator writes is
+    needed here.
 
     Raises Error if the source cannot be read or is not a graph.
     """
@@ -75,6 +82,7 @@ def load_graph(
         list((bounds or {}).items()),
         list((sizes or {}).items()),
         others,
+        _blocks_text(blocks),
         rule_texts(rules),
     )
     if isinstance(source, (str, os.PathLike)):
@@ -85,6 +93,14 @@ def load_graph(
         return graph
     data, name = _content(source)
     return _of_bytes(data, name, how)
+
+
+def _blocks_text(blocks: Union[int, Sequence[int], None]) -> str:
+    if blocks is None:
+        return ""
+    if isinstance(blocks, int):
+        return str(blocks)
+    return ",".join(str(count) for count in blocks)
 
 
 def _content(source: GraphLike) -> "tuple[bytes, str]":

@@ -38,10 +38,12 @@ using Exports = std::vector<std::pair<std::string, std::optional<nb::bytes>>>;
 GraphReading reading_of(std::int64_t max_input_bytes,
                         const std::string& program, const Sizes& bounds,
                         const Sizes& sizes, const Exports& other_sizes,
+                        const std::string& blocks,
                         const std::vector<std::string>& rules) {
   GraphReading reading;
   reading.max_input_bytes = max_input_bytes;
   reading.program = {program, "program " + program};
+  reading.blocks = {blocks, "blocks " + blocks};
   const auto add = [&](const char* name, const std::string& text) {
     add_option(reading, name, {text, std::string(name) + " " + text});
   };
@@ -126,22 +128,26 @@ nb::bytes bytes_of(const std::string& text) {
 
 void bind_graph(nb::module_& module) {
   // Python keeps the source of a graph in an attribute, to pickle the graph.
-  nb::class_<LoadedGraph>(module, "Graph", nb::dynamic_attr(),
-                    "An exported program, read for planning: load_graph() "
-                    "returns one. It never changes.")
+  nb::class_<LoadedGraph>(
+      module, "Graph", nb::dynamic_attr(),
+      "An exported program, read for planning: load_graph() "
+      "returns one. It never changes.")
       .def_prop_ro(
           "name", [](const LoadedGraph& g) { return g.graph->name(); },
           "The file's name without its ending, or the module's class.")
       .def_prop_ro(
-          "hash", [](const LoadedGraph& g) { return hash_text(g.graph->hash()); },
+          "hash",
+          [](const LoadedGraph& g) { return hash_text(g.graph->hash()); },
           "Hash of the program's meaning: a plan records the one that it was "
           "made for.")
       .def(
-          "__len__", [](const LoadedGraph& g) { return g.graph->nodes().size(); },
+          "__len__",
+          [](const LoadedGraph& g) { return g.graph->nodes().size(); },
           "Number of operator calls.")
-      .def_prop_ro("has_backward",
-                   [](const LoadedGraph& g) { return g.graph->has_backward(); },
-                   "Whether the program holds a backward pass.")
+      .def_prop_ro(
+          "has_backward",
+          [](const LoadedGraph& g) { return g.graph->has_backward(); },
+          "Whether the program holds a backward pass.")
       .def_prop_ro("operators", counts_of,
                    "Number of calls of each operator, by its name.")
       .def_prop_ro(
@@ -163,9 +169,10 @@ void bind_graph(nb::module_& module) {
       "load_graph",
       [](const std::string& path, std::int64_t max_input_bytes,
          const std::string& program, const Sizes& bounds, const Sizes& sizes,
-         const Exports& other_sizes, const std::vector<std::string>& rules) {
+         const Exports& other_sizes, const std::string& blocks,
+         const std::vector<std::string>& rules) {
         GraphReading reading = reading_of(max_input_bytes, program, bounds,
-                                          sizes, other_sizes, rules);
+                                          sizes, other_sizes, blocks, rules);
         auto loaded = [&] {
           const nb::gil_scoped_release released;
           return load_graph(path, std::move(reading));
@@ -174,20 +181,21 @@ void bind_graph(nb::module_& module) {
       },
       nb::arg("path"), nb::arg("max_input_bytes"), nb::arg("program"),
       nb::arg("bounds"), nb::arg("sizes"), nb::arg("other_sizes"),
-      nb::arg("rules"));
+      nb::arg("blocks"), nb::arg("rules"));
   module.def(
       "read_graph",
       [](const nb::bytes& bytes, const std::string& name,
          std::int64_t max_input_bytes, const std::string& program,
          const Sizes& bounds, const Sizes& sizes, const Exports& other_sizes,
-         const std::vector<std::string>& rules) {
-        return value_of(read_graph({bytes.c_str(), bytes.size()}, name,
-                                   reading_of(max_input_bytes, program, bounds,
-                                              sizes, other_sizes, rules)));
+         const std::string& blocks, const std::vector<std::string>& rules) {
+        return value_of(
+            read_graph({bytes.c_str(), bytes.size()}, name,
+                       reading_of(max_input_bytes, program, bounds, sizes,
+                                  other_sizes, blocks, rules)));
       },
       nb::arg("bytes"), nb::arg("name"), nb::arg("max_input_bytes"),
       nb::arg("program"), nb::arg("bounds"), nb::arg("sizes"),
-      nb::arg("other_sizes"), nb::arg("rules"));
+      nb::arg("other_sizes"), nb::arg("blocks"), nb::arg("rules"));
   module.def(
       "program_json",
       [](const std::string& path, std::int64_t max_input_bytes,

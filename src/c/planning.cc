@@ -35,6 +35,7 @@ Result<PlanOptions> options_of(const shardprop_options* options,
 std::optional<std::string> reading_text(const GraphReading& reading,
                                         std::string_view option) {
   if (option == "program") return reading.program.text;
+  if (option == "blocks") return reading.blocks.text;
   if (option == "other_size") {
     std::string out;
     for (const GivenExport& other : reading.other_sizes) {

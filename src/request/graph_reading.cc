@@ -3,6 +3,7 @@
 #include "base/parse_int.h"
 #include "base/try.h"
 
+#include <shardprop/graph/repeat_blocks.h>
 #include <shardprop/io/load_graph.h>
 #include <shardprop/ops/rule_text.h>
 
@@ -19,6 +20,7 @@ constexpr std::string_view kRule = "rule";
 constexpr std::string_view kBound = "bound";
 constexpr std::string_view kSize = "size";
 constexpr std::string_view kOtherSize = "other_size";
+constexpr std::string_view kBlocks = "blocks";
 constexpr std::string_view kProgram = "program";
 
 std::string without_blanks(std::string_view text) {
@@ -96,6 +98,35 @@ Result<std::map<std::string, std::int64_t>> sizes_of(
   return sizes;
 }
 
+// Unit: blocks of a row. A model of more layers is a mistake.
+constexpr std::int64_t kMostBlocks = 10'000;
+
+// Returns the graph with as many blocks as the reading states.
+Result<Graph> with_blocks(Graph graph, const GivenText& blocks,
+                          const OpLibrary& library) {
+  if (blocks.text.empty()) return graph;
+  std::vector<std::int64_t> counts;
+  for (std::string_view rest = blocks.text;;) {
+    const std::size_t comma = rest.find(',');
+    const auto count = parse_int(rest.substr(0, comma));
+    if (!count || *count < 1 || *count > kMostBlocks) {
+      return fail(
+          {ErrorCode::kInvalidArgument,
+           "blocks are written N, or N,N if there are two rows of them",
+           blocks.place,
+           {"found `" + std::string(rest.substr(0, comma)) +
+            "`, expected a number from 1 to " + std::to_string(kMostBlocks)},
+           "as in --blocks 80"});
+    }
+    counts.push_back(*count);
+    if (comma == std::string_view::npos) break;
+    rest.remove_prefix(comma + 1);
+  }
+  Result<Graph> repeated = repeat_blocks(graph, library, counts);
+  if (repeated) return repeated;
+  return fail(std::move(repeated).error().at(blocks.place));
+}
+
 // Returns the error with the user's place if it is about a bound or size.
 Error at_given_size(Error error, const GraphReading& reading) {
   for (const auto& [text, place] : reading.bounds) {
@@ -128,6 +159,8 @@ Result<LoadedGraph> loaded(GraphReading reading, const Read& read) {
   Result<Graph> graph = read(*library, options);
   if (!graph) return fail(at_given_size(std::move(graph).error(), reading));
   SP_CHECK(check_rules(reading.rules, *graph));
+  graph = with_blocks(*std::move(graph), reading.blocks, *library);
+  if (!graph) return fail(std::move(graph).error());
   return LoadedGraph{std::move(library),
                      std::make_shared<const Graph>(*std::move(graph)),
                      std::move(reading)};
@@ -180,6 +213,8 @@ bool add_option(GraphReading& reading, std::string_view name,
     reading.sizes = std::move(sizes);
   } else if (name == kOtherSize) {
     reading.other_sizes.push_back({{given.text, nullptr}, given.place});
+  } else if (name == kBlocks) {
+    reading.blocks = given;
   } else if (name == kProgram) {
     reading.program = given;
   } else {
@@ -233,19 +268,18 @@ Result<void> check_rules(const std::vector<GivenText>& rules,
   for (const auto& [text, place] : rules) {
     const std::string op = operator_of(text);
     const auto& nodes = graph.nodes();
-    const auto found =
-        std::find_if(nodes.begin(), nodes.end(), [&](const Node& node) {
-          return is_named(node.op_name(), op);
-        });
+    const auto found = std::find_if(
+        nodes.begin(), nodes.end(),
+        [&](const Node& node) { return is_named(node.op_name(), op); });
     if (found != nodes.end() && !declaration_of(text).empty() &&
         found->op.function->has_tag("undeclared")) {
-      return fail(Error{ErrorCode::kInvalidArgument,
-                        "the graph was read without the declaration of `" + op +
-                            "`",
-                        place,
-                        {},
-                        "give the rule when the graph is read: "
-                        "load_graph(source, rules=...)"});
+      return fail(
+          Error{ErrorCode::kInvalidArgument,
+                "the graph was read without the declaration of `" + op + "`",
+                place,
+                {},
+                "give the rule when the graph is read: "
+                "load_graph(source, rules=...)"});
     }
     if (found == nodes.end()) {
       return fail(Error{ErrorCode::kInvalidArgument,
@@ -259,18 +293,18 @@ Result<void> check_rules(const std::vector<GivenText>& rules,
 }
 
 Result<LoadedGraph> load_graph(const std::string& path, GraphReading reading) {
-  return loaded(std::move(reading), [&](const OpLibrary& library,
-                                        const LoadOptions& options) {
-    return load_graph(path, library, options);
-  });
+  return loaded(std::move(reading),
+                [&](const OpLibrary& library, const LoadOptions& options) {
+                  return load_graph(path, library, options);
+                });
 }
 
 Result<LoadedGraph> read_graph(std::string_view bytes, const std::string& name,
                                GraphReading reading) {
-  return loaded(std::move(reading), [&](const OpLibrary& library,
-                                        const LoadOptions& options) {
-    return read_graph(bytes, name, library, options);
-  });
+  return loaded(std::move(reading),
+                [&](const OpLibrary& library, const LoadOptions& options) {
+                  return read_graph(bytes, name, library, options);
+                });
 }
 
 Result<void> add_reading_of(const Plan& saved, const std::string& place,
@@ -283,6 +317,12 @@ Result<void> add_reading_of(const Plan& saved, const std::string& place,
     if (name == kSize) SP_CHECK(add_saved(reading.sizes, name, text, member));
     if (name == kOtherSize && !has_exports) {
       reading.other_sizes.push_back({{text, nullptr}, member});
+    }
+    if (name == kBlocks) {
+      if (reading.blocks.text.empty()) reading.blocks = {text, member};
+      if (reading.blocks.text != text) {
+        return fail(made_with_another(name, text, reading.blocks));
+      }
     }
     if (name != kProgram) continue;
     if (reading.program.text.empty()) reading.program = {text, member};
@@ -306,6 +346,9 @@ void record(const GraphReading& reading, Plan& plan) {
   }
   for (const GivenText& rule : reading.rules) {
     plan.options.emplace_back(kRule, rule.text);
+  }
+  if (!reading.blocks.text.empty()) {
+    plan.options.emplace_back(kBlocks, reading.blocks.text);
   }
   if (!reading.program.text.empty()) {
     plan.options.emplace_back(kProgram, reading.program.text);

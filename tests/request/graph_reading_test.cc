@@ -5,6 +5,7 @@
 
 #include <shardprop/request/plan_request.h>
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,7 +39,9 @@ TEST_CASE("options are added by name, several sizes at once") {
                                        {"size", "seq=2"},
                                        {"bound", "u0=1"},
                                        {"other_size", "b.json"},
+                                       {"blocks", "8"},
                                        {"program", "second"}});
+  CHECK(reading.blocks.text == "8");
   CHECK(reading.other_sizes[0].file.path == "b.json");
   CHECK(texts_of(reading.rules) == std::vector<std::string>{"my.op=batch(0)"});
   CHECK(texts_of(reading.sizes) ==
@@ -47,6 +50,38 @@ TEST_CASE("options are added by name, several sizes at once") {
   CHECK(reading.bounds[0].text == "u0=1");
   CHECK(reading.program.text == "second");
   CHECK_FALSE(add_option(reading, "memory", {"1GiB", {}}));
+}
+
+TEST_CASE("a graph is read with as many blocks as are asked for") {
+  const LoadedGraph deep =
+      value_of(load_graph("examples/graphs/tiny/llama3_train.json.gz",
+                          reading_with({{"blocks", "5"}})));
+  std::set<std::string> layers;
+  for (const GraphInput& input : deep.graph->inputs()) {
+    const std::string& name = deep.graph->value(input.value).qualified_name;
+    if (name.find(".mlp.up_proj.weight") != std::string::npos) {
+      layers.insert(name);
+    }
+  }
+  CHECK(layers.size() == 5);
+  CHECK(layers.contains("model.layers.4.mlp.up_proj.weight"));
+  Plan plan;
+  record(deep.reading, plan);
+  GraphReading again;
+  CHECK(add_reading_of(plan, "--plan p.json", again).has_value());
+  CHECK(again.blocks.text == "5");
+  for (const char* text : {"0", "x", "5,"}) {
+    CAPTURE(text);
+    const Error error =
+        refused(load_graph("examples/graphs/tiny/llama3_train.json.gz",
+                           reading_with({{"blocks", text}})),
+                ErrorCode::kInvalidArgument);
+    CHECK(error.location == std::string("--blocks ") + text);
+  }
+  // It has one row of blocks.
+  refused(load_graph("examples/graphs/tiny/llama3_train.json.gz",
+                     reading_with({{"blocks", "4,4"}})),
+          ErrorCode::kInvalidArgument);
 }
 
 TEST_CASE("a graph is read with its rules and sizes") {
@@ -63,22 +98,21 @@ TEST_CASE("a graph is read with its rules and sizes") {
 
 TEST_CASE("an error about a reading has the place of its text") {
   const std::pair<std::vector<std::pair<std::string, std::string>>, std::string>
-      wrong[] = {
-          {{{"rule", "mylib.swiglu"}}, "--rule mylib.swiglu"},
-          {{{"rule", "mylib.swiglu=pointwise()"},
-            {"rule", "torch.ops.mylib::swiglu=batch(0)"}},
-           "--rule torch.ops.mylib::swiglu=batch(0)"},
-          {{{"rule", "mylib.other=pointwise()"}},
-           "--rule mylib.other=pointwise()"},
-          {{{"bound", "u0"}}, "--bound u0"},
-          {{{"bound", "u9=4"}}, "--bound u9=4"},
-          {{{"size", "s77=-1"}}, "--size s77=-1"},
-          {{{"size", "s77=8"}, {"size", "s77=9"}}, "--size s77=9"},
-          {{{"size", "s99=8"}}, "--size s99=8"}};
+      wrong[] = {{{{"rule", "mylib.swiglu"}}, "--rule mylib.swiglu"},
+                 {{{"rule", "mylib.swiglu=pointwise()"},
+                   {"rule", "torch.ops.mylib::swiglu=batch(0)"}},
+                  "--rule torch.ops.mylib::swiglu=batch(0)"},
+                 {{{"rule", "mylib.other=pointwise()"}},
+                  "--rule mylib.other=pointwise()"},
+                 {{{"bound", "u0"}}, "--bound u0"},
+                 {{{"bound", "u9=4"}}, "--bound u9=4"},
+                 {{{"size", "s77=-1"}}, "--size s77=-1"},
+                 {{{"size", "s77=8"}, {"size", "s77=9"}}, "--size s77=9"},
+                 {{{"size", "s99=8"}}, "--size s99=8"}};
   for (const auto& [options, place] : wrong) {
     CAPTURE(place);
     CHECK(refused(load_graph(kCustom, reading_with(options)),
-                     ErrorCode::kInvalidArgument)
+                  ErrorCode::kInvalidArgument)
               .location == place);
   }
 }
@@ -87,8 +121,7 @@ TEST_CASE("a declaration is given when the graph is read") {
   const std::vector<GivenText> rules = {
       {"mylib::swiglu(Tensor a, Tensor b) -> Tensor=pointwise()", "rules"}};
   const LoadedGraph plain = value_of(load_graph(kCustom, GraphReading()));
-  CHECK(refused(check_rules(rules, *plain.graph),
-                   ErrorCode::kInvalidArgument)
+  CHECK(refused(check_rules(rules, *plain.graph), ErrorCode::kInvalidArgument)
             .location == "rules");
   GraphReading reading;
   reading.rules = rules;
@@ -131,10 +164,12 @@ TEST_CASE("a plan brings its reading along") {
   CHECK(moved.other_sizes[0].file.path == "c.json");
   for (const auto& [name, text] :
        std::vector<std::pair<std::string, std::string>>{
-           {"size", "s1=5"}, {"rule", "my.op=batch(1)"}, {"program", "first"}}) {
+           {"size", "s1=5"},
+           {"rule", "my.op=batch(1)"},
+           {"program", "first"}}) {
     GraphReading other = reading_with({{name, text}});
     CHECK(refused(add_reading_of(plan, "a.json", other),
-                     ErrorCode::kInvalidArgument)
+                  ErrorCode::kInvalidArgument)
               .location == "--" + name + " " + text);
   }
 }

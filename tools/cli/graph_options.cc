@@ -46,6 +46,10 @@ std::vector<Option> graph_options() {
                    "--size changes; repeatable",
            .repeatable = true,
            .input = input_value},
+          {.name = "--blocks",
+           .value = "N[,N]",
+           .help = "the repeated block of the graph stands for N, so that a "
+                   "few layers suffice; a number for each row of blocks"},
           {.name = "--rule",
            .value = "OP=ROW",
            .help = "how an operator may be sharded, as in "
@@ -66,7 +70,8 @@ Result<GraphReading> reading_of(const Arguments& arguments) {
   GraphReading reading;
   SP_ASSIGN(const auto max_input, arguments.bytes("--max-input"));
   reading.max_input_bytes = max_input.value_or(reading.max_input_bytes);
-  for (const char* name : {"rule", "bound", "size", "other_size", "program"}) {
+  for (const char* name :
+       {"rule", "bound", "size", "other_size", "blocks", "program"}) {
     std::string flag = std::string("--") + name;
     std::replace(flag.begin(), flag.end(), '_', '-');
     for (const std::string& text : arguments.all(flag)) {

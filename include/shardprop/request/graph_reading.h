@@ -47,6 +47,9 @@ struct GraphReading {
   std::vector<GivenText> sizes;   // NAME=N, a size of the user's inputs
   // The same program at other sizes, which shows what follows the sizes.
   std::vector<GivenExport> other_sizes;
+  // N[,N]: the number of blocks of each row of equal blocks (graph/repeat_blocks.h);
+  // empty: as in the export.
+  GivenText blocks;
   GivenText program;              // NAME; empty: the file holds one program
   // Maximum size of the input after decompression.
   std::int64_t max_input_bytes = std::int64_t{2} << 30;
@@ -62,8 +65,8 @@ struct LoadedGraph {
 };
 
 // Adds one option by its name: `rule`, `bound`, `size` (also several: "s0=8,s1=4"),
-// `other_size` (a path) or `program`. Returns false if the name is another one. All
-// but `program` can be given several times.
+// `other_size` (a path), `blocks` or `program`. Returns false if the name is another
+// one. All but `blocks` and `program` can be given several times.
 bool add_option(GraphReading& reading, std::string_view name,
                 const GivenText& given);
 
@@ -84,7 +87,8 @@ Result<void> check_rules(const std::vector<GivenText>& rules,
 
 // Reads the file of a graph. Errors: those of library_with(), check_rules() and
 // load_graph() of io/load_graph.h; kInvalidArgument (a bound or size that is not
-// NAME=N, or that is given twice).
+// NAME=N, or that is given twice; numbers of blocks that are none); those of
+// repeat_blocks().
 Result<LoadedGraph> load_graph(const std::string& path, GraphReading reading);
 // Reads a graph from memory; `name` becomes the graph's name.
 Result<LoadedGraph> read_graph(std::string_view bytes, const std::string& name,
