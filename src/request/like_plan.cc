@@ -74,7 +74,7 @@ class LikePins {
     if (!is_kept(input.kind) || found == planned_.end()) return std::nullopt;
     const PlannedValue& value = *found->second;
     const TensorMeta& meta = graph_.value(input.value).meta;
-    if (value.kind != input.kind || value.tensor.meta.shape() != meta.shape()) {
+    if (value.kind != input.kind || value.tensor.shape != meta.shape()) {
       return std::nullopt;
     }
     KeptLayouts out{value.tensor.layout, std::nullopt};
