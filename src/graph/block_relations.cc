@@ -12,7 +12,7 @@ Error unlike(const std::string& what) {
           "the repeated block of the graph cannot stand for more: " + what,
           {},
           {},
-          "export the model with all of its layers"};
+          "export one layer more, or all of them"};
 }
 
 }  // namespace

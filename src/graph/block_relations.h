@@ -1,10 +1,10 @@
-// BlockRelations says what the elements of a graph read once copies of blocks are
-// inserted. In each row of equal blocks the copies come between the block `here` and
+// BlockRelations gives each element of a graph its operands once copies of blocks
+// are inserted. In each row of equal blocks the copies come between the block `here` and
 // the block `next`.
 //
 // Three relations lead out of a block: to the block before it, to the one after it, and
-// to what all blocks share. What an element of `here` reads, and what its counterpart in
-// `next` reads, say which one it is:
+// to what all blocks share. The operand of an element
+// in `here` and that of its counterpart in `next` determine the relation:
 //
 //   layer 1 reads layer 0's result, layer 2 that of layer 1
 //   inserted after layer 1: copy 1 reads layer 1's, copy 2 copy 1's, layer 2 copy 2's

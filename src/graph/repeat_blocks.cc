@@ -36,6 +36,9 @@ class DeepGraph {
       most = std::max(most, relations.inserted(r));
       numbers_.emplace_back(relations.names(r), relations.inserted(r));
     }
+    for (const Node& node : graph.nodes()) {
+      if (node.phase == Phase::kForward) last_forward_ = node.id.index();
+    }
     values_.assign(index(most) + 1,
                    std::vector<ValueId>(graph.values().size()));
   }
@@ -186,21 +189,24 @@ class DeepGraph {
     return {};
   }
 
-  // Returns the last slot of the forward nodes of a block, or the first one of its
-  // backward nodes: its copies of the phase run after it or before it.
-  std::size_t slot_of_copies(const Block& block, Phase phase) const {
+  // Nodes up to the last forward node are early. Some of the backward phase are among
+  // them, such as a view of a forward value.
+  bool is_early(NodeId node) const { return node.index() <= last_forward_; }
+
+  // Returns the last slot of the early nodes of a block, or the first one of its late
+  // nodes: its copies run after it or before it.
+  std::size_t slot_of_copies(const Block& block, bool early) const {
     std::optional<std::size_t> slot;
     for (const NodeId node : block.nodes) {
-      if (graph_.node(node).phase != phase) continue;
+      if (is_early(node) != early) continue;
       const std::size_t n = node.index();
-      if (!slot || (phase == Phase::kForward) == (n > *slot)) slot = n;
+      if (!slot || early == (n > *slot)) slot = n;
     }
     return slot.value_or(0);
   }
 
   // Adds the nodes in the old order as far as operands allow. Copies run in order
-  // after the forward nodes of the block, and in reverse order before its backward
-  // nodes.
+  // after the early nodes of the block, and in reverse order before its late nodes.
   Result<void> add_nodes() {
     // The slot of the phase, the place among the copies there, the old slot.
     using Key = std::tuple<std::size_t, std::int64_t, std::size_t>;
@@ -218,14 +224,13 @@ class DeepGraph {
     }
     for (std::size_t r = 0; r < relations_.num_rows(); ++r) {
       const Block& block = relations_.here(r);
-      const std::size_t forward = slot_of_copies(block, Phase::kForward);
-      const std::size_t backward = slot_of_copies(block, Phase::kBackward);
+      const std::size_t early = slot_of_copies(block, true);
+      const std::size_t late = slot_of_copies(block, false);
       for (const NodeId node : block.nodes) {
-        const bool is_forward = graph_.node(node).phase == Phase::kForward;
         for (std::int64_t copy = 1; copy <= relations_.inserted(r); ++copy) {
           add(node, copy,
-              {is_forward ? forward : backward, is_forward ? copy : -copy,
-               node.index()});
+              is_early(node) ? Key{early, copy, node.index()}
+                             : Key{late, -copy, node.index()});
         }
       }
     }
@@ -253,6 +258,7 @@ class DeepGraph {
   const Graph& graph_;
   const BlockRelations& relations_;
   GraphBuilder builder_;
+  std::size_t last_forward_ = 0;       // slot
   std::vector<LayerNumbers> numbers_;  // by row
   // By copy and by old value: the new value.
   std::vector<std::vector<ValueId>> values_;
@@ -273,7 +279,7 @@ Result<void> check_counts(const Blocks& blocks,
     }
     return fail({ErrorCode::kInvalidArgument,
                  "the graph has " + std::to_string(runs.size()) +
-                     " rows of equal blocks",
+                     (runs.size() == 1 ? " row" : " rows") + " of equal blocks",
                  {},
                  {"found " + std::to_string(counts.size()) +
                   " numbers; the rows have " + rows + " blocks"},

@@ -120,7 +120,7 @@ TEST_CASE("a graph that cannot be made longer is refused") {
   CHECK(refused(repeated(graph, {2})) ==
         "a row of blocks cannot become shorter");
   CHECK(refused(repeated(graph, {4, 4})) ==
-        "the graph has 1 rows of equal blocks");
+        "the graph has 1 row of equal blocks");
   CHECK(refused(repeated(BlockModel(true).build("ds"), {4})) ==
         "the graph has no two equal blocks in a row");
   CHECK(refused(repeated(BlockModel(false).build("ddd", true), {4}))

@@ -36,6 +36,7 @@
 #include <shardprop/redistribute/fit.h>
 #include <shardprop/reference/tensor.h>
 #include <shardprop/report/plan_diff.h>
+#include <shardprop/request/like_plan.h>
 #include <shardprop/request/plan_request.h>
 #include <shardprop/request/saved_plan.h>
 #include <shardprop/solver/solve.h>
@@ -124,6 +125,9 @@ namespace report_plan_diff_h {
 extern const Plan fsdp;
 extern const Plan best;
 }  // namespace report_plan_diff_h
+namespace request_like_plan_h {
+extern const Graph decode;
+}
 namespace strategy_layout_table_h {
 extern const Layout a;
 extern const Layout b;

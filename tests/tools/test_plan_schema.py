@@ -30,6 +30,7 @@ PLANS = [
     (LLAMA, "--mesh", "dp=2,tp=2", "--optimizer", "adamw", "--compare"),
     (GPT2, "--mesh", "3,2", "--topology", DEAR, "--optimizer", "adamw", *LITTLE_WORK),
     (TINY / "resnet_train.json.gz", "--mesh", "dp=2", "--recipe", "ddp=dp"),
+    (TINY / "vit_infer.json.gz", "--mesh", "2", "--blocks", "3"),
     (TINY / "mixtral_infer.json.gz", "--mesh", "pp=2,dp=2", "--topology", DEAR, *LITTLE_WORK),
     (INPUTS / "custom_op.json", "--mesh", "2"),
     (INPUTS / "unbacked.json", "--mesh", "2", "--bound", "u0=8"),

@@ -51,7 +51,7 @@ def kept(plan):
     return {
         name: value["placements"]
         for name, value in plan.values.items()
-        if value["kind"] in ("parameter", "buffer")
+        if value["role"] in ("parameter", "buffer")
     }
 
 

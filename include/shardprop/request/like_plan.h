@@ -4,7 +4,7 @@
 //
 //   Plan prefill = load_plan("prefill.json", "--like prefill.json").value();
 //   std::vector<Pin> pins = pins_like(prefill, decode, mesh).value();
-//   to_string(pins[0]);   // "stored:name:layers.*.k_cache=R,S(1)"
+//   to_string(pins[0]);   // "stored:layers.*.k_cache=R,S(1)"
 #pragma once
 
 #include <shardprop/base/result.h>
