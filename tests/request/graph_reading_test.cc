@@ -84,6 +84,20 @@ TEST_CASE("a graph is read with as many blocks as are asked for") {
           ErrorCode::kInvalidArgument);
 }
 
+TEST_CASE("blocks are complete where more equal operators lie outside") {
+  // The norm after the last layer has the gradient of a weight, too.
+  const LoadedGraph deep =
+      value_of(load_graph("examples/graphs/tiny/gpt2_train.json.gz",
+                          reading_with({{"blocks", "5"}})));
+  for (const char* name :
+       {"transformer.h.3.ln_1.weight", "transformer.h.4.ln_2.weight"}) {
+    CAPTURE(name);
+    const auto weight = deep.graph->find_value(name);
+    REQUIRE(weight.has_value());
+    CHECK(deep.graph->gradient_of(*weight).has_value());
+  }
+}
+
 TEST_CASE("a graph is read with its rules and sizes") {
   const LoadedGraph custom = value_of(load_graph(
       kCustom, reading_with({{"rule", "mylib.swiglu=pointwise()"}})));

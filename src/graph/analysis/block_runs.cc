@@ -1,6 +1,7 @@
 #include "graph/analysis/block_runs.h"
 
 #include "graph/analysis/block_chains.h"
+#include "graph/analysis/block_growth.h"
 #include "graph/analysis/block_offsets.h"
 
 #include <shardprop/base/hash.h>
@@ -329,6 +330,7 @@ std::vector<RepeatedRun> repeated_runs(const GraphStructure& structure) {
       out.push_back(std::move(run));
     }
   }
+  for (RepeatedRun& run : out) grow(structure, taken, run);
   const auto depth_of = [&](const RepeatedRun& run) {
     std::int32_t most = 0;
     for (const auto& position : run.positions) {
