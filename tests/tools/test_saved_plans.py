@@ -29,6 +29,7 @@ GENUINE = [
     ("mixtral_infer", "2,2", ()),
     ("t5_train", "2", ("--optimizer", "sgd")),
     ("vit_infer", "4,2", ()),
+    ("vit_infer", "2,2", ("--blocks", "5")),
     ("gpt2_train", "8,2", LITTLE_WORK),
     ("gpt2_train", "3,2", LITTLE_WORK),
     ("gpt2_train_cuda", "8,2", LITTLE_WORK),
@@ -82,6 +83,35 @@ class Genuine(Case):
         for graph, mesh, seconds in HURRIED:
             with self.subTest(graph=graph, mesh=mesh):
                 self.check(graph, mesh, ("--topology", DEAR, "--gap", "0", "--time-limit", seconds))
+
+
+class Like(Case):
+    """--like: parameters and buffers as a saved plan has them."""
+
+    ON = ("--mesh", "dp=2,tp=2", "--work-limit", "10000000", "--format", "json")
+
+    def test_inference_is_laid_out_as_training(self):
+        train = self.folder / "train.json"
+        self.answered(shardprop("explain", TINY / "llama3_train.json.gz", *self.ON,
+                                "--pin", "*.up_proj.weight=S(1),R", "-o", train))
+        done = shardprop("explain", TINY / "llama3_infer.json.gz", *self.ON, "--like", train)
+        self.answered(done)
+        kept = [
+            {name: value["placements"] for name, value in plan["values"].items()
+             if value["role"] == "parameter"}
+            for plan in (json.loads(train.read_text()), json.loads(done.stdout))
+        ]
+        self.assertEqual(kept[0], kept[1])
+        # The plan with these pins is a plan that can be read again.
+        file = self.file("infer.json", done.stdout)
+        self.answered(explained(TINY / "llama3_infer.json.gz", file))
+
+    def test_a_plan_of_another_mesh_is_refused(self):
+        train = self.folder / "train.json"
+        self.answered(shardprop("explain", TINY / "llama3_train.json.gz", *self.ON, "-o", train))
+        done = shardprop("explain", TINY / "llama3_infer.json.gz", "--mesh", "4", "--like", train)
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn("of another mesh", done.stderr)
 
 
 class Start(Case):

@@ -250,19 +250,20 @@ class Judge {
                         place_in("nodes", n, ".inputs")));
       }
       if (said.outputs != is.outputs) {
-        return fail(
-            broken_plan("`" + is.name + "` produces its outputs in other layouts",
-                        place_in("nodes", n, ".outputs")));
+        return fail(broken_plan(
+            "`" + is.name + "` produces its outputs in other layouts",
+            place_in("nodes", n, ".outputs")));
       }
       if (said.local != is.local || said.is_random != is.is_random) {
-        return fail(
-            broken_plan("`" + is.name + "` does not run as its strategy requires",
-                        place_in("nodes", n)));
+        return fail(broken_plan(
+            "`" + is.name + "` does not run as its strategy requires",
+            place_in("nodes", n)));
       }
     }
     if (saved_.updates.size() != plan.updates.size() ||
         saved_.outputs.size() != plan.outputs.size()) {
-      return fail(broken_plan("the outputs of the plan are not those of the graph", "$.outputs"));
+      return fail(broken_plan(
+          "the outputs of the plan are not those of the graph", "$.outputs"));
     }
     for (std::size_t u = 0; u < plan.updates.size(); ++u) {
       const PlannedUpdate& said = saved_.updates[u];
@@ -298,8 +299,8 @@ Result<PlanOptions> options_of(const Plan& saved) {
   // The limits of the search do not affect a plan. The options for reading a
   // graph are part of the graph and the library that the caller gives.
   static constexpr std::string_view kOfOthers[] = {
-      "time_limit", "work_limit", "gap",  "threads", "seed",
-      "bound",      "size",       "rule", "program", "other_size"};
+      "time_limit", "work_limit", "gap",     "threads",    "seed",  "bound",
+      "size",       "rule",       "program", "other_size", "blocks"};
   PlanOptions options;
   // A plan without these options was made before they existed.
   options.fusion = Fusion::kNone;
