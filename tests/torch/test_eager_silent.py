@@ -203,6 +203,16 @@ class Layouts(SimulatedWithPropagator):
                 with self.subTest(shape=shape, layout=str(layout)):
                     check_flat_view(self.grid, shape, layout)
 
+    def test_views_of_another_dtype(self):
+        """DTensor's own answer keeps partial sums, whose bits do not add up."""
+        dtypes = (torch.int8, torch.int32, torch.int64, torch.float64)
+        for dtype, shape in itertools.product(dtypes, ((8,), (9, 3), (4, 2))):
+            x = arange(*shape).double()
+            placements = {R, Shard(0), Shard(len(shape) - 1), Partial()}
+            for layout in itertools.product(placements, repeat=2):
+                with self.subTest(dtype=dtype, shape=shape, layout=str(layout)):
+                    viewed = distribute(x, self.grid, layout).view(dtype)
+                    self.assertTrue(torch.equal(full_value(viewed), x.view(dtype)))
 
 
 class Numbers(SimulatedWithPropagator):
@@ -273,6 +283,56 @@ class Writes(SimulatedWithPropagator):
                     torch.testing.assert_close(full_value(x), wanted)
         self.assertGreater(arrived, 300)
         self.assertGreater(refused, 50)
+
+    READS = {
+        "operator": lambda v: v * 1,
+        "view": lambda v: v.unsqueeze(0)[0] * 1,
+        "list": lambda v: torch.stack([v, v])[1],
+        "full_tensor": lambda v: v,
+    }
+
+    def test_a_write_into_the_source_shows_in_its_views_or_they_are_refused(self):
+        """Foreach operators do not raise the version of a DTensor: a known limit."""
+        shown = refused = 0
+        layouts = list(itertools.product([R, Shard(0), Shard(1)], repeat=2))
+        writes = {name: write for name, write in self.WRITES.items() if name != "foreach"}
+        reads = itertools.cycle(self.READS)
+        for view, write in itertools.product(self.VIEWS, writes):
+            written = arange(8, 8)
+            writes[write](written)
+            wanted = self.VIEWS[view](written)
+            for layout, read in zip(layouts, reads):
+                x = distribute_tensor(arange(8, 8), self.grid, layout)
+                made = self.VIEWS[view](x)
+                writes[write](x)
+                with self.subTest(view=view, write=write, layout=str(layout), read=read):
+                    try:
+                        value = full_value(self.READS[read](made))
+                    except RuntimeError as error:
+                        self.assertIn("its source was written after", str(error))
+                        refused += 1
+                        continue
+                    shown += 1
+                    torch.testing.assert_close(value, wanted)
+        self.assertGreater(shown, 150)
+        self.assertGreater(refused, 100)
+
+    def test_a_stale_view_has_no_local_tensor(self):
+        x = distribute_tensor(arange(8, 8), self.line, [Shard(0)])
+        view = x[2]
+        view.to_local()
+        x.add_(1)
+        for grad in (True, False):
+            with torch.set_grad_enabled(grad):
+                with self.assertRaisesRegex(RuntimeError, "was written after"):
+                    view.to_local()
+        torch.testing.assert_close(full_value(x[2]), arange(8, 8)[2] + 1)
+
+    def test_a_view_that_is_made_again_is_fresh(self):
+        d = distribute_tensor(arange(8, 8), self.line, [Shard(0)])
+        for step in range(3):
+            torch.testing.assert_close(full_value(d[2] * 1), arange(8, 8)[2] + step)
+            d.add_(1)
 
     def test_views_that_are_copies_are_read_as_others(self):
         x = arange(8, 8)

@@ -1,17 +1,20 @@
-"""A view whose source had to move is a copy; writes into it are never lost silently.
+"""A view whose source had to move is a copy; no write is lost silently between the two.
 
 DTensor's views share memory with their source as long as no rank moves data. If the
 source is redistributed first, or a local program makes the view, the result may be a
-copy: a write into it would not reach the source.
+copy: a write into it would not reach the source, and a write into the source would not
+reach it.
 
 The spec of this view has a class of its own, so that the caches of DTensor's dispatcher
-distinguish it. Every operator that writes into the view is answered here and runs
-guarded. The local tensor of the view records the memory from which it was copied. A
-write is refused as long as that memory is in use. Afterwards no reader can miss the
-write (gradients are examples).
+distinguish it, and its local tensor has an `Origin`. Every operator that reads or writes
+the view takes the slow path of the dispatcher, where `_stale_views` refuses the view if
+its source was written after it was made. Every operator that writes into the view runs
+guarded: a write is refused as long as the memory of the source is in use. Afterwards no
+reader can miss the write (gradients are examples).
 """
 
-from typing import Any
+import dataclasses
+from typing import Any, Optional
 
 import torch
 from torch.distributed._functional_collectives import _are_we_tracing
@@ -25,7 +28,24 @@ from ._local_call import MovedCall
 from ._operands import Operands, require_reassembled
 from ._redistribution import Walk
 
-_SOURCES = "_shardprop_sources"
+_ORIGIN = "_shardprop_origin"
+
+
+@dataclasses.dataclass(eq=False)
+class Origin:
+    """The origin of a view that is a copy. The results of one call share it, and so do
+    views of them that share their memory."""
+
+    #: The memory from which the view was copied.
+    sources: "tuple[StorageWeakRef, ...]"
+    #: The version of the viewed tensor when the view was last known to equal it. It is
+    #: None before the first check and after a write into the view.
+    version: Optional[int] = None
+
+
+def origin_of(local) -> Optional[Origin]:
+    """Returns the origin of a local tensor, None if it is no copy."""
+    return getattr(local, _ORIGIN, None)
 
 
 class MovedViewSpec(DTensorSpec):
@@ -60,18 +80,25 @@ def answered(op_schema: OpSchema, propagate) -> OutputSharding:
         run.output_spec = _marked(run.output_spec)
         return run
     if not any(_is_view(returned) for returned in op_schema.op._schema.returns):
-        return sharding
+        return _on_slow_path(plain, sharding) if is_copy else sharding
     if _moves_by_stock(plain, sharding):
         sharding = _moved_by_us(plain, sharding)
     if not is_copy and not _copies(sharding):
         return sharding
-    run = instead(plain, sharding, _MakesCopies)
+    run = instead(plain, sharding, MakesCopies)
     run.output_spec = _marked(run.output_spec)
     return run
 
 
-class _MakesCopies:
-    """A call of a view operator whose results record their source memory."""
+def _on_slow_path(op_schema: OpSchema, sharding: OutputSharding) -> OutputSharding:
+    """Returns the same answer as one that takes the dispatcher's slow path."""
+    if sharding.needs_redistribute:
+        return sharding
+    return instead(op_schema, sharding, lambda call: call)
+
+
+class MakesCopies:
+    """A call of a view operator whose results record their origin."""
 
     def __init__(self, call):
         self._call = call
@@ -82,8 +109,9 @@ class _MakesCopies:
 
     def __call__(self, source, *args, **kwargs):
         made = self._call(source, *args, **kwargs)
-        for view in made if isinstance(made, (list, tuple)) else [made]:
-            _note_source(view, source)
+        if not _are_we_tracing():  # a traced tensor has no memory
+            views = made if isinstance(made, (list, tuple)) else [made]
+            _note_origin(views, source)
         return made
 
 
@@ -106,7 +134,10 @@ class _GuardedWrite:
         return self._call(*args, **kwargs)
 
     def _require_unobserved(self, target, name):
-        if all(source.expired() for source in getattr(target, _SOURCES, ())):
+        origin = origin_of(target)
+        if origin is None or all(source.expired() for source in origin.sources):
+            if origin is not None:
+                origin.version = None  # the write changes it
             return
         raise RuntimeError(
             f"{self.__name__} writes into `{name}`, a view that is a copy: its "
@@ -124,16 +155,21 @@ def _storages(tensor) -> list:
     return [part.untyped_storage() for part in parts]
 
 
-def _note_source(view, source) -> None:
-    if _are_we_tracing():
-        return  # a traced tensor has no memory
-    shared = {storage._cdata for storage in _storages(view)}
-    sources = list(getattr(source, _SOURCES, ()))
-    for storage in _storages(source):
-        if storage._cdata not in shared:
-            sources.append(StorageWeakRef(storage))
-    if sources:
-        setattr(view, _SOURCES, tuple(sources))
+def _note_origin(views, source) -> None:
+    before = origin_of(source)
+    sources = {storage._cdata: storage for storage in _storages(source)}
+    made = None
+    for view in views:
+        shared = {storage._cdata for storage in _storages(view)}
+        copied_from = [s for address, s in sources.items() if address not in shared]
+        if not copied_from:
+            if before is not None:
+                setattr(view, _ORIGIN, before)
+            continue
+        if made is None:
+            known = () if before is None else before.sources
+            made = Origin((*known, *map(StorageWeakRef, copied_from)))
+        setattr(view, _ORIGIN, made)
 
 
 def _each_spec(value: Any, change) -> Any:

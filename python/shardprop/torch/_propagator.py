@@ -14,7 +14,7 @@ from torch.distributed.tensor.debug import _clear_sharding_prop_cache
 
 from .. import _core
 from .._error import Error
-from . import _attention, _local_call, _moved_views, _redistribution
+from . import _attention, _local_call, _moved_views, _redistribution, _stale_views
 from ._dispatch import Infos, in_numbers, measured, through, whole_key
 from ._local_call import whole_spec
 from ._operands import Operands, output_spec_of, require_reassembled
@@ -30,6 +30,9 @@ _STOCK = {
     aten.is_pinned.default,
 }
 _RESULTS_UNKNOWN = "SP0506"
+# DTensor's own answers to these views are wrong: it keeps partial sums and uneven shards,
+# although the bits of a sum are not the sum of the bits.
+_WRONG_IN_STOCK = {aten.view.dtype}
 # Maximal characters of a reason in the statistics, which fill two lines of a terminal.
 _LONGEST_REASON = 200
 # DTensor's handlers of these operators would bypass ours.
@@ -180,7 +183,9 @@ class Propagator(ShardingPropagator):
             return through(_attention.InOrder(call), op_schema, output_spec)
         if call.is_plain():
             return OutputSharding(output_spec)
-        if call.moves_strided() or (call.copies() and _makes_views(op)):
+        if op not in _WRONG_IN_STOCK and (
+            call.moves_strided() or (call.copies() and _makes_views(op))
+        ):
             # Few of our operators support strided shards or shards of dims of size 1. A
             # view without moves shares memory.
             quiet = self._quiet_stock(op_schema)
@@ -459,6 +464,7 @@ def install_propagator(
         if handler is not None:
             _handlers[op] = handler
     _redistribution.install(ours.specs_of)
+    _stale_views.install()
     _clear_sharding_prop_cache()
     return ours
 
@@ -474,6 +480,7 @@ def uninstall_propagator() -> None:
     dispatcher._custom_op_handlers.update(_handlers)
     _handlers.clear()
     _redistribution.uninstall()
+    _stale_views.uninstall()
     _replaced = None
     _clear_sharding_prop_cache()
 
