@@ -2,7 +2,7 @@
 
 DTensor's views share memory with their source as long as no rank moves data. If the
 source is redistributed first, or a local program makes the view, the result may be a
-copy: a write into it would not reach the source, and a write into the source would not
+copy. A write into it would not reach the source, and a write into the source would not
 reach it.
 
 The spec of this view has a class of its own, so that the caches of DTensor's dispatcher
@@ -38,13 +38,13 @@ class Origin:
 
     #: The memory from which the view was copied.
     sources: "tuple[StorageWeakRef, ...]"
-    #: The version of the viewed tensor when the view was last known to equal it. It is
-    #: None before the first check and after a write into the view.
+    #: The version of the viewed tensor when the view was last known to equal it. A write
+    #: into the view makes this unknown until the next check.
     version: Optional[int] = None
 
 
 def origin_of(local) -> Optional[Origin]:
-    """Returns the origin of a local tensor, None if it is no copy."""
+    """Returns the origin of a local tensor, or None for a tensor that is not a copy."""
     return getattr(local, _ORIGIN, None)
 
 
