@@ -6,8 +6,8 @@ copy. A write into it would not reach the source, and a write into the source wo
 reach it.
 
 The spec of this view has a class of its own, so that the caches of DTensor's dispatcher
-distinguish it, and its local tensor has an `Origin`. Every operator that reads or writes
-the view takes the slow path of the dispatcher, where `_stale_views` refuses the view if
+distinguish it, and its local tensor has an `Origin`. Operators that read or write the
+view take the slow path of the dispatcher, where `_stale_views` refuses the view if
 its source was written after it was made. Every operator that writes into the view runs
 guarded: a write is refused as long as the memory of the source is in use. Afterwards no
 reader can miss the write (gradients are examples).
@@ -38,8 +38,8 @@ class Origin:
 
     #: The memory from which the view was copied.
     sources: "tuple[StorageWeakRef, ...]"
-    #: The version of the viewed tensor when the view was last known to equal it. A write
-    #: into the view makes this unknown until the next check.
+    #: The version of the viewed tensor when the view was last known to equal it. A
+    #: write into the view makes this unknown until the next check.
     version: Optional[int] = None
 
 

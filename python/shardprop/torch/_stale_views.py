@@ -1,12 +1,12 @@
 """A view that is a copy is refused once its source was written after it was made.
 
-DTensor's views share the version counter of the tensor that they view, as all views of
-PyTorch do, even if the local tensor is a copy (`_moved_views`). The version at which the
-copy was made therefore tells whether somebody wrote the source since then.
+A view of a DTensor shares the version counter of its source, as all views of PyTorch
+do, even if its local tensor is a copy (`_moved_views`). The version at which the copy
+was made therefore shows whether the source was written since then.
 
 Readers of the view are operators, which take the dispatcher's slow path for it, and
-`to_local()`, `redistribute()` and `full_tensor()`. Limits: foreach operators do not raise
-the version of a DTensor, and `Tensor.data` has a counter of its own.
+`to_local()`, `redistribute()` and `full_tensor()`. Limits: foreach operators do not
+raise the version of a DTensor, and `Tensor.data` has a counter of its own.
 """
 
 import functools
