@@ -13,6 +13,7 @@ import functools
 import types
 from typing import Optional
 
+import torch
 from torch.distributed.tensor import DTensor
 from torch.distributed.tensor._dispatch import OpDispatcher
 
@@ -68,7 +69,7 @@ def run_checked(dispatcher, op_call, args, op_info):
 def _checking(method):
     @functools.wraps(method)
     def run(self, *args, **kwargs):
-        if isinstance(self._spec, MovedViewSpec):
+        if not torch.compiler.is_compiling() and isinstance(self._spec, MovedViewSpec):
             _require_fresh(self)
         return method(self, *args, **kwargs)
 
