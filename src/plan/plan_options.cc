@@ -18,6 +18,7 @@ constexpr std::string_view kPrecisions[] = {"mixed", "own"};
 // Unit: micro-batches a step.
 constexpr std::uint64_t kMostMicroBatches = 1'000'000;
 constexpr std::string_view kFusions[] = {"compiler", "none"};
+constexpr std::string_view kLayers[] = {"alike", "free"};
 
 Precision precision_of(const PlanQuestion& question) {
   return question.precision.value_or(question.optimizer == Optimizer::kAdamW
@@ -71,6 +72,14 @@ const OptionField<PlanOptions> kFields[] = {
          [](const PlanOptions& o) { return std::optional(index(o.fusion)); },
          [](PlanOptions& o, std::size_t i) {
            o.fusion = static_cast<Fusion>(i);
+         }}},
+    {"layers", "alike|free",
+     "whether equal layers have equal layouts, or each layer its own",
+     ChoiceField<PlanOptions>{
+         kLayers,
+         [](const PlanOptions& o) { return std::optional(index(o.layers)); },
+         [](PlanOptions& o, std::size_t i) {
+           o.layers = static_cast<Layers>(i);
          }}},
     {"accumulate", "N",
      "micro-batches a step; times are those of one, with its share of the step",
@@ -164,6 +173,11 @@ std::string_view to_string(Precision precision) {
 std::string_view to_string(Fusion fusion) {
   const auto at = index(fusion);
   return at < std::size(kFusions) ? kFusions[at] : kFusions[0];
+}
+
+std::string_view to_string(Layers layers) {
+  const auto at = index(layers);
+  return at < std::size(kLayers) ? kLayers[at] : kLayers[0];
 }
 
 bool trains(const Graph& graph) {

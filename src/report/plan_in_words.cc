@@ -253,13 +253,15 @@ std::string launch_bound(const Plan& plan) {
       time_text(static_cast<std::int64_t>(launch)));
 }
 
-// Returns " that follows fsdp=dp and keeps the pins": the restriction of the
-// space.
+// Returns " with equal layers that follows fsdp=dp and keeps the pins": the
+// restriction of the space.
 std::string condition(const Plan& plan) {
   const std::string recipe = option_of(plan, "recipe");
   const bool pins = !option_of(plan, "pin").empty();
-  if (recipe.empty() && !pins) return "";
-  std::string text = " that ";
+  std::string text;
+  if (option_of(plan, "layers") == "alike") text += " with equal layers";
+  if (recipe.empty() && !pins) return text;
+  text += " that ";
   if (!recipe.empty()) text += "follows " + recipe;
   if (!recipe.empty() && pins) text += " and ";
   if (pins) text += "keeps the pins";

@@ -111,6 +111,8 @@ TEST_CASE("each alternative of an example costs what its plan costs") {
     CAPTURE(i);
     const Graph graph = value_of(load_graph(path, testing::standard_library()));
     test::TrainingSettings settings = test::random_settings(draw);
+    // An alternative changes one operator of one layer.
+    settings.options.layers = Layers::kFree;
     settings.mesh = std::array{"2", "4", "2,2", "dp=2,tp=4"}[draw() % 4];
     CAPTURE(settings.mesh);
     const PlanProblem problem = test::problem_with(graph, settings);

@@ -1,10 +1,11 @@
 // The least cost of a plan problem on one mesh dim by counting through all
-// choices and, storage by storage, through all ways to hold it. Memory is left
-// out. Knows the space as plan_assignment.h states it and nothing of how it is
-// searched.
+// choices and, buffer by buffer, through all ways to cache it. Memory is left
+// out. Variables that choose alike have one choice. The code knows the space as
+// plan_assignment.h states it and nothing of how it is searched.
 #pragma once
 
 #include "plan/problem/build/cached_layouts.h"
+#include "plan/problem/equal_layers.h"
 #include "plan/problem/plan_problem.h"
 
 #include <algorithm>
@@ -15,20 +16,40 @@
 
 namespace shardprop::test {
 
-// The least of `cost()` over all combinations of choices, which are put into
-// `choices` one after the other.
+// Returns, by variable, the variables that choose with it; empty if an earlier
+// variable lists it.
+inline std::vector<std::vector<std::size_t>> choosing_together(
+    const PlanProblem& problem) {
+  std::vector<std::vector<std::size_t>> out(problem.variables().size());
+  for (std::size_t v = 0; v < out.size(); ++v) {
+    out[problem.equal_layers().first(PlanVariableId(v)).index()].push_back(v);
+  }
+  return out;
+}
+
+// Returns the least of `cost()` over all combinations of choices, which are put
+// into `choices` one after the other.
 template <class Cost>
 std::int64_t least_of_all(const PlanProblem& problem,
                           std::vector<std::uint32_t>& choices,
                           const Cost& cost) {
   choices.assign(problem.variables().size(), 0);
+  const std::vector<std::vector<std::size_t>> together =
+      choosing_together(problem);
+  const auto choose = [&](std::size_t v, std::uint32_t choice) {
+    for (const std::size_t each : together[v]) choices[each] = choice;
+  };
   std::int64_t best = std::numeric_limits<std::int64_t>::max();
   while (true) {
     best = std::min(best, cost());
     std::size_t v = 0;
-    while (v < choices.size() &&
-           ++choices[v] == problem.variables()[v].choices->size()) {
-      choices[v++] = 0;
+    for (; v < choices.size(); ++v) {
+      if (together[v].empty()) continue;
+      if (choices[v] + 1 < problem.variables()[v].choices->size()) {
+        choose(v, choices[v] + 1);
+        break;
+      }
+      choose(v, 0);
     }
     if (v == choices.size()) return best;
   }
@@ -41,8 +62,10 @@ class Exhaustive {
   // How many combinations of choices there are.
   double size() const {
     double product = 1;
-    for (const PlanVariable& v : problem_.variables()) {
-      product *= static_cast<double>(v.choices->size());
+    const auto together = choosing_together(problem_);
+    for (std::size_t v = 0; v < together.size(); ++v) {
+      if (together[v].empty()) continue;
+      product *= static_cast<double>(problem_.variables()[v].choices->size());
     }
     return product;
   }

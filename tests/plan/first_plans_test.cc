@@ -135,6 +135,7 @@ TEST_CASE(
 TEST_CASE("joined mesh dims have the plans of the mesh where they are one") {
   const Graph graph = tiny("llama3_train");
   PlanOptions options = training();
+  options.layers = Layers::kFree;
   options.work_limit = 200'000'000;
   const PlanSolution merged =
       solve_plan(dear_problem(graph, "a=4,b=2", options));

@@ -178,6 +178,7 @@ TEST_CASE(
   PlanOptions options;
   options.optimizer = Optimizer::kAdamW;
   options.precision = Precision::kMixed;
+  options.layers = Layers::kFree;
   options.overlap = default_topology().overlap_discount.value;
   options.work_limit = 10'000'000'000;
   options.time_limit_seconds = 1e12;  // the same on slow machines

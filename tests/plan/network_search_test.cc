@@ -243,11 +243,12 @@ TEST_CASE("a model without layers has no mix") {
 
 TEST_CASE("mixes of layers cost less than the plans that they mix") {
   const Graph graph = layered(6);
+  PlanOptions options = overlapped_training();
+  options.layers = Layers::kFree;
   int gains = 0;
   for (const double times : {2.0, 4.0, 8.0, 16.0}) {
     CAPTURE(times);
-    const PlanProblem problem =
-        slow_problem(graph, overlapped_training(), times);
+    const PlanProblem problem = slow_problem(graph, options, times);
     NetworkSearch search(problem, work_budget(2'000'000'000));
     const PlansOfMultipliers known = plans_at_multipliers(search);
     std::int64_t least = search.incumbent().solution().evaluation.objective;

@@ -209,6 +209,7 @@ TEST_CASE("a note states the cost of equal layouts if pins separate layers") {
       load_graph("examples/graphs/tiny/llama3_train.json.gz", library));
   PlanOptions options;
   options.time_limit_seconds = 1e6;
+  options.layers = Layers::kFree;
   options.overlap = default_topology().overlap_discount.value;
   for (const char* pin : {"module:model.layers.1.mlp.* phase:forward=S(0)",
                           "module:model.layers.0.mlp.* phase:forward=R"}) {

@@ -44,6 +44,14 @@ std::string_view to_string(Fusion fusion);  // "compiler", "none"
 enum class Precision : std::uint8_t { kMixed, kOwn };
 std::string_view to_string(Precision precision);  // "mixed", "own"
 
+// `Layers` says whether equal layers have equal plans: the same layouts of
+// parameters and states, the same strategies and the same copies. Layers are
+// the repeated blocks of the graph. An operator at the end of a row of layers
+// chooses alone if its producers or readers are not counterparts. A tensor or
+// an operator to which a pin leaves other choices also chooses alone.
+enum class Layers : std::uint8_t { kAlike, kFree };
+std::string_view to_string(Layers layers);  // "alike", "free"
+
 // `ForcedStrategy` requires one operator to use the strategy with these
 // layouts.
 struct ForcedStrategy {
@@ -60,6 +68,7 @@ struct PlanQuestion {
   // Empty: mixed with adamw, own with others.
   std::optional<Precision> precision;
   Fusion fusion = Fusion::kCompiler;
+  Layers layers = Layers::kAlike;
   // One optimizer step accumulates the gradients of this many micro-batches.
   // Costs are those of one micro-batch plus its share of the step.
   int accumulate = 1;

@@ -1,5 +1,7 @@
 #include "plan/explain/record_question.h"
 
+#include "plan/problem/equal_layers.h"
+
 #include <fmt/format.h>
 
 #include <map>
@@ -10,6 +12,11 @@
 namespace shardprop {
 namespace {
 
+// Without equal layers, the space is that of free ones.
+Layers layers_of(const PlanProblem& problem) {
+  return problem.equal_layers().empty() ? Layers::kFree : Layers::kAlike;
+}
+
 void add_options(const PlanProblem& problem, Plan& plan) {
   const PlanOptions& options = problem.options();
   plan.options = {
@@ -17,6 +24,7 @@ void add_options(const PlanProblem& problem, Plan& plan) {
        options.memory_limit ? std::to_string(*options.memory_limit) : "none"},
       {"optimizer", std::string(to_string(*options.optimizer))},
       {"fusion", std::string(to_string(options.fusion))},
+      {"layers", std::string(to_string(layers_of(problem)))},
       {"precision", keeps_f32(options) ? "mixed" : "own"},
       {"accumulate", std::to_string(options.accumulate)},
       {"overlap", fmt::format("{}", options.overlap)},

@@ -13,11 +13,9 @@ namespace {
 class MemoryRows {
  public:
   MemoryRows(const PlanProblem& problem,
-             std::span<const solver::VariableId> variables,
-             solver::ProblemBuilder& builder)
+             std::span<const solver::VariableId> variables)
       : problem_(problem),
         variables_(variables),
-        builder_(builder),
         viewed_(problem),
         end_(static_cast<std::int64_t>(problem.graph().nodes().size())) {}
 
@@ -47,7 +45,14 @@ class MemoryRows {
     if (lone) add_lone(id);
   }
 
+  std::vector<MemoryUsage> usages() && { return std::move(out_); }
+
  private:
+  void add_usage(solver::VariableId variable, solver::Interval when,
+                 std::vector<std::int64_t> bytes) {
+    out_.push_back({variable, when, std::move(bytes)});
+  }
+
   solver::VariableId of(PlanVariableId id) const {
     return variables_[id.index()];
   }
@@ -72,12 +77,12 @@ class MemoryRows {
           sat_add(kept.parameter, sat_add(kept.optimizer, kept.working)));
       casts.push_back(kept.cast);
     }
-    builder_.add_usage(of(buffer.producer), {0, end_ + 1}, throughout);
+    add_usage(of(buffer.producer), {0, end_ + 1}, throughout);
     add_accumulated(buffer.producer);
     if (*std::max_element(casts.begin(), casts.end()) == 0) return;
     for (const UseSegment& segment : buffer.segments) {
       const SlotSpan span = span_of(buffer, segment);
-      builder_.add_usage(of(buffer.producer), {span.first, span.last + 1},
+      add_usage(of(buffer.producer), {span.first, span.last + 1},
                          casts);
     }
   }
@@ -100,7 +105,7 @@ class MemoryRows {
                 ? 0
                 : problem_.local_bytes(parameter.uses[u], set.layout(c, u)));
       }
-      builder_.add_usage(of(id), {0, gradient.produced_at}, bytes);
+      add_usage(of(id), {0, gradient.produced_at}, bytes);
     }
   }
 
@@ -119,7 +124,7 @@ class MemoryRows {
               ? viewed_.share(id, c)
               : buffer.kind->bytes[problem_.layout_produced(buffer, c)]);
     }
-    builder_.add_usage(of(buffer.producer), {from, until}, bytes);
+    add_usage(of(buffer.producer), {from, until}, bytes);
   }
 
   // Returns the bytes of a cached layout. A view that was produced in it adds
@@ -160,7 +165,7 @@ class MemoryRows {
       for (std::size_t c = 0; c < choices; ++c) {
         of_choices.push_back(bytes(c, covered));
       }
-      builder_.add_usage(variable, {from, until}, of_choices);
+      add_usage(variable, {from, until}, of_choices);
     };
     if (!problem_.buffer(id).view_of_use) return add(when.lo, when.hi, false);
     const std::int64_t covered = viewed_.covered_until(id);
@@ -190,9 +195,9 @@ class MemoryRows {
 
   const PlanProblem& problem_;
   std::span<const solver::VariableId> variables_;
-  solver::ProblemBuilder& builder_;
   ViewMemory viewed_;
   std::int64_t end_;
+  std::vector<MemoryUsage> out_;
 };
 
 }  // namespace
@@ -215,14 +220,14 @@ bool has_lone_use(const PlanBuffer& buffer, bool with_memory) {
          !(with_memory && buffer.persistent);
 }
 
-void add_memory_rows(const PlanProblem& problem,
-                     std::span<const solver::VariableId> variables,
-                     std::span<const std::vector<LiveInterval>> live_intervals,
-                     solver::ProblemBuilder& builder) {
-  MemoryRows rows(problem, variables, builder);
-  for (std::size_t s = 0; s < live_intervals.size(); ++s) {
-    rows.add(PlanBufferId(s), live_intervals[s]);
+std::vector<MemoryUsage> memory_usages(
+    const PlanProblem& problem, std::span<const solver::VariableId> variables,
+    std::span<const std::vector<LiveInterval>> live_intervals) {
+  MemoryRows rows(problem, variables);
+  for (std::size_t b = 0; b < live_intervals.size(); ++b) {
+    rows.add(PlanBufferId(b), live_intervals[b]);
   }
+  return std::move(rows).usages();
 }
 
 }  // namespace shardprop

@@ -1,12 +1,15 @@
-// add_memory_rows() adds the memory of a plan to its network: the bytes of each
+// memory_usages() lists the memory of a plan for its network: the bytes of each
 // choice and of each set of cached layouts, by slots. The bytes are a lower
 // bound (plan_network.h).
 #pragma once
 
 #include "plan/network/live_interval.h"
+#include "plan/problem/plan_problem.h"
 
 #include <shardprop/solver/problem.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -23,10 +26,17 @@ bool has_lone_use(const PlanBuffer& buffer, bool with_memory);
 bool counts_gradient(const PlanProblem& problem, PlanVariableId parameter,
                      std::size_t use);
 
+// MemoryUsage is the bytes that a variable of the network uses in a range of
+// slots.
+struct MemoryUsage {
+  solver::VariableId variable;
+  solver::Interval when;
+  std::vector<std::int64_t> bytes;  // by choice
+};
+
 // `variables` is indexed by PlanVariableId, `live_intervals` by buffer.
-void add_memory_rows(const PlanProblem& problem,
-                     std::span<const solver::VariableId> variables,
-                     std::span<const std::vector<LiveInterval>> live_intervals,
-                     solver::ProblemBuilder& builder);
+std::vector<MemoryUsage> memory_usages(
+    const PlanProblem& problem, std::span<const solver::VariableId> variables,
+    std::span<const std::vector<LiveInterval>> live_intervals);
 
 }  // namespace shardprop

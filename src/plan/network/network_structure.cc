@@ -28,7 +28,7 @@ class StructureBuilder {
       add_edges(problem_.buffers()[b], out_.live_intervals[b]);
     }
     if (with_memory_) add_accumulators();
-    if (has_reserve_) out_.reserve = add_variable({end_, 1, std::nullopt});
+    if (has_reserve_) out_.reserve = add_variable({end_, 1, {}});
     out_.tables = std::move(tables_).take();
     return std::move(out_);
   }
@@ -82,12 +82,12 @@ class StructureBuilder {
       if (entry.live_interval == kNone) {
         const PlanVariableId id(entry.variable);
         out_.variable[entry.variable] =
-            add_variable({entry.slot, choices(id), id});
+            add_variable({entry.slot, choices(id), {id}});
       } else {
         LiveInterval& live_interval =
             out_.live_intervals[entry.variable][entry.live_interval];
         live_interval.variable = add_variable(
-            {entry.slot, live_interval.sets->size(), std::nullopt});
+            {entry.slot, live_interval.sets->size(), {}});
       }
     }
   }
@@ -153,7 +153,7 @@ class StructureBuilder {
 
   void add_edge(solver::VariableId a, solver::VariableId b, std::size_t table,
                 std::int64_t slot) {
-    out_.edges.push_back({a, b, table, problem_.window_of(slot)});
+    out_.edges.push_back({a, b, table, {{problem_.window_of(slot), 1}}});
   }
 
   void add_edges(const PlanBuffer& buffer,
@@ -226,7 +226,7 @@ class StructureBuilder {
     const std::vector<bool>& is_late =
         problem_.variable(parameter).choices->reduced_late;
     const solver::VariableId accumulator =
-        add_variable({gradient.produced_at, bytes.size(), std::nullopt});
+        add_variable({gradient.produced_at, bytes.size(), {}});
     // The producer's choice allows its own bytes, or 0.
     add_edge(of(gradient.producer), accumulator,
              tables_.allowed(produced.size(), bytes.size(),

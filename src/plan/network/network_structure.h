@@ -16,18 +16,27 @@
 namespace shardprop {
 
 // NetworkVariable is a variable of the plan problem, a live interval, the bytes
-// of an accumulator, or the reserve.
+// of an accumulator, or the reserve. It may stand for several of the same kind
+// (shared_variables.h).
 struct NetworkVariable {
   std::int64_t slot = 0;  // of the schedule
   std::size_t num_choices = 0;
-  std::optional<PlanVariableId> of_problem;
+  // The variables of the plan problem, which choose alike. Empty for the other
+  // kinds.
+  std::vector<PlanVariableId> of_problem;
 };
 
+// NetworkEdge is the edges with the same variables and table.
 struct NetworkEdge {
+  // Share is the number of edges whose transfers are in one overlap window.
+  struct Share {
+    std::size_t window = 0;
+    std::int64_t count = 1;
+  };
   solver::VariableId a;
   solver::VariableId b;
-  std::size_t table = 0;   // index into NetworkStructure::tables
-  std::size_t window = 0;  // the overlap window of its transfers
+  std::size_t table = 0;  // index into NetworkStructure::tables
+  std::vector<Share> shares;
 };
 
 // NetworkAccumulator is the memory of a gradient that is accumulated unreduced,
@@ -49,7 +58,8 @@ struct NetworkStructure {
   std::optional<solver::VariableId> reserve;
 };
 
-// Returns the structure of the networks of this identity. `most_uncounted` is
+// Returns the structure of the networks of this identity, without shared
+// variables. `most_uncounted` is
 // that of NetworkOptions.
 NetworkStructure structure_of(const NetworkIdentity& identity,
                               std::optional<std::int64_t> most_uncounted);

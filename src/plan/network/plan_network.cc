@@ -5,6 +5,7 @@
 #include "base/saturating.h"
 #include "base/try.h"
 #include "plan/network/network_memory.h"
+#include "plan/network/shared_variables.h"
 
 #include <shardprop/base/error.h>
 
@@ -36,13 +37,53 @@ std::int64_t price_in(std::size_t window, const NetworkOptions& options) {
              : options.overlap_multipliers[window];
 }
 
-// Returns the entries of a table that has a price.
+// Priced is the edges of one overlap multiplier: its value and their number.
+struct Priced {
+  std::int64_t price = 0;
+  std::int64_t count = 0;
+  friend auto operator<=>(const Priced&, const Priced&) = default;
+};
+
+// Returns the multipliers of an edge, from the smallest to the largest.
+std::vector<Priced> prices_of(const NetworkEdge& edge,
+                              const NetworkOptions& options) {
+  std::map<std::int64_t, std::int64_t> counts;
+  for (const NetworkEdge::Share& share : edge.shares) {
+    counts[price_in(share.window, options)] += share.count;
+  }
+  std::vector<Priced> out;
+  for (const auto& [price, count] : counts) out.push_back({price, count});
+  return out;
+}
+
+std::int64_t count_of(const NetworkEdge& edge) {
+  std::int64_t sum = 0;
+  for (const NetworkEdge::Share& share : edge.shares) sum += share.count;
+  return sum;
+}
+
+std::vector<std::int64_t> times(std::span<const std::int64_t> costs,
+                                std::int64_t count) {
+  std::vector<std::int64_t> out(costs.begin(), costs.end());
+  if (count == 1) return out;
+  for (std::int64_t& cost : out) {
+    if (!solver::is_forbidden(cost)) cost = sat_mul(cost, count);
+  }
+  return out;
+}
+
+// Returns the entries of a table that has a price, summed over edges.
 std::vector<std::int64_t> priced_entries(const NetworkTable& table,
-                                         std::int64_t price) {
-  std::vector<std::int64_t> out = table.nanoseconds;
+                                         std::span<const Priced> prices) {
+  std::int64_t edges = 0;
+  for (const Priced& at : prices) edges += at.count;
+  std::vector<std::int64_t> out = times(table.nanoseconds, edges);
   for (std::size_t i = 0; i < out.size(); ++i) {
     if (solver::is_forbidden(out[i])) continue;
-    out[i] = sat_add(out[i], share_of(table.overlappable[i], price));
+    for (const auto& [price, count] : prices) {
+      out[i] = sat_add(
+          out[i], sat_mul(share_of(table.overlappable[i], price), count));
+    }
   }
   return out;
 }
@@ -59,7 +100,9 @@ PlanNetwork::PlanNetwork(const PlanProblem& problem,
                          const NetworkOptions& options)
     : problem_(problem),
       most_uncounted_(options.most_uncounted),
-      structure_(structure_of(identity_of(problem, options), most_uncounted_)) {
+      structure_(with_shared_variables(
+          problem,
+          structure_of(identity_of(problem, options), most_uncounted_))) {
   NetworkVariables variables{identity_of(problem, options), {}, {}};
   for (const NetworkVariable& variable : structure_.variables) {
     variables.slots.push_back(variable.slot);
@@ -88,7 +131,7 @@ Result<void> PlanNetwork::price(const NetworkOptions& options) {
   }
   solver::ProblemBuilder builder;
   add_variables(options, builder);
-  std::vector<solver::TableId> unpriced = add_edges(options, builder);
+  Unpriced unpriced = add_edges(options, builder);
   if (variables_->identity.counts_memory) add_memory(options, builder);
   SP_ASSIGN(network_, std::move(builder).build());
   unpriced_ = std::move(unpriced);
@@ -101,26 +144,35 @@ Result<void> PlanNetwork::price(const NetworkOptions& options) {
 // Compute earns the multiplier of its window. A gather after an update costs
 // the multiplier of the first window.
 std::vector<std::int64_t> PlanNetwork::costs_of(
-    const NetworkVariable& variable, const NetworkOptions& options) const {
-  if (!variable.of_problem) {
-    return std::vector<std::int64_t>(variable.num_choices, 0);
-  }
-  const PlanVariable& own = problem_.variable(*variable.of_problem);
-  std::vector<std::int64_t> costs = own.choices->costs;
+    const PlanVariable& variable, const NetworkOptions& options) const {
+  const ChoiceSet& choices = *variable.choices;
+  std::vector<std::int64_t> costs = choices.costs;
   if (options.overlap_multipliers.empty()) return costs;
-  const bool is_operator = own.kind == PlanVariable::Kind::kOperator;
-  const std::int64_t price = price_in(
-      is_operator ? problem_.window_of(static_cast<std::int64_t>(own.index))
-                  : problem_.window_of(0),
-      options);
+  const bool is_operator = variable.kind == PlanVariable::Kind::kOperator;
+  const std::int64_t slot =
+      is_operator ? static_cast<std::int64_t>(variable.index) : 0;
+  const std::int64_t price = price_in(problem_.window_of(slot), options);
   for (std::size_t c = 0; c < costs.size(); ++c) {
     if (is_operator) {
-      costs[c] -= share_rounded_up(own.choices->compute[c], price);
-    } else if (!own.choices->overlapped.empty()) {
-      costs[c] = sat_add(costs[c], share_of(own.choices->overlapped[c], price));
+      costs[c] -= share_rounded_up(choices.compute[c], price);
+    } else if (!choices.overlapped.empty()) {
+      costs[c] = sat_add(costs[c], share_of(choices.overlapped[c], price));
     }
   }
   return costs;
+}
+
+std::vector<std::int64_t> PlanNetwork::costs_of(
+    const NetworkVariable& variable, const NetworkOptions& options) const {
+  std::vector<std::int64_t> sum(variable.num_choices, 0);
+  for (const PlanVariableId id : variable.of_problem) {
+    const std::vector<std::int64_t> costs =
+        costs_of(problem_.variable(id), options);
+    for (std::size_t c = 0; c < sum.size(); ++c) {
+      sum[c] = sat_add(sum[c], costs[c]);
+    }
+  }
+  return sum;
 }
 
 void PlanNetwork::add_variables(const NetworkOptions& options,
@@ -137,35 +189,45 @@ void PlanNetwork::add_variables(const NetworkOptions& options,
   }
 }
 
-std::vector<solver::TableId> PlanNetwork::add_edges(
+PlanNetwork::Unpriced PlanNetwork::add_edges(
     const NetworkOptions& options, solver::ProblemBuilder& builder) const {
-  std::vector<solver::TableId> unpriced(structure_.tables.size());
-  const auto add_table = [&](std::size_t t, std::int64_t price) {
-    const NetworkTable& table = structure_.tables[t];
-    if (table.has_price()) {
-      return builder.add_table(table.rows, table.columns,
-                               priced_entries(table, price));
-    }
-    unpriced[t] = builder.add_table(
-        table.rows, table.columns,
-        network_ ? network_->table(unpriced_[t]).costs
-                 : std::span<const std::int64_t>(table.nanoseconds));
-    return unpriced[t];
+  Unpriced unpriced;
+  const auto without_price = [&](std::size_t t, std::int64_t count) {
+    const auto [table, is_new] = unpriced.try_emplace({t, count});
+    if (!is_new) return table->second;
+    const NetworkTable& own = structure_.tables[t];
+    table->second =
+        network_ ? builder.add_table(
+                       own.rows, own.columns,
+                       network_->table(unpriced_.at({t, count})).costs)
+                 : builder.add_table(own.rows, own.columns,
+                                     times(own.nanoseconds, count));
+    return table->second;
   };
-  // By table of the structure and price.
-  std::map<std::pair<std::size_t, std::int64_t>, solver::TableId> known;
+  // By table of the structure and prices.
+  std::map<std::pair<std::size_t, std::vector<Priced>>, solver::TableId> priced;
+  const auto with_prices = [&](std::size_t t, std::vector<Priced> prices) {
+    const auto [table, is_new] = priced.try_emplace({t, std::move(prices)});
+    if (is_new) {
+      const NetworkTable& own = structure_.tables[t];
+      table->second =
+          builder.add_table(own.rows, own.columns,
+                            priced_entries(own, table->first.second));
+    }
+    return table->second;
+  };
   for (const NetworkEdge& edge : structure_.edges) {
-    const bool has_price = structure_.tables[edge.table].has_price();
-    const std::int64_t price = has_price ? price_in(edge.window, options) : 0;
-    const auto [table, is_new] = known.try_emplace({edge.table, price});
-    if (is_new) table->second = add_table(edge.table, price);
-    builder.add_edge(edge.a, edge.b, table->second);
+    const solver::TableId table =
+        structure_.tables[edge.table].has_price()
+            ? with_prices(edge.table, prices_of(edge, options))
+            : without_price(edge.table, count_of(edge));
+    builder.add_edge(edge.a, edge.b, table);
   }
   return unpriced;
 }
 
 void PlanNetwork::add_memory(const NetworkOptions& options,
-                             solver::ProblemBuilder& builder) const {
+                             solver::ProblemBuilder& builder) {
   if (network_) {
     for (std::size_t v = 0; v < structure_.variables.size(); ++v) {
       const solver::VariableId id(v);
@@ -176,18 +238,24 @@ void PlanNetwork::add_memory(const NetworkOptions& options,
       }
     }
   } else {
+    std::vector<MemoryUsage> usages = memory_usages(
+        problem_, structure_.variable, structure_.live_intervals);
     for (const NetworkAccumulator& of : structure_.accumulators) {
-      builder.add_usage(of.variable, {0, of.produced_at}, of.bytes);
+      usages.push_back({of.variable, {0, of.produced_at}, of.bytes});
     }
-    add_memory_rows(problem_, structure_.variable, structure_.live_intervals,
-                    builder);
+    telling_slots_.emplace(problem_, usages);
+    for (const MemoryUsage& usage : telling_slots_->only(std::move(usages))) {
+      builder.add_usage(usage.variable, usage.when, usage.bytes);
+    }
   }
   if (structure_.reserve) {
-    for (std::size_t t = 0; t < options.reserved.size(); ++t) {
-      if (options.reserved[t] == 0) continue;
+    const std::vector<std::int64_t> reserved =
+        telling_slots_->reserved(options.reserved);
+    for (std::size_t t = 0; t < reserved.size(); ++t) {
+      if (reserved[t] == 0) continue;
       const auto slot = static_cast<std::int64_t>(t);
       builder.add_usage(*structure_.reserve, {slot, slot + 1},
-                        {&options.reserved[t], 1});
+                        {&reserved[t], 1});
     }
   }
   builder.set_limit(*options.memory_limit);

@@ -6,6 +6,10 @@
 // interval are the sets of layouts in which the buffer may be cached in it. An
 // interval is a segment of uses or, if memory counts, a pause before a segment.
 //
+// Variables that choose alike (problem/equal_layers.h) are one variable of the
+// network, which stands for all of them (shared_variables.h). An assignment of
+// the network is decoded to a plan of all layers.
+//
 // An edge leads from the cached layouts to each use, and from one live interval
 // to the next. A last use that is alone in its segment has no interval of its
 // own. Its edge leads from the interval before it, or from the producer if
@@ -30,14 +34,17 @@
 #include "plan/network/network_assignment.h"
 #include "plan/network/network_structure.h"
 #include "plan/network/solved_network.h"
+#include "plan/network/telling_slots.h"
 
 #include <shardprop/solver/problem.h>
 #include <shardprop/solver/solve.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace shardprop {
@@ -114,23 +121,29 @@ class PlanNetwork {
                       const NetworkGoals& goals = {});
 
  private:
+  std::vector<std::int64_t> costs_of(const PlanVariable& variable,
+                                     const NetworkOptions& options) const;
   std::vector<std::int64_t> costs_of(const NetworkVariable& variable,
                                      const NetworkOptions& options) const;
   void add_variables(const NetworkOptions& options,
                      solver::ProblemBuilder& builder) const;
-  // Returns, by table of the structure that has no price, its id.
-  std::vector<solver::TableId> add_edges(const NetworkOptions& options,
-                                         solver::ProblemBuilder& builder) const;
+  // By table of the structure that has no price, and by the number of edges
+  // that an edge stands for: the table of the network.
+  using Unpriced =
+      std::map<std::pair<std::size_t, std::int64_t>, solver::TableId>;
+  Unpriced add_edges(const NetworkOptions& options,
+                     solver::ProblemBuilder& builder) const;
   void add_memory(const NetworkOptions& options,
-                  solver::ProblemBuilder& builder) const;
+                  solver::ProblemBuilder& builder);
 
   const PlanProblem& problem_;
   std::optional<std::int64_t> most_uncounted_;
   NetworkStructure structure_;
   std::shared_ptr<const NetworkVariables> variables_;
-  // By table of the structure that has no price: its table in `network_`, which
-  // has the only copy of its entries.
-  std::vector<solver::TableId> unpriced_;
+  // The tables of `network_` that have no price. It has the only copy of their
+  // entries.
+  Unpriced unpriced_;
+  std::optional<TellingSlots> telling_slots_;  // if the network counts memory
   std::optional<solver::Problem> network_;
 };
 

@@ -26,6 +26,8 @@ class NetworkLabeller {
     for (std::size_t v = 0; v < problem_.variables().size(); ++v) {
       const PlanVariable& variable = problem_.variables()[v];
       const solver::VariableId id = network_.variable(PlanVariableId(v));
+      // The first of the variables that choose alike names all of them.
+      if (out_.choices[id.index()]) continue;
       out_.variables[id.index()] = label_of(variable);
       out_.choices[id.index()] = choices_of(*variable.choices);
     }
@@ -34,6 +36,7 @@ class NetworkLabeller {
       const auto intervals = network_.live_intervals(PlanBufferId(b));
       for (std::size_t i = 0; i < intervals.size(); ++i) {
         const auto v = intervals[i].variable.index();
+        if (out_.choices[v]) continue;
         out_.variables[v] = hash_mix(named(kInterval, buffer.values[0]), i);
         out_.choices[v] = choices_of(*buffer.kind, intervals[i]);
       }

@@ -143,6 +143,9 @@ class PlanProblem {
   // steps, in the layout of its optimizer's state. Its gradient is in f32, too.
   bool is_kept_in_f32(ValueId parameter) const;
 
+  // Returns the variables that choose alike.
+  const EqualLayers& equal_layers() const { return *data_.equal_layers; }
+
   // Returns the data for analyses that need more than the queries above.
   const ProblemData& data() const { return data_; }
 

@@ -26,6 +26,8 @@
 
 namespace shardprop {
 
+class EqualLayers;  // equal_layers.h
+
 struct ProblemData {
   ProblemData(const Graph& the_graph, DeviceMesh the_mesh,
               Topology the_topology, PlanOptions the_options,
@@ -116,6 +118,7 @@ struct ProblemData {
   std::vector<Recipe> known_recipes;
   std::vector<PinnedValues::Count> pinned;  // by pin
   std::shared_ptr<const FusionGroups> fusion;
+  std::shared_ptr<const EqualLayers> equal_layers;
   // By value, for given choices only: the layouts of its copies.
   std::vector<std::vector<LayoutId>> copied_to;
 };

@@ -304,6 +304,7 @@ Result<PlanOptions> options_of(const Plan& saved) {
   PlanOptions options;
   // A plan without these options was made before they existed.
   options.fusion = Fusion::kNone;
+  options.layers = Layers::kFree;
   options.optimizer = Optimizer::kNone;
   options.precision = Precision::kOwn;
   for (const auto& [name, text] : saved.options) {

@@ -64,10 +64,14 @@ void OverlapSearch::price() {
     const std::int64_t bound = best_.solution().lower_bound;
     search_.run(PlanProcedure::kOverlapMultipliers,
                 [&] { raise_bound(prices, enough_gap); });
-    search_.run(PlanProcedure::kLayerMix, [&] { mix_.run(network_); });
+    if (mixes_) {
+      search_.run(PlanProcedure::kLayerMix, [&] { mix_.run(network_); });
+    }
     if (!settles_ || is_close()) return;
-    search_.run(PlanProcedure::kLayerResolve,
-                [&] { mix_.resolve_layers(network_); });
+    if (mixes_) {
+      search_.run(PlanProcedure::kLayerResolve,
+                  [&] { mix_.resolve_layers(network_); });
+    }
     if (is_close()) return;
     enough_gap = tuning::kPricingGap;
     if (!solve({.enough_gap = enough_gap})) return;
@@ -108,7 +112,8 @@ void OverlapSearch::raise_bound(OverlapMultipliers& prices, double enough_gap) {
 // Keeps the last solution. The first one may belong to a network with other
 // variables. Only its plan is used then.
 void OverlapSearch::note() {
-  if (last_.assignment.is_of(identity_of(search_.problem(), network_))) {
+  if (mixes_ &&
+      last_.assignment.is_of(identity_of(search_.problem(), network_))) {
     mix_.add(last_);
   }
   note_uniform();

@@ -6,10 +6,12 @@
 // three steps:
 //   1. overlap multipliers raise the bound and lead to plans with more and
 //      with less overlappable time than compute (overlap_multipliers.h);
-//   2. mixes of these plans follow them layer by layer (layer_mix.h);
+//   2. mixes of these plans follow them layer by layer (layer_mix.h), unless
+//      equal layers choose alike;
 //   3. a branch and bound closes the rest of the gap if the problem is small.
 #pragma once
 
+#include "plan/problem/equal_layers.h"
 #include "plan/search/layer_mix.h"
 #include "plan/search/network_search.h"
 #include "plan/search/overlap_multipliers.h"
@@ -32,6 +34,7 @@ class OverlapSearch {
         best_(search.incumbent()),
         network_(std::move(network)),
         settles_(settles),
+        mixes_(search.problem().equal_layers().empty()),
         mix_(search) {}
 
   // Starts with the last network that the search solved, and with the overlap
@@ -61,6 +64,7 @@ class OverlapSearch {
   NetworkOptions network_;
   SolvedNetwork last_;  // the last solution without restriction
   bool settles_;
+  bool mixes_;  // whether layers may follow different plans
   LayerMix mix_;
   std::optional<std::int64_t> uniform_;
 };

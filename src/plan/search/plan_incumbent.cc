@@ -1,6 +1,7 @@
 #include "plan/search/plan_incumbent.h"
 
 #include "base/saturating.h"
+#include "plan/problem/equal_layers.h"
 #include "plan/problem/plan_budget.h"
 
 #include <shardprop/base/error.h>
@@ -41,6 +42,9 @@ void PlanIncumbent::begin_with(const PlanAssignment& plan) {
 void PlanIncumbent::keep(const PlanAssignment& plan,
                          const PlanEvaluation& figures) {
   if (!figures.broken.empty()) throw InternalError(figures.broken);
+  if (!problem_.equal_layers().are_alike(plan.choices)) {
+    throw InternalError("a plan gives equal layers other choices");
+  }
   if (fits(figures)) {
     if (!found() || figures.objective < out_.evaluation.objective) {
       PlanAssignment own_plan = plan;

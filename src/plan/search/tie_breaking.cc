@@ -108,6 +108,17 @@ class Preferences {
   std::int64_t largest_ = 1;
 };
 
+// Adds the weights of one of the variables that choose alike.
+void add_weights(std::span<const std::int64_t> of,
+                 std::vector<std::int64_t>& sum) {
+  sum.resize(of.size(), 0);
+  for (std::size_t c = 0; c < of.size(); ++c) {
+    sum[c] = solver::is_forbidden(of[c]) || solver::is_forbidden(sum[c])
+                 ? solver::kForbidden
+                 : sum[c] + of[c];
+  }
+}
+
 // Returns the network with its costs times `scale`, with the preferences added,
 // and with 1 added for each move that takes time.
 Result<solver::Problem> scaled(const PlanProblem& problem,
@@ -116,9 +127,10 @@ Result<solver::Problem> scaled(const PlanProblem& problem,
                                std::int64_t scale) {
   const solver::Problem& plain = network.network();
   solver::ProblemBuilder builder;
-  std::vector<std::span<const std::int64_t>> preferred(plain.num_variables());
+  std::vector<std::vector<std::int64_t>> preferred(plain.num_variables());
   for (std::size_t v = 0; v < problem.variables().size(); ++v) {
-    preferred[network.variable(PlanVariableId(v)).index()] = preferences.of(v);
+    add_weights(preferences.of(v),
+                preferred[network.variable(PlanVariableId(v)).index()]);
   }
   std::vector<std::int64_t> costs;
   // A choice that costs more than kMostScaled is not part of a plan that costs

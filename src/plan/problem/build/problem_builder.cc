@@ -9,6 +9,7 @@
 #include "plan/problem/constraints/forced_choice.h"
 #include "plan/problem/constraints/pinned_choices.h"
 #include "plan/problem/constraints/recipe_choices.h"
+#include "plan/problem/equal_layers.h"
 #include "plan/problem/problem_data.h"
 #include "plan/tuning.h"
 
@@ -86,6 +87,11 @@ class PlanProblemBuilder {
     inputs_and_outputs_.add_outputs(*pinned_);
     SP_CHECK(build_buffers(data_, forest_, *in_place_));
     if (const auto& refusal = data_.moves.refusal()) return fail(*refusal);
+    // Given choices are those of one plan, which is only judged.
+    data_.equal_layers =
+        data_.options.layers == Layers::kAlike && given_ == nullptr
+            ? std::make_shared<const EqualLayers>(data_)
+            : std::make_shared<const EqualLayers>();
     return {};
   }
 

@@ -2,6 +2,7 @@
 
 #include "base/index.h"
 #include "plan/problem/choices/choice_subsets.h"
+#include "plan/problem/equal_layers.h"
 #include "plan/problem/problem_data.h"
 
 #include <algorithm>
@@ -129,6 +130,17 @@ class ClassProjector {
   std::map<Key, Projected> known_;
 };
 
+// Returns the restriction with the choices of the first one for all variables
+// that choose alike.
+Restriction made_alike(const PlanProblem& problem, Restriction restriction) {
+  for (std::size_t v = 0; v < restriction.left.size(); ++v) {
+    const std::size_t first =
+        problem.equal_layers().first(PlanVariableId(v)).index();
+    if (first != v) restriction.left[v] = restriction.left[first];
+  }
+  return restriction;
+}
+
 // Returns the variables with the remaining choices. Variables that shared their
 // choices before and keep the same ones share them again.
 std::vector<PlanVariable> restricted_variables(const PlanProblem& problem,
@@ -155,7 +167,7 @@ std::vector<PlanVariable> restricted_variables(const PlanProblem& problem,
 RestrictedProblem::RestrictedProblem(const PlanProblem& problem,
                                      Restriction restriction,
                                      std::optional<double> gap)
-    : restriction_(std::move(restriction)), part_(ProblemData(problem.data())) {
+    : restriction_(made_alike(problem, std::move(restriction))), part_(ProblemData(problem.data())) {
   ProblemData& data = part_.data_;
   // A bound of the part is not a bound of the whole problem.
   data.options.progress = nullptr;

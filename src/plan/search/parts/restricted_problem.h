@@ -7,6 +7,9 @@
 //   evaluate(problem, part.widened(*solution.assignment)).objective
 //       == solution.evaluation.objective
 //
+// Variables that choose alike (problem/equal_layers.h) keep the choices of the
+// first of them.
+//
 // A recipe is an example of a restriction (recipe_layouts.h). The restricted
 // problem is a projection. Its buffers keep the layouts that a remaining choice
 // produces or reads, and those between them. It reuses the known costs of the

@@ -1,0 +1,347 @@
+// Equal layers choose alike: the groups, the network with shared variables and
+// the optimum of the alike space.
+#include "plan/problem/equal_layers.h"
+
+#include "plan/enumerated_network.h"
+#include "plan/exhaustive.h"
+#include "plan/exhaustive_windows.h"
+#include "plan/layered_graphs.h"
+#include "plan/network/plan_network.h"
+#include "plan/search/parts/restricted_problem.h"
+#include "plan/search/solve_plan.h"
+#include "plan/training_graphs.h"
+#include "support/property.h"
+
+#include <shardprop/solver/checker.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace shardprop {
+namespace {
+
+using testing::value_of;
+using After = test::LayeredGraph::After;
+
+// ---- groups
+
+// Returns the names of the inputs that choose alike, as "w1=w0 w2=w0".
+std::string grouped_inputs(const PlanProblem& problem) {
+  const auto name = [&](PlanVariableId id) {
+    return problem.graph().value(problem.variable(id).makes[0]).name;
+  };
+  std::string out;
+  for (std::size_t v = 0; v < problem.variables().size(); ++v) {
+    const PlanVariableId id(v);
+    if (problem.variable(id).kind != PlanVariable::Kind::kInput) continue;
+    const PlanVariableId first = problem.equal_layers().first(id);
+    if (first == id) continue;
+    out += (out.empty() ? "" : " ") + name(id) + "=" + name(first);
+  }
+  return out;
+}
+
+PlanProblem three_layers(const Graph& graph, const PlanOptions& options) {
+  return value_of(PlanProblem::create(graph, value_of(DeviceMesh::parse("2")),
+                                      testing::dear_compute(),
+                                      testing::standard_library(), options));
+}
+
+TEST_CASE("counterparts with the same choices choose alike") {
+  const Graph graph =
+      test::LayeredGraph({.layers = 4, .after = After::kAdd}).build();
+  PlanOptions options;
+  CHECK(grouped_inputs(three_layers(graph, options)) == "w1=w0 w2=w0 w3=w0");
+  options.pins.push_back(value_of(Pin::parse("net.w1=S(0)")));
+  CHECK(grouped_inputs(three_layers(graph, options)) == "w2=w0 w3=w0");
+  options.layers = Layers::kFree;
+  CHECK(three_layers(graph, options).equal_layers().empty());
+}
+
+TEST_CASE("a graph without layers has no groups") {
+  const Graph graph = test::mlp(testing::standard_library());
+  CHECK(three_layers(graph, {}).equal_layers().empty());
+}
+
+// ---- the network with shared variables
+
+// AssignedNetwork makes assignments of a network from those of its plan
+// problem's variables and live intervals.
+class AssignedNetwork {
+ public:
+  explicit AssignedNetwork(const PlanNetwork& network) : network_(network) {}
+
+  // `choices` is indexed by PlanVariableId, `cached` by buffer and interval.
+  // The remaining variables get the first choice that is not forbidden.
+  solver::Assignment of(
+      const std::vector<std::uint32_t>& choices,
+      const std::vector<std::vector<std::uint32_t>>& cached) const {
+    constexpr std::uint32_t kUnknown = ~std::uint32_t{0};
+    solver::Assignment out(network_.num_variables(), kUnknown);
+    for (std::size_t v = 0; v < choices.size(); ++v) {
+      out[network_.variable(PlanVariableId(v)).index()] = choices[v];
+    }
+    for (std::size_t b = 0; b < cached.size(); ++b) {
+      const auto intervals = network_.live_intervals(PlanBufferId(b));
+      for (std::size_t i = 0; i < intervals.size(); ++i) {
+        out[intervals[i].variable.index()] = cached[b][i];
+      }
+    }
+    for (std::size_t v = 0; v < out.size(); ++v) {
+      if (out[v] == kUnknown) out[v] = first_allowed(v, out);
+    }
+    return out;
+  }
+
+ private:
+  std::uint32_t first_allowed(std::size_t v,
+                              const solver::Assignment& others) const {
+    const solver::Problem& network = network_.network();
+    const auto choices =
+        static_cast<std::uint32_t>(network.num_choices(solver::VariableId(v)));
+    for (std::uint32_t c = 0; c < choices; ++c) {
+      const bool is_allowed = std::none_of(
+          network.edges().begin(), network.edges().end(),
+          [&](const solver::Edge& edge) {
+            if (edge.b.index() != v) return false;
+            const solver::Table table = network.table(edge.table);
+            return solver::is_forbidden(
+                table.costs[others[edge.a.index()] * table.columns + c]);
+          });
+      if (is_allowed) return c;
+    }
+    return 0;
+  }
+
+  const PlanNetwork& network_;
+};
+
+// TwoSpaces is one problem in which layers choose alike, and the same problem
+// in which they are free. Each variable has at most three choices.
+struct TwoSpaces {
+  TwoSpaces(const Graph& graph, test::TrainingSettings settings,
+            std::mt19937& draw)
+      : all_alike(test::problem_with(graph, settings)),
+        all_free(free_problem(graph, settings)),
+        restriction(few_choices(all_alike, draw)),
+        alike(all_alike, restriction),
+        free(all_free, restriction) {}
+
+  static PlanProblem free_problem(const Graph& graph,
+                                  test::TrainingSettings settings) {
+    settings.options.layers = Layers::kFree;
+    return test::problem_with(graph, settings);
+  }
+
+  static Restriction few_choices(const PlanProblem& problem,
+                                 std::mt19937& draw) {
+    Restriction out = no_restriction(problem);
+    for (std::size_t v = 0; v < out.left.size(); ++v) {
+      const std::size_t first =
+          problem.equal_layers().first(PlanVariableId(v)).index();
+      if (first != v) {
+        out.left[v] = out.left[first];
+        continue;
+      }
+      std::vector<std::uint32_t> all(problem.variables()[v].choices->size());
+      std::iota(all.begin(), all.end(), 0U);
+      std::shuffle(all.begin(), all.end(), draw);
+      all.resize(std::min<std::size_t>(all.size(), 2 + draw() % 2));
+      std::sort(all.begin(), all.end());
+      out.left[v] = std::move(all);
+    }
+    return out;
+  }
+
+  PlanProblem all_alike;
+  PlanProblem all_free;
+  Restriction restriction;
+  RestrictedProblem alike;
+  RestrictedProblem free;
+};
+
+// Returns random cached layouts, the same for live intervals that are one
+// variable of the network.
+std::vector<std::vector<std::uint32_t>> random_cached(
+    const PlanNetwork& network, std::mt19937& draw) {
+  std::vector<std::uint32_t> of_variable(network.num_variables());
+  for (std::uint32_t& one : of_variable) one = draw();
+  std::vector<std::vector<std::uint32_t>> out;
+  for (std::size_t b = 0; b < network.problem().buffers().size(); ++b) {
+    out.emplace_back();
+    for (const LiveInterval& i : network.live_intervals(PlanBufferId(b))) {
+      out.back().push_back(of_variable[i.variable.index()] %
+                           static_cast<std::uint32_t>(i.sets->size()));
+    }
+  }
+  return out;
+}
+
+std::vector<std::uint32_t> random_choices(const PlanProblem& problem,
+                                          std::mt19937& draw) {
+  std::vector<std::uint32_t> out;
+  for (std::size_t v = 0; v < problem.variables().size(); ++v) {
+    const std::size_t first =
+        problem.equal_layers().first(PlanVariableId(v)).index();
+    out.push_back(first == v
+                      ? static_cast<std::uint32_t>(
+                            draw() % problem.variables()[v].choices->size())
+                      : out[first]);
+  }
+  return out;
+}
+
+TEST_CASE("shared variables cost and use what those of each layer do") {
+  std::mt19937 draw(58);
+  int compared = 0;
+  int shared = 0;
+  for (int i = 0; i < testing::scaled(120); ++i) {
+    CAPTURE(i);
+    const Graph graph = test::random_layered_graph(draw);
+    const TwoSpaces spaces(graph, test::random_settings(draw), draw);
+    const PlanProblem& alike = spaces.alike.problem();
+    const PlanProblem& free = spaces.free.problem();
+    if (alike.equal_layers().empty()) continue;
+    NetworkOptions options;
+    if (i % 2 == 0) options.memory_limit = std::int64_t{1} << 40;
+    for (std::size_t w = 0; w < alike.num_windows(); ++w) {
+      options.overlap_multipliers.push_back(
+          static_cast<std::int64_t>(draw() % (kOverlapMultiplierUnit + 1)));
+    }
+    const PlanNetwork few = value_of(PlanNetwork::create(alike, options));
+    const PlanNetwork many = value_of(PlanNetwork::create(free, options));
+    shared += few.num_variables() < many.num_variables() ? 1 : 0;
+    for (int k = 0; k < 20; ++k) {
+      const auto choices = random_choices(alike, draw);
+      const auto cached = random_cached(few, draw);
+      const auto a = solver::evaluate(few.network(),
+                                      AssignedNetwork(few).of(choices, cached));
+      const auto b = solver::evaluate(
+          many.network(), AssignedNetwork(many).of(choices, cached));
+      REQUIRE(a);
+      REQUIRE(b);
+      compared += a->forbidden_edges.empty() ? 1 : 0;
+      CHECK(a->forbidden_edges.empty() == b->forbidden_edges.empty());
+      CHECK((a->cost == b->cost));
+      CHECK((a->peak_bytes == b->peak_bytes));
+    }
+  }
+  CHECK(compared > 50);
+  CHECK(shared > 20);
+}
+
+// ---- the optimum
+
+struct Found {
+  int runs = 0;
+  int more_expensive = 0;  // than the free optimum
+  int limit_binds = 0;
+  int missed = 0;  // a better plan within the memory limit
+};
+
+constexpr std::size_t kMostAssignments = 3'000;
+
+// Returns the least cost of the plans of all assignments of the network that
+// cost at most `most_cost`; empty if there are too many.
+std::optional<std::int64_t> least_judged(const PlanProblem& problem,
+                                         const NetworkOptions& options,
+                                         std::int64_t most_cost) {
+  const PlanNetwork network = value_of(PlanNetwork::create(problem, options));
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  bool is_dearer = false;
+  const bool is_complete = test::EnumeratedNetwork(network).each(
+      kMostAssignments,
+      [&](const solver::Assignment& choices, std::int64_t cost) {
+        const PlanEvaluation judged = evaluate(
+            problem, network.decode(network.assignment(choices)));
+        CHECK(judged.broken.empty());
+        is_dearer = is_dearer || judged.objective - judged.exposed() > cost;
+        if (options.memory_limit && judged.peak_bytes > *options.memory_limit) {
+          return;
+        }
+        least = std::min(least, judged.objective);
+      },
+      most_cost);
+  CHECK_FALSE(is_dearer);
+  if (!is_complete) return std::nullopt;
+  return least;
+}
+
+void check_limited(const Graph& graph, test::TrainingSettings settings,
+                   const Restriction& restriction, const PlanSolution& free,
+                   Found& found) {
+  settings.options.memory_limit = free.evaluation.peak_bytes / 100 * 95;
+  const PlanProblem whole = test::problem_with(graph, settings);
+  const RestrictedProblem part(whole, restriction);
+  const PlanSolution limited = solve_plan(part.problem());
+  if (!limited.assignment) return;
+  const auto least =
+      least_judged(part.problem(),
+                   {.memory_limit = settings.options.memory_limit},
+                   limited.evaluation.objective);
+  if (!least) return;
+  CHECK(limited.lower_bound <= *least);
+  CHECK(limited.evaluation.objective >= *least);
+  found.limit_binds +=
+      limited.evaluation.objective > free.evaluation.objective ? 1 : 0;
+  found.missed += limited.evaluation.objective > *least ? 1 : 0;
+}
+
+void check_optimum(const Graph& graph, const test::TrainingSettings& settings,
+                   std::mt19937& draw, Found& found) {
+  const TwoSpaces spaces(graph, settings, draw);
+  const PlanProblem& alike = spaces.alike.problem();
+  if (alike.equal_layers().empty() ||
+      test::Exhaustive(alike).size() > kMostAssignments) {
+    return;
+  }
+  const PlanSolution of_alike = solve_plan(alike);
+  const PlanSolution of_free = solve_plan(spaces.free.problem());
+  REQUIRE(of_alike.assignment);
+  REQUIRE(of_free.assignment);
+  const std::int64_t optimum = of_alike.evaluation.objective;
+  const auto judged = least_judged(alike, {}, optimum);
+  if (!judged) return;
+  ++found.runs;
+  CHECK(of_alike.status == PlanStatus::kOptimal);
+  CHECK(of_alike.lower_bound == optimum);
+  CHECK(optimum == *judged);
+  CHECK(of_free.evaluation.objective <= optimum);
+  CHECK(alike.equal_layers().are_alike(of_alike.assignment->choices));
+  // Enumeration caches the layouts of each layer by itself.
+  const std::int64_t least = test::ExhaustiveWindows(alike).least();
+  CHECK(least <= optimum);
+  if (settings.options.overlap == 0) CHECK(least == optimum);
+  found.more_expensive += of_free.evaluation.objective < optimum ? 1 : 0;
+  check_limited(graph, settings, spaces.restriction, of_alike, found);
+}
+
+// 40 graphs every day, 300 with SHARDPROP_FULL=1.
+TEST_CASE("the optimum of equal layers is what enumeration finds") {
+  std::mt19937 draw(580);
+  const int required = testing::full_counts() ? 300 : 40;
+  Found found;
+  for (int i = 0; found.runs < required && i < 20 * required; ++i) {
+    CAPTURE(i);
+    const Graph graph = test::random_layered_graph(draw);
+    check_optimum(graph, test::random_settings(draw), draw, found);
+  }
+  CHECK(found.runs == required);
+  MESSAGE(found.more_expensive << " of " << found.runs
+                               << " cost more than free; the limit binds in "
+                               << found.limit_binds << ", missed "
+                               << found.missed);
+  CHECK(found.more_expensive > 0);
+  CHECK(found.limit_binds > 0);
+  CHECK(found.missed == 0);
+}
+
+}  // namespace
+}  // namespace shardprop
