@@ -213,12 +213,19 @@ bool FrontElimination::is_due() {
          !state_.best.proven() && state_.dual_core->rows() == 0 &&
          state_.dual_gap() <= tuning::kFrontGap * state_.core_target() &&
          has_settled() &&
-         static_cast<double>(state_.dual->work()) >= next_dual_work_ &&
+         waited() >= next_work_ &&
          (held_ < tuning::kMostFrontEntries ||
           state_.dual_gap() <= tuning::kRetryFrontAtGapShare * tried_gap_);
 }
 
+// A dual that has stalled does no more work. The search as a whole goes on.
+double FrontElimination::waited() const {
+  return static_cast<double>(state_.dual->stalled() ? state_.work_so_far()
+                                                    : state_.dual->work());
+}
+
 bool FrontElimination::has_settled() {
+  if (state_.dual->stalled()) return true;
   const auto work = static_cast<double>(state_.dual->work());
   // The dual may have started again.
   if (work < seen_work_) looks_ = 0;
@@ -233,7 +240,7 @@ bool FrontElimination::has_settled() {
 
 void FrontElimination::run() {
   if (is_too_large(*state_.dual_core)) {
-    next_dual_work_ = kInfinity;
+    next_work_ = kInfinity;
     return;
   }
   const std::uint64_t before = state_.spent_elsewhere;
@@ -266,11 +273,12 @@ void FrontElimination::run() {
 }
 
 // Waits until the dual has spent `times` the work that was spent elsewhere
-// since `before`.
+// since `before`. After a dual that has stalled, only larger fronts raise the
+// bound.
 void FrontElimination::wait(std::uint64_t before, double times) {
-  next_dual_work_ =
-      static_cast<double>(state_.dual->work()) +
-      times * static_cast<double>(state_.spent_elsewhere - before);
+  if (state_.dual->stalled()) times = tuning::kRetryFrontAfterGain;
+  next_work_ = waited() +
+               times * static_cast<double>(state_.spent_elsewhere - before);
 }
 
 // Returns the work done before the run, limited to the remaining work.

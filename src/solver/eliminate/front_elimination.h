@@ -26,7 +26,7 @@ class FrontElimination {
 
   // Returns true on networks without memory rows, if the bound is near and
   // rises slowly. The dual must also have done as much work as the next run
-  // requires.
+  // requires. If the dual has stalled, the search must have done it.
   bool is_due();
   void run();
   // Returns whether the last run closed much of the gap and the next may hold
@@ -44,6 +44,8 @@ class FrontElimination {
   // Returns whether the dual bound rises slowly.
   bool has_settled();
   void wait(std::uint64_t before, double times);
+  // Returns the work by which wait() measures.
+  double waited() const;
   std::uint64_t most_work() const;
 
   SearchState& state_;
@@ -52,7 +54,7 @@ class FrontElimination {
   double orders_gap_ = kInfinity;  // gap when the orders were computed
   std::size_t most_entries_;
   std::size_t held_ = 0;  // most entries of the last run
-  double next_dual_work_ = 0;
+  double next_work_ = 0;  // as waited() counts
   double tried_gap_ = kInfinity;
   bool closes_ = false;
   // The state of the last check of how the bound rises.
