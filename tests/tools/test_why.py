@@ -57,7 +57,8 @@ class Why(Case):
                      "has no node")
 
     def test_a_plan_that_does_not_fit(self):
-        done = shardprop("why", LLAMA, "mm_1", *ARGUMENTS, "--memory", "1KiB")
+        done = shardprop("why", LLAMA, "mm_1", "--mesh", "dp=2,tp=2", "--memory", "1KiB",
+                         "--work-limit", "50000000")
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("no plan (infeasible)", done.stdout)
 
