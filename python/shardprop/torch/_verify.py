@@ -112,7 +112,9 @@ class _Program:
 
     def _run(self, simulation, sizes, rank, parallelize, single) -> Recording:
         recording, double = Recording(rank, single), single is not None
-        simulation.state.modules = recording.modules
+        state = simulation.state
+        state.modules = recording.modules
+        recording.sent = lambda: state.sent
         model = self._build()
         if double:
             model = model.double()

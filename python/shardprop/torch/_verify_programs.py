@@ -230,7 +230,8 @@ def verify_programs(
     simulation = Simulation(grid.size)
 
     def body(rank: int) -> Recording:
-        recording = Recording(rank)
+        recording, state = Recording(rank), simulation.state
+        recording.sent = lambda: state.sent
         device_mesh = init_device_mesh("cpu", grid.sizes, mesh_dim_names=grid.names)
         _register(dict(groups or {}), grid, device_mesh)
         given = [

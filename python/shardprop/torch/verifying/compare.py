@@ -11,13 +11,23 @@
 """
 
 import dataclasses
+import functools
 from typing import Optional
 
 import torch
 
 from .explain import Explainer
 from .fits import Fit, Grid, Ranks
-from .noise import bound, unit
+from .noise import (
+    Error,
+    Noise,
+    Update,
+    Work,
+    coarser,
+    noise_of,
+    noise_of_update,
+    unit,
+)
 from .report import Value
 from .stated import CannotAssemble, first_stated, full_values
 from .watch import AS_PARAMETER, FORWARD, Key, Recording, Seen, usable
@@ -36,6 +46,8 @@ _FINAL = {
     "optimizer state",
     "result",
 }
+# Values that follow from the outputs of modules.
+_AFTER = {"output gradient", "gradient", "result", "value"}
 # A value of the model is looked for in so many nodes after the last one that was found.
 _WINDOW = 40
 
@@ -48,11 +60,13 @@ class _Case:
     call: int
     order: float
     reference: torch.Tensor
-    #: The largest error of the reference, or None if f64 is not known.
-    error: Optional[float]
-    reductions: "tuple[int, int]"
+    #: The error of the reference, or None if f64 is not known.
+    error: Optional[Error]
+    work: Work
     seen: "dict[int, Seen]"
     place: str
+    #: The number of calls of each rank that belong to this call of the reference.
+    calls: int = 1
 
 
 def _joined(calls: "list[Seen]") -> Optional[Seen]:
@@ -66,6 +80,15 @@ def _joined(calls: "list[Seen]") -> Optional[Seen]:
     if len({tensor.shape[1:] for tensor in tensors}) > 1:
         return None
     return Seen(torch.cat(tensors), None, first.order, first.place)
+
+
+def _has_no_terms(case: _Case) -> bool:
+    """Returns whether the ranks must not hold terms of a value. A loss may be a term,
+    but other results may not."""
+    is_loss = case.reference.dim() == 0
+    return case.key.kind in _WITHOUT_TERMS or (
+        case.key.kind == "result" and not is_loss
+    )
 
 
 class Comparison:
@@ -84,7 +107,8 @@ class Comparison:
         self._layouts: "dict[str, Fit]" = {}
         self._parameters: "dict[str, _Case]" = {}
         self._stated = stated or {}
-        self._last_terms: "Optional[Value]" = None
+        #: The last values of the forward pass if they are terms.
+        self._last_terms: "list[Value]" = []
         self._last_rows: "Optional[Value]" = None
         self._coarsest = torch.float64
         self._explainer = Explainer(reference, grid)
@@ -102,15 +126,29 @@ class Comparison:
             value = self._compare(case)
             values.append(value)
             if case.key.kind in FORWARD and value.status == "right":
-                terms = any(p.startswith("P") for p in value.layout)
-                self._last_terms = value if terms else None
+                if not any(p.startswith("P") for p in value.layout):
+                    self._last_terms = []
+                elif case.reference.dim() > 0:
+                    self._last_terms.append(value)
                 rows = any(p.startswith("rows") for p in value.layout)
                 self._last_rows = value if rows else None
         values += self._lost_gradients()
         values.sort(key=lambda value: value.order)
         _excuse(values)
+        self._end_in_terms(values)
         wrong = self._aligned(values)
         return [wrong, *values] if wrong is not None else values
+
+    def _end_in_terms(self, values: "list[Value]") -> None:
+        """Makes the last outputs wrong if they are terms and nothing follows from them,
+        so that nothing shows whether the program adds the terms."""
+        if any(value.kind in _AFTER for value in values):
+            return
+        for value in self._last_terms:
+            value.status = "wrong"
+            value.notes.append(
+                "The ranks hold terms of it at the end of the program: a sum is missing."
+            )
 
     def _lost_gradients(self) -> "list[Value]":
         """Returns the gradients that no rank has, although a rank has the parameter."""
@@ -153,7 +191,7 @@ class Comparison:
             for index in range(after, min(after + _WINDOW, len(nodes))):
                 seen = {r.rank: r.nodes[nodes[index]] for r in self._ranks}
                 case = _Case(
-                    key, 0, 0.0, calls[0].tensor, None, calls[0].reductions, seen,
+                    key, 0, 0.0, calls[0].tensor, None, calls[0].work, seen,
                     calls[0].place,
                 )
                 value = self._compare(case)
@@ -225,7 +263,7 @@ class Comparison:
             place = next(iter(own.values())).place or seen.place
             cases.append(_Case(
                 key, index, order, seen.tensor,
-                seen.error, seen.reductions, own, place,
+                seen.error, seen.work, own, place, pieces,
             ))
         return cases
 
@@ -237,9 +275,10 @@ class Comparison:
             key.kind, key.name, key.path, case.call, "right", place=case.place,
             order=case.order,
         )
-        for seen in [Seen(case.reference, None, 0, ""), *case.seen.values()]:
-            if unit(seen.tensor.dtype) > unit(self._coarsest):
-                self._coarsest = seen.tensor.dtype
+        dtypes = [case.reference.dtype, case.work.coarsest]
+        for seen in case.seen.values():
+            dtypes += [seen.tensor.dtype, seen.sent]
+        self._coarsest = functools.reduce(coarser, dtypes, self._coarsest)
         stated = first_stated(case.seen)
         try:
             values = full_values(case.seen)
@@ -257,6 +296,14 @@ class Comparison:
         expected = self._expected(case)
         if expected is not None:
             value.expected = expected.placements
+            if expected.padding in ranks.paddings():
+                # Padding without a mask gets gradients.
+                is_gradient = key.kind == "gradient"
+                padded = ranks.padded(expected.padding, keeps=is_gradient)
+                parts = padded.parts(expected.placements)
+                if parts is not None and padded.agrees(expected.placements, parts):
+                    value.layout = expected.placements
+                    return value
             parts = ranks.parts(expected.placements)
             if expected.rows is not None:
                 agrees = ranks.agrees_in_rows(expected)
@@ -270,7 +317,7 @@ class Comparison:
             value.layout, value.factor = found.placements, found.factor
             accepted = (
                 expected is None
-                and not (key.kind in _WITHOUT_TERMS and found.is_partial)
+                and not (found.is_partial and _has_no_terms(case))
                 and not (stated is not None and self._contradicts(stated, found))
             )
             if accepted:
@@ -284,6 +331,12 @@ class Comparison:
             joined = self._fit_of_all_calls(key)
             if joined is not None:
                 value.layout, value.factor = joined.placements, joined.factor
+                return value
+        if found is None and case.calls > 1:
+            # The ranks may have the micro-batches in another order.
+            reordered = ranks.reordered()
+            if reordered is not None and reordered[1] == 0:
+                value.layout = reordered[0]
                 return value
         if found is None and not self._has_shapes(ranks):
             value.status = "not compared"
@@ -301,10 +354,39 @@ class Comparison:
 
     def _ranks_of(self, case: _Case, values) -> "tuple[Ranks, float]":
         """Returns the values of the ranks, and the bound of their rounding error."""
+        noise = self._noise_of(case)
         reference, values = _finite(case.reference, values)
-        noise = bound(reference, case.error, self._coarsest, case.reductions)
+        if reference.dim() > 1 and all(v.dim() == 1 for v in values.values()):
+            # FSDP1 shards flattened parameters.
+            reference = reference.flatten()
+            noise = dataclasses.replace(noise, bounds=noise.bounds.flatten())
         ranks = Ranks(values, reference, self._grid, noise, unit(self._coarsest))
-        return ranks, noise
+        return ranks, ranks.bound
+
+    def _noise_of(self, case: _Case) -> Noise:
+        given = case.reference, case.error, self._coarsest, case.work
+        before = self._before(case.key)
+        if before is None:
+            return noise_of(*given)
+        gradient = usable(
+            self._reference.values.get(Key("gradient", case.key.name), [])
+        )
+        noise = None
+        if gradient:
+            last = gradient[-1]
+            noise = noise_of(last.tensor, last.error, self._coarsest, last.work)
+        update = Update(
+            before, gradient[-1].tensor if gradient else None, noise,
+            self._reference.writes,
+        )
+        return noise_of_update(*given, update)
+
+    def _before(self, key: Key) -> "Optional[torch.Tensor]":
+        """Returns the parameter before the step, of an updated one."""
+        if key.kind != "updated parameter":
+            return None
+        calls = usable(self._reference.values.get(Key("parameter", key.name), []))
+        return calls[0].tensor if calls else None
 
     def _is_layout_of_parameter(self, key: Key, found: Fit) -> bool:
         """Returns whether the parameter has a layout too. A parameter of equal elements,
@@ -344,9 +426,10 @@ class Comparison:
         if full is None or any(seen is None for seen in own.values()):
             return None
         values = {rank: seen.tensor for rank, seen in own.items() if seen is not None}
-        noise = max(
-            bound(case.reference, case.error, self._coarsest, case.reductions)
-            for case in cases
+        noises = [self._noise_of(case) for case in cases]
+        noise = Noise(
+            torch.cat([noise.bounds for noise in noises]),
+            max(noise.typical for noise in noises),
         )
         ranks = Ranks(values, full.tensor, self._grid, noise, unit(self._coarsest))
         return ranks.fit(any_factor=first.key.kind == "output gradient")
@@ -387,7 +470,8 @@ def _excuse(values: "list[Value]") -> None:
     shows that they are no mistake.
     """
     results = [value for value in values if value.kind in _FINAL]
-    if results and all(value.status != "wrong" for value in results):
+    follows = any(value.kind in _AFTER for value in values)
+    if follows and results and all(value.status != "wrong" for value in results):
         wrong = [value for value in values if value.kind in _WITHIN]
     else:
         right = {

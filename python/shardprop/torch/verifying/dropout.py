@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch.distributed.tensor import DTensor
 from torch.overrides import TorchFunctionMode
 
+from .context import attention_of_shards, is_enabled
 from .random_numbers import MOST_DIFFERENT, Numbers, part, parts
 from .watch import current
 
@@ -98,6 +99,11 @@ class Dropout(TorchFunctionMode):
         scale=None, enable_gqa=False,
     ):
         """Computes attention with dropout of its weights from matmuls."""
+        if is_enabled(query) and attn_mask is None:
+            return attention_of_shards(
+                self._attention, query, key, value, is_causal,
+                dropout_p=dropout_p, scale=scale, enable_gqa=enable_gqa,
+            )
         if dropout_p == 0:
             return _attention(
                 query, key, value, attn_mask, dropout_p, is_causal,

@@ -32,14 +32,14 @@ class Explainer:
         ranks: Ranks,
         found: Optional[Fit],
         stated: Any,
-        terms: Optional[Value],
+        terms: "list[Value]",
         rows: Optional[Value],
     ) -> None:
         """Adds layout, factor and notes to a wrong value.
 
         `order` is its place in the program. `found` is the layout that fits, `stated`
-        that of its DTensor. `terms` or `rows` is the value before it, if the ranks hold
-        terms or rows of it.
+        that of its DTensor. `terms` are the values before it of which the ranks hold
+        terms, and `rows` is the value before it if they hold rows of it.
         """
         notes = value.notes
         grid = self._grid
@@ -53,8 +53,17 @@ class Explainer:
             )
         if found is None:
             found = ranks.fit(any_factor=True)
+        padding = found.padding if found is not None else None
+        if padding and value.kind == "gradient" and ranks.uses_padding(padding):
+            notes.append("The padding has a gradient: it is not masked.")
         expected = Fit(value.expected) if value.expected else None
-        if found is not None:
+        own = ""
+        if found is not None and found.is_partial and abs(found.factor - 1) > 1e-6:
+            # Multiples of one value add up to a multiple, too.
+            own = self._multiples(ranks)
+        if own:
+            notes.append(own)
+        elif found is not None:
             value.layout, value.factor = found.placements, found.factor
             notes.append(f"Found: {words(found, grid)} ({found.text}).")
             if expected is not None:
@@ -70,23 +79,40 @@ class Explainer:
             notes.append(text)
             self._explained += 1
             if self._explained <= _MOST_EXPLAINED:
-                notes += self._contained(value, order, ranks)
-        if terms is not None and value.kind in FORWARD:
-            dims = [
-                name
-                for p, name in zip(terms.layout, grid.names)
-                if p.startswith("P")
-            ]
-            notes.append(
-                f"The value before it, {terms.title}, is a term on each rank "
-                f"({','.join(terms.layout)}): a sum over {' and '.join(dims)} is "
-                "missing between them."
-            )
+                notes += (
+                    self._in_other_order(ranks)
+                    or self._contained(value, order, ranks)
+                    or self._multiple_without_bias(value, ranks)
+                )
+        if terms and (value.kind in FORWARD or self._explained <= 1):
+            notes.append(self._after_terms(value, terms))
         elif rows is not None and value.kind in FORWARD:
             notes.append(
                 f"The value before it, {rows.title}, holds rows in another "
                 f"order ({','.join(rows.layout)})."
             )
+
+    def _after_terms(self, value: Value, terms: "list[Value]") -> str:
+        """Returns a sentence on the values before a wrong one, which are terms."""
+        last = terms[-1]
+        dims = " and ".join(
+            name for p, name in zip(last.layout, self._grid.names) if p.startswith("P")
+        )
+        layout = ",".join(last.layout)
+        chain = [each.title for each in terms if each.layout == last.layout][-4:]
+        names = " and ".join(filter(None, [", ".join(chain[:-1]), chain[-1]]))
+        verb = "is a term" if len(chain) == 1 else "are terms"
+        if value.kind not in FORWARD:
+            return (
+                f"At the end of the forward pass, {names} {verb} on each rank "
+                f"({layout}): a sum over {dims} is missing if the loss needs the whole."
+            )
+        noun = "value" if len(chain) == 1 else "values"
+        between = "between them" if len(chain) == 1 else "after one of them"
+        return (
+            f"The {noun} before it, {names}, {verb} on each rank ({layout}): a sum over "
+            f"{dims} is missing {between}."
+        )
 
     def _remedy(self, found: Fit, expected: Optional[Fit], kind: str) -> "list[str]":
         grid = self._grid
@@ -147,24 +173,30 @@ class Explainer:
         worst, placements, errors = best
         if placements is None:
             return math.inf, "No layout makes it right."
-        bad = [r for r, error in errors.items() if error > ranks._tolerance]
+        bad = [
+            r
+            for r, expected in ranks.parts(placements).items()
+            if not ranks.agrees(placements, {r: expected})
+        ]
         text = (
             f"No layout makes it right. The nearest is {','.join(placements)}, with an "
-            f"error of {worst:.3g} (the bound of float noise is {ranks._tolerance:.2g})"
+            f"error of {worst:.3g} (the bound of float noise is {ranks.bound:.2g})"
         )
         own = self._own_factors(ranks, placements)
         if own:
-            return worst, (
-                f"In the layout {','.join(placements)} each rank holds another "
-                f"multiple of the right value: {own}."
-            )
+            return worst, own
         if 0 < len(bad) < len(errors):
             text += f"; only {_rank_list(bad)} {'is' if len(bad) == 1 else 'are'} wrong"
         return worst, text + "."
 
+    def _multiples(self, ranks: Ranks) -> str:
+        """Returns a sentence if each rank holds its own multiple of a part."""
+        texts = (self._own_factors(ranks, placements) for placements in ranks.options())
+        return next(filter(None, texts), "")
+
     @staticmethod
     def _own_factors(ranks: Ranks, placements) -> str:
-        """Returns the factors of the ranks if each has its own, else an empty text."""
+        """Returns a sentence on the factors of the ranks if each has its own."""
         parts = ranks.parts(placements)
         if any(p.startswith("P") for p in placements) or parts is None:
             return ""
@@ -176,7 +208,11 @@ class Explainer:
             if not ranks.agrees(placements, {rank: expected}, factors[rank]):
                 return ""
         named = list(factors.items())[:8]
-        return ", ".join(f"rank {rank} {number(factor)}" for rank, factor in named)
+        listed = ", ".join(f"rank {rank} {number(factor)}" for rank, factor in named)
+        return (
+            f"In the layout {','.join(placements)} each rank holds another multiple of "
+            f"the right value: {listed}."
+        )
 
     def _contained(self, value: Value, order: float, ranks: Ranks) -> "list[str]":
         """Returns sentences on values that a wrong value contains too often.
@@ -209,7 +245,7 @@ class Explainer:
             difference = combined[rank] - parts[rank]
             for key, tensor in parameters:
                 times = self._row_multiple(
-                    difference, tensor.to(wide), ranks._tolerance
+                    difference, tensor.to(wide), ranks.bound
                 )
                 if times is not None:
                     return [
@@ -218,7 +254,7 @@ class Explainer:
                         f"{number(1 + times)} times."
                     ]
             for key, tensor in suspects:
-                times = self._multiple(difference, tensor.to(wide), ranks._tolerance)
+                times = self._multiple(difference, tensor.to(wide), ranks.bound)
                 if times is None or abs(times) < 0.1:
                     continue
                 notes = [
@@ -236,6 +272,44 @@ class Explainer:
                         "missing, or comes after what is added once on each rank."
                     )
                 return notes
+        return []
+
+    @staticmethod
+    def _in_other_order(ranks: Ranks) -> "list[str]":
+        found = ranks.reordered()
+        if found is None:
+            return []
+        placements, dim, rows = found
+        return [
+            f"In the layout {','.join(placements)} the rows of dim {dim} are in another "
+            f"order: {_ranges(rows)}."
+        ]
+
+    def _multiple_without_bias(self, value: Value, ranks: Ranks) -> "list[str]":
+        """Returns a sentence if the value is a multiple before a bias is added."""
+        for key, calls in self._reference.values.items():
+            seen = usable(calls)
+            is_own = key.kind == "parameter" and key.name.rpartition(".")[0] == value.name
+            if not is_own or not seen or seen[0].tensor.dim() != 1:
+                continue
+            bias = seen[0].tensor.to(ranks.reference.dtype)
+            for placements in ranks.options():
+                parts = ranks.parts(placements)
+                combined = ranks.combined(placements)
+                if parts is None or any(
+                    part.shape[-1:] != bias.shape for part in parts.values()
+                ):
+                    continue
+                rank, part = next(iter(parts.items()))
+                times = self._multiple(combined[rank] - bias, part - bias, ranks.bound)
+                if times is None or abs(times - 1) < 1e-3:
+                    continue
+                dims = self._dims_of_factor(times)
+                return [
+                    f"In the layout {','.join(placements)} it is {number(times)} times "
+                    f"the value, except for {key.text()}"
+                    + (f": {number(times)} is the size of {dims}." if dims else ".")
+                ]
         return []
 
     def _row_multiple(self, difference, tensor, bound: float) -> Optional[float]:
@@ -279,6 +353,18 @@ def _rest(scale: float, bound: float) -> float:
     """Returns the largest rest of a difference that is explained: float noise, unless
     the noise is about as large as the difference."""
     return max(1e-3 * scale, min(bound, 0.1 * scale))
+
+
+def _ranges(rows: "tuple[int, ...]") -> str:
+    """Returns "4-7, 0-3" for consecutive rows."""
+    ranges: "list[list[int]]" = []
+    for row in rows:
+        if ranges and row == ranges[-1][1] + 1:
+            ranges[-1][1] = row
+        else:
+            ranges.append([row, row])
+    texts = [f"{a}-{b}" if a < b else f"{a}" for a, b in ranges[:8]]
+    return ", ".join(texts) + (" ..." if len(ranges) > 8 else "")
 
 
 def _rank_list(ranks: "list[int]") -> str:

@@ -23,9 +23,13 @@ from typing import Optional
 import torch
 
 from ... import _core
+from .noise import Noise, unit
 
 # A tensor with fewer elements is a multiple of any other one by chance.
 FEW = 4
+
+# The sum of so many terms is not equal on two ranks by chance.
+FEW_TERMS = 16
 
 # Larger tables of row distances are not computed (elements).
 LARGEST_TABLE = 1 << 24
@@ -61,6 +65,16 @@ class Grid:
 
 
 @dataclasses.dataclass(frozen=True)
+class Padding:
+    """A Padding fills a tensor dim up to equal shards over a mesh dim."""
+
+    tensor_dim: int
+    mesh_dim: int
+    #: The size of the tensor dim with padding.
+    size: int
+
+
+@dataclasses.dataclass(frozen=True)
 class Fit:
     """A Fit is a layout in which the ranks' values equal the reference times a
     factor."""
@@ -69,6 +83,8 @@ class Fit:
     factor: float = 1.0
     #: The indices of the reference that each rank holds, for rows(d).
     rows: "Optional[dict[int, tuple[int, ...]]]" = None
+    #: The shards have equal sizes, with rows of padding at the end of the tensor.
+    padding: "Optional[Padding]" = None
 
     @property
     def is_partial(self) -> bool:
@@ -85,6 +101,10 @@ def region(
     """Returns the intervals of each tensor dim that a rank holds."""
     layout = ",".join(p if p.startswith("S") else "R" for p in placements)
     return _core.local_region(grid.text, list(shape), "f32", layout, rank)
+
+
+def unit_of(value: torch.Tensor) -> float:
+    return unit(value.dtype)
 
 
 def part(reference: torch.Tensor, intervals) -> torch.Tensor:
@@ -111,16 +131,19 @@ class Ranks:
         values: "dict[int, torch.Tensor]",
         reference: torch.Tensor,
         grid: Grid,
-        tolerance: float,
-        unit: float,
+        noise: Noise,
+        roundoff: float,
     ) -> None:
-        """`tolerance` bounds the rounding error of the reference; `unit` is the unit
+        """`noise` bounds the rounding error of the reference; `roundoff` is the unit
         roundoff of its dtype."""
         wide = torch.complex128 if reference.is_complex() else torch.float64
         made = {id(value): value.to(wide) for value in values.values()}
+        #: The unit roundoff of the values of the ranks.
+        self._own_unit = max(map(unit_of, values.values()), default=0.0)
         self.values = {rank: made[id(value)] for rank, value in values.items()}
         self.reference = reference.to(wide)
-        self.grid, self._tolerance, self._unit = grid, tolerance, unit
+        self.grid, self._noise, self._unit = grid, noise, roundoff
+        self._bounds: "dict[tuple[str, ...], dict[int, torch.Tensor]]" = {}
         coordinates = [grid.coordinate(rank) for rank in values]
         self.only = []
         for dim, size in enumerate(grid.sizes):
@@ -148,24 +171,47 @@ class Ranks:
         ]
 
     def _is_same(self, dim: int) -> bool:
-        """Returns whether the ranks along a mesh dim hold equal values."""
+        """Returns whether the ranks along a mesh dim hold equal values.
+
+        Terms of a sum of few elements may be equal up to some roundoffs by chance.
+        """
         for rank, value in self.values.items():
             for other in self.peers(rank, [dim]):
                 held = self.values[other]
                 if held.shape != value.shape:
                     return False
-                if held.numel() and not self._near(held - value, 1.0, 0):
+                most = 4 * self._own_unit if value.numel() >= FEW_TERMS else 0.0
+                if not bool(((held - value).abs() <= most * value.abs()).all()):
                     return False
         return True
 
-    def _near(self, difference: torch.Tensor, factor: float, terms: int) -> bool:
-        if difference.numel() == 0:
+    def bounds(self, placements: "tuple[str, ...]") -> "dict[int, torch.Tensor]":
+        """Returns the bound of the noise of each element of each rank's part."""
+        if placements not in self._bounds:
+            self._bounds[placements] = {
+                rank: self._part(self._noise.bounds, placements, rank)
+                for rank in self.values
+            }
+        return self._bounds[placements]
+
+    def _part(self, full: torch.Tensor, placements, rank: int) -> torch.Tensor:
+        return part(full, region(self.grid, tuple(full.shape), placements, rank))
+
+    def _near(
+        self, found: torch.Tensor, expected: torch.Tensor, bounds, terms: int = 0
+    ) -> bool:
+        """Returns whether values are a part of the reference."""
+        if found.numel() == 0:
             return True
-        bound = self._tolerance * max(abs(factor), 1.0)
         if terms:
-            bound += 8 * self._unit * math.sqrt(terms) * self._largest
-        worst = float(difference.abs().max())
-        return worst <= bound  # False for NaN
+            bounds = bounds + 8 * self._unit * math.sqrt(terms) * self._largest
+        # False for NaN.
+        return bool(((found - expected).abs() <= bounds).all())
+
+    @property
+    def bound(self) -> float:
+        """The bound of the rounding error of most elements."""
+        return self._noise.typical
 
     def combined(self, placements: "tuple[str, ...]") -> "dict[int, torch.Tensor]":
         """Returns the ranks' values, summed over the mesh dims of P(sum)."""
@@ -191,10 +237,7 @@ class Ranks:
         """Returns each rank's part of the reference, or None if a size differs."""
         result = {}
         for rank, value in self.values.items():
-            expected = part(
-                self.reference,
-                region(self.grid, tuple(self.reference.shape), placements, rank),
-            )
+            expected = self._part(self.reference, placements, rank)
             if expected.shape != value.shape:
                 return None
             result[rank] = expected
@@ -247,10 +290,12 @@ class Ranks:
         terms = math.prod(
             size for p, size in zip(placements, self.grid.sizes) if p[0] == "P"
         )
+        bounds = self.bounds(placements)
         return all(
             self._near(
-                combined[rank] - factor * expected,
-                factor,
+                combined[rank],
+                factor * expected,
+                abs(factor) * bounds[rank],
                 terms if terms > 1 else 0,
             )
             for rank, expected in parts.items()
@@ -284,7 +329,61 @@ class Ranks:
         found = self._fit_rows()
         if found is None and any_factor:
             found = self._fit_rows_with_factor()
-        return found
+        return found or self._fit_padded(any_factor)
+
+    def paddings(self) -> "list[Padding]":
+        """Returns the paddings that give the sizes of the ranks' values."""
+        full, result = self.reference.shape, []
+        shapes = {value.shape for value in self.values.values()}
+        if len(shapes) != 1 or len(full) != len(shape := next(iter(shapes))):
+            return []
+        for mesh_dim, count in enumerate(self.grid.sizes):
+            for dim, (own, whole) in enumerate(zip(shape, full)):
+                is_ceiling = own == -(-whole // count)
+                has_all_rows = (count - 1) * own < whole
+                if own < whole < own * count and (is_ceiling or has_all_rows):
+                    result.append(Padding(dim, mesh_dim, own * count))
+        return result
+
+    def padded(self, padding: Padding, keeps: bool = False) -> "Ranks":
+        """Returns the values and the reference with padding, which is 0. With `keeps`
+        the padding of the ranks keeps its values."""
+        result, dim = copy.copy(self), padding.tensor_dim
+        whole = self.reference.shape[dim]
+
+        def widened(tensor: torch.Tensor) -> torch.Tensor:
+            sizes = list(tensor.shape)
+            sizes[dim] = padding.size - whole
+            return torch.cat([tensor, tensor.new_zeros(sizes)], dim)
+
+        result.reference = widened(self.reference)
+        result._noise = dataclasses.replace(
+            self._noise, bounds=widened(self._noise.bounds)
+        )
+        result._bounds, result.values = {}, {}
+        for rank, value in self.values.items():
+            own = value.shape[dim]
+            left = whole - own * self.grid.coordinate(rank)[padding.mesh_dim]
+            if not keeps and left < own:
+                value = value.clone()
+                value.narrow(dim, max(left, 0), own - max(left, 0)).zero_()
+            result.values[rank] = value
+        return result
+
+    def uses_padding(self, padding: Padding) -> bool:
+        """Returns whether the padding of a rank has values other than 0."""
+        kept, empty = self.padded(padding, keeps=True), self.padded(padding)
+        return any(
+            not torch.equal(value, empty.values[rank])
+            for rank, value in kept.values.items()
+        )
+
+    def _fit_padded(self, any_factor: bool) -> Optional[Fit]:
+        for padding in self.paddings():
+            found = self.padded(padding).fit(any_factor)
+            if found is not None and found.rows is None:
+                return dataclasses.replace(found, padding=padding)
+        return None
 
     def _fit_rows_with_factor(self) -> Optional[Fit]:
         """Returns a fit in rows of the reference times a product of mesh sizes, or
@@ -293,7 +392,6 @@ class Ranks:
         for factor in sorted({1.0 * p for p in products} | {1.0 / p for p in products}):
             scaled = copy.copy(self)
             scaled.values = {rank: v / factor for rank, v in self.values.items()}
-            scaled._tolerance = self._tolerance * max(1.0, 1.0 / factor)
             found = scaled._fit_rows()
             if found is not None:
                 return dataclasses.replace(found, factor=factor)
@@ -366,10 +464,7 @@ class Ranks:
             if rank in found:
                 continue
             peers = self.peers(rank, at)
-            expected = part(
-                self.reference,
-                region(self.grid, tuple(self.reference.shape), placements, rank),
-            )
+            expected = self._part(self.reference, placements, rank)
             shapes = [self.values[peer].shape for peer in peers]
             if any(len(shape) != expected.dim() for shape in shapes):
                 return None
@@ -378,9 +473,10 @@ class Ranks:
             if sum(own_sizes) < size or (len(peers) > 1 and min(own_sizes) >= size):
                 return None
             uses = torch.zeros(size)
+            bounds = self.bounds(placements)[rank]
             for peer in peers:
                 own = self._row_indices(
-                    self.values[peer], expected, tensor_dim, uses
+                    self.values[peer], expected, bounds, tensor_dim, uses
                 )
                 if own is None:
                     return None
@@ -389,6 +485,25 @@ class Ranks:
                 return None
         return found
 
+    def reordered(self) -> "Optional[tuple[tuple[str, ...], int, tuple[int, ...]]]":
+        """Returns the layout, the tensor dim and the rows of the first rank if each rank
+        holds all rows of its part in another order."""
+        for placements in self.options():
+            parts = self.parts(placements)
+            if any(p[0] == "P" for p in placements) or parts is None:
+                continue
+            for dim in range(self.reference.dim()):
+                found = [
+                    self._row_indices(
+                        self.values[rank], expected, self.bounds(placements)[rank],
+                        dim, torch.zeros(expected.shape[dim]),
+                    )
+                    for rank, expected in parts.items()
+                ]
+                if found and all(found):
+                    return placements, dim, found[0]
+        return None
+
     def agrees_in_rows(self, fit: Fit) -> bool:
         """Returns whether the ranks hold the rows of a fit with rows(d)."""
         dim = next(int(p[5:-1]) for p in fit.placements if p.startswith("rows"))
@@ -396,19 +511,19 @@ class Ranks:
             rows = None if fit.rows is None else fit.rows.get(rank)
             if rows is None:
                 return False
-            expected = part(
-                self.reference,
-                region(self.grid, tuple(self.reference.shape), fit.placements, rank),
+            chosen = torch.tensor(rows, dtype=torch.long)
+            expected, bounds = (
+                self._part(full, fit.placements, rank).index_select(dim, chosen)
+                for full in (self.reference, self._noise.bounds)
             )
-            expected = expected.index_select(dim, torch.tensor(rows, dtype=torch.long))
             if expected.shape != value.shape:
                 return False
-            if not self._near(value - expected, 1.0, 0):
+            if not self._near(value, expected, bounds):
                 return False
         return True
 
     def _row_indices(
-        self, value, expected, dim: int, uses: torch.Tensor
+        self, value, expected, bounds, dim: int, uses: torch.Tensor
     ) -> "Optional[tuple[int, ...]]":
         """Returns the rows of `expected` that a value has, and counts their uses. If
         rows are equal, it takes the one that other ranks use least."""
@@ -425,11 +540,12 @@ class Ranks:
         if mine.numel() * theirs.shape[0] > LARGEST_TABLE or mine.shape[1] == 0:
             return None
         rows: "list[int]" = []
+        bounds = bounds.movedim(dim, 0).reshape(theirs.shape)
         for row in mine:
-            distance = (theirs - row).abs().amax(-1)
+            apart = (theirs - row).abs()
+            distance, near = apart.amax(-1), (apart <= bounds).all(-1)
             # A rank holds a row only once.
-            distance[rows] = math.inf
-            near = distance <= self._tolerance
+            near[rows] = False
             if not bool(near.any()):
                 return None
             rank = torch.where(near, uses, math.inf)
@@ -453,6 +569,8 @@ def words(fit: Fit, grid: Grid) -> str:
                 parts.append(f"a term of a mean over {name}={size}")
             elif p[0] == "S":
                 parts.append(f"its shard of dim {p[2:-1]} over {name}={size}")
+                if fit.padding and f"S({fit.padding.tensor_dim})" == p:
+                    parts[-1] += f", padded to {fit.padding.size}"
             elif p.startswith("rows"):
                 dim = p[5:-1]
                 parts.append(f"rows of dim {dim} in another order over {name}={size}")

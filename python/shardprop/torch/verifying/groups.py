@@ -8,7 +8,7 @@ point outputs are NaN, so that a missing wait is seen. A wait also ends the earl
 collectives of the same group, which run in order.
 """
 
-from typing import Any
+from typing import Any, Optional
 
 import torch
 import torch.distributed as dist
@@ -77,6 +77,26 @@ class _Work(dist.Work):
         return future
 
 
+class _Works(dist.Work):
+    """_Works are the collectives of one coalescing manager."""
+
+    def __init__(self, works: "list[_Work]") -> None:
+        super().__init__()
+        self._works = works
+
+    def wait(self, timeout=None) -> bool:
+        return all([work.wait() for work in self._works])
+
+    def synchronize(self) -> None:
+        self.wait()
+
+    def is_completed(self) -> bool:
+        return self.wait()
+
+    def result(self):
+        return [value for work in self._works for value in work.result()]
+
+
 class SimulatedGroup(dist.ProcessGroup):
     """A SimulatedGroup is one rank's handle of a group of simulated ranks."""
 
@@ -92,6 +112,8 @@ class SimulatedGroup(dist.ProcessGroup):
         #: The collectives, and the receives, for which this rank has not waited.
         self.pending: "list[Call]" = []
         self.received: "list[Call]" = []
+        #: The collectives since _start_coalescing(), or None.
+        self._coalesced: "Optional[list[_Work]]" = None
         simulation.state.groups.append(self)
 
     # Methods that c10d calls on a group.
@@ -128,6 +150,18 @@ class SimulatedGroup(dist.ProcessGroup):
     def __repr__(self) -> str:
         return f"SimulatedGroup(ranks={self._ranks}, rank={self._place})"
 
+    def _start_coalescing(self, device) -> None:
+        self._coalesced = []
+
+    def _end_coalescing(self, device) -> _Works:
+        works, self._coalesced = self._coalesced or [], None
+        return _Works(works)
+
+    def _called(self, work: _Work) -> _Work:
+        if self._coalesced is not None:
+            self._coalesced.append(work)
+        return work
+
     # The collectives.
 
     def _run(self, kind: str, inputs, outputs, **details) -> _Work:
@@ -147,7 +181,8 @@ class SimulatedGroup(dist.ProcessGroup):
                 sum(t.numel() * t.element_size() for t in flat(call.inputs)),
                 call.place,
                 call.module,
-            )
+            ),
+            flat(call.inputs),
         )
         written = flat(self._written(call))
         with on_values(flat([call.inputs, call.outputs])):
@@ -161,13 +196,13 @@ class SimulatedGroup(dist.ProcessGroup):
         if len(self._ranks) == 1:
             # The model on one device has its result at once.
             self._deliver(call)
-        return _Work(
+        return self._called(_Work(
             self,
             lambda: meeting.done,
             f"the other ranks of {list(self._ranks)} in {text}",
             flat(call.outputs),
             lambda: self._deliver(call),
-        )
+        ))
 
     def _written(self, call: Call) -> "list[Any]":
         """Returns the outputs that this rank gets."""
@@ -283,11 +318,12 @@ class SimulatedGroup(dist.ProcessGroup):
                 Ran(
                     "send", (self._ranks[self._place], self._ranks[target]), "",
                     tensor.numel() * tensor.element_size(), place, module,
-                )
+                ),
+                [tensor],
             )
             with torch.no_grad(), _disable_current_modes():
                 self.simulation.mail(key).send(tensor.detach().clone())
-        return _Work(self, lambda: True, "a send", tensors)
+        return self._called(_Work(self, lambda: True, "a send", tensors))
 
     def recv(self, tensors, source: int, tag: int = 0):
         mail = self.simulation.mail((*self._key, source, self._place, tag))
@@ -305,13 +341,13 @@ class SimulatedGroup(dist.ProcessGroup):
                 for tensor, number in zip(tensors, numbers):
                     write(tensor, mail.take(number))
 
-        return _Work(
+        return self._called(_Work(
             self,
             lambda: mail.has(max(numbers, default=-1)),
             f"a send of rank {self._ranks[source]}, received at {place or 'PyTorch'}",
             tensors,
             deliver,
-        )
+        ))
 
     def recv_anysource(self, tensors, tag: int = 0):
         raise Error(

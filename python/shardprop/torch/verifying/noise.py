@@ -1,16 +1,32 @@
 """Noise bounds the rounding error of each value of the reference.
 
-The bound of a value v is
+The bound of an element x of a value v is
 
-    4 max|v| (u sqrt(n) + a sqrt(n k))  +  16 max|v - v64|
+    4 max(|x|, |v|) (u sqrt(n) + a sqrt(n k))  +  16 |v - v64|
 
 where u is the unit roundoff of the coarsest dtype so far, a the unit roundoff of its
 accumulations, k the longest reduction so far, n the number of operators with a
 reduction so far, and v64 the same value of a reference in f64. The first part is the
 probabilistic bound of Higham and Mary with constant 4. The second part covers values
 that cancel, such as the gradient of the bias of attention's keys.
+
+|v| and |v - v64| are the largest of their elements, without outliers: a masked score of
+-1e9 does not hide errors of the other scores.
+
+An updated parameter p is rounded only when it is written, and its change follows from
+the gradient g. Its bound is
+
+    (2 w + 1) u |x|  +  c (4 (u sqrt(n) + a sqrt(n k)) + 2 min(1, b / |g|))  +  16 |p - p64|
+
+where w is the number of writes, c the largest change, and b the bound of the gradient:
+AdamW moves a parameter by about the sign of its gradient, which may be noise. Wrong
+updates are found although they are small against the parameter.
+
+The ranks may compute in a coarser dtype than the reference, as with mixed precision of
+FSDP. The errors of the reference are then multiplied by the ratio of the roundoffs.
 """
 
+import dataclasses
 import math
 from typing import Optional
 
@@ -25,25 +41,47 @@ def unit(dtype: torch.dtype) -> float:
     )
 
 
+def coarser(a: torch.dtype, b: torch.dtype) -> torch.dtype:
+    return b if unit(b) > unit(a) else a
+
+
 def _accumulates_in(dtype: torch.dtype) -> torch.dtype:
     return torch.float32 if dtype.itemsize < 4 else dtype
 
 
+@dataclasses.dataclass(frozen=True)
+class Work:
+    """Work is what a run has computed so far."""
+
+    #: The number of operators with a reduction, and the longest reduction.
+    reductions: int = 0
+    longest: int = 1
+    #: The coarsest dtype of all results.
+    coarsest: torch.dtype = torch.float64
+
+
 class Lengths(TorchDispatchMode):
-    """Lengths counts the reductions of a run and their longest length."""
+    """Lengths measures the work of a run."""
 
     supports_higher_order_operators = True
 
     def __init__(self) -> None:
         super().__init__()
-        self.count, self.longest = 0, 1
+        self._count, self._longest, self._coarsest = 0, 1, torch.float64
+
+    @property
+    def work(self) -> Work:
+        return Work(self._count, self._longest, self._coarsest)
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         result = func(*args, **(kwargs or {}))
         length = self._length(str(func), args, result)
         if length > 1:
-            self.count += 1
-            self.longest = max(self.longest, length)
+            self._count += 1
+            self._longest = max(self._longest, length)
+        for made in result if isinstance(result, (tuple, list)) else (result,):
+            if isinstance(made, torch.Tensor) and _is_float(made.dtype):
+                self._coarsest = coarser(self._coarsest, made.dtype)
         return result
 
     @staticmethod
@@ -67,27 +105,151 @@ class Lengths(TorchDispatchMode):
         return 1
 
 
-def bound(
-    value: torch.Tensor,
-    error: Optional[float],
-    coarsest: torch.dtype,
-    reductions: "tuple[int, int]",
-) -> float:
-    """Returns the bound of the absolute error of each element; see above.
+def _is_float(dtype: torch.dtype) -> bool:
+    return dtype.is_floating_point or dtype.is_complex
 
-    `error` is the largest difference to the value in f64, or None if that is not known.
+
+def _numbers(value: torch.Tensor) -> torch.Tensor:
+    """Returns the value in f64; elements that are not finite become 0."""
+    value = value.detach()
+    wide = value.to(torch.complex128 if value.is_complex() else torch.float64)
+    return torch.where(torch.isfinite(wide), wide, 0.0)
+
+
+def scale_of(value: torch.Tensor) -> float:
+    """Returns the largest size of the elements without outliers.
+
+    An outlier is _OUTLIER times as large as the median of the elements that are not 0.
     """
-    if value.numel() == 0:
+    sizes = value.detach().abs().flatten()
+    sizes = sizes[torch.isfinite(sizes) & (sizes > 0)].double()
+    if sizes.numel() == 0:
         return 0.0
-    count, longest = reductions
-    largest = float(value.abs().max())
-    small = unit(coarsest)
-    accumulated = unit(_accumulates_in(coarsest))
-    noise = 4 * largest * (
-        small * math.sqrt(count + 1) + accumulated * math.sqrt((count + 1) * longest)
+    largest = float(sizes.max())
+    if sizes.numel() < _MANY:
+        return largest
+    return float(sizes[sizes <= _OUTLIER * sizes.median()].max())
+
+
+# Gradients of rare words are this much smaller than others, but no outliers.
+_OUTLIER = 1e4
+# Few elements have no outliers.
+_MANY = 16
+
+# The ranks may have this many times the error of the reference.
+_ERRORS = 16
+# Without an error of the reference, its bound is this many times as wide.
+_UNKNOWN = 16
+
+
+@dataclasses.dataclass
+class Error:
+    """An Error is the largest difference of a value to the same value in f64."""
+
+    #: `usual` is that of elements up to scale_of(value), `largest` that of all.
+    usual: float
+    largest: float
+
+
+def error_of(
+    value: torch.Tensor, wide: torch.Tensor, writes: int = 0
+) -> Error:
+    """Returns the error of a value. A parameter that was written so often may have the
+    roundoffs of these writes, which do not count."""
+    difference = (wide.detach() - value.detach()).abs()
+    if writes:
+        rounding = writes * unit(value.dtype) * value.detach().abs()
+        difference = (difference - rounding).clamp(min=0)
+    finite = torch.isfinite(difference)
+    usual = difference[finite & (value.detach().abs() <= scale_of(value))]
+    every = difference[finite]
+    return Error(
+        float(usual.max()) if usual.numel() else 0.0,
+        float(every.max()) if every.numel() else 0.0,
     )
-    if error is not None:
-        noise += 16 * error
-    else:
-        noise *= 16
-    return noise + 1e-30
+
+
+@dataclasses.dataclass
+class Noise:
+    """Noise bounds the rounding errors of a value."""
+
+    #: The bound of each element, of the shape of the value.
+    bounds: torch.Tensor
+    #: The bound of an element that is no outlier.
+    typical: float
+
+
+def relative(coarsest: torch.dtype, work: Work) -> float:
+    """Returns the bound of the error of a value, relative to its size."""
+    count = work.reductions + 1
+    return 4 * (
+        unit(coarsest) * math.sqrt(count)
+        + unit(_accumulates_in(coarsest)) * math.sqrt(count * work.longest)
+    )
+
+
+def noise_of(
+    value: torch.Tensor, error: Optional[Error], coarsest: torch.dtype, work: Work
+) -> Noise:
+    """Returns the bounds of the errors of a value; see above.
+
+    `coarsest` is the coarsest dtype of the reference and of the ranks so far, and `error`
+    is None if the value is not known in f64.
+    """
+    size, errors = relative(coarsest, work), _scaled(error, coarsest, work)
+    if error is None:
+        size *= _UNKNOWN
+    scale, sizes = scale_of(value), _numbers(value).abs()
+    rest = torch.where(sizes > scale, errors.largest, errors.usual)
+    bounds = size * sizes.clamp(min=scale) + rest + _LEAST
+    return Noise(bounds, size * scale + errors.usual + _LEAST)
+
+
+# Values of an exact bound, such as 0, keep a bound above 0.
+_LEAST = 1e-30
+
+
+def _scaled(error: Optional[Error], coarsest: torch.dtype, work: Work) -> Error:
+    """Returns the bounds of errors that follow from the error of the reference."""
+    if error is None:
+        return Error(0.0, 0.0)
+    times = _ERRORS * max(1.0, unit(coarsest) / unit(work.coarsest))
+    return Error(times * error.usual, times * error.largest)
+
+
+@dataclasses.dataclass
+class Update:
+    """An Update is what a step makes of a parameter."""
+
+    before: torch.Tensor
+    #: The gradient and its noise, if the reference has one.
+    gradient: Optional[torch.Tensor]
+    noise: Optional[Noise]
+    #: How often the parameter was written.
+    writes: int
+
+
+def noise_of_update(
+    value: torch.Tensor,
+    error: Optional[Error],
+    coarsest: torch.dtype,
+    work: Work,
+    update: Update,
+) -> Noise:
+    """Returns the bounds of the errors of an updated parameter; see above."""
+    if update.before.shape != value.shape:
+        return noise_of(value, error, coarsest, work)
+    after, before = _numbers(value), _numbers(update.before)
+    change = float((after - before).abs().max()) if after.numel() else 0.0
+    size = relative(coarsest, work) * (1 if error is not None else _UNKNOWN)
+    bounds = (2 * update.writes + 1) * unit(value.dtype) * after.abs()
+    bounds += _scaled(error, coarsest, work).largest + size * change + _LEAST
+    gradient, noise = update.gradient, update.noise
+    if gradient is not None and noise is not None and gradient.shape == value.shape:
+        sizes = _numbers(gradient).abs()
+        largest = float(sizes.max()) if sizes.numel() else 0.0
+        # The gradients of the ranks may be larger than this one if all of it is noise.
+        most = max(1.0, noise.typical / max(largest, _LEAST))
+        share = noise.bounds / sizes.clamp(min=_LEAST)
+        bounds += 2 * change * share.clamp(max=most)
+    return Noise(bounds, float(bounds.median()) if bounds.numel() else _LEAST)

@@ -17,6 +17,7 @@ import itertools
 from typing import Any, Optional
 
 import torch
+from torch._guards import detect_fake_mode
 from torch.distributed.tensor import DTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -168,6 +169,9 @@ class Numbers(TorchDispatchMode):
             return NotImplemented
         tags = getattr(func, "tags", ())
         if self.paused or torch.Tag.nondeterministic_seeded not in tags:
+            return func(*args, **kwargs)
+        if detect_fake_mode(args) is not None:
+            # Sharding rules of DTensor run operators on fake tensors.
             return func(*args, **kwargs)
         generator = kwargs.get("generator") or torch.default_generator
         state = generator.get_state().numpy().tobytes()

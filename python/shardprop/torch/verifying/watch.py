@@ -10,7 +10,7 @@ import dataclasses
 import threading
 import weakref
 from collections.abc import Iterator
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 import torch
 from torch import nn
@@ -22,10 +22,10 @@ from torch.optim.optimizer import (
     register_optimizer_step_pre_hook,
 )
 from torch.utils._python_dispatch import _disable_current_modes
-from torch.utils._pytree import keystr, tree_flatten_with_path
+from torch.utils._pytree import keystr, tree_flatten_with_path, tree_map
 
 from .names import Names
-from .noise import Lengths
+from .noise import Error, Lengths, Work, error_of
 from .places import is_inferring_shapes, user_place
 
 
@@ -73,15 +73,22 @@ class Seen:
     #: The position in the run of this rank.
     order: int
     place: str
-    #: The number of reductions so far, and the longest one.
-    reductions: "tuple[int, int]" = (0, 1)
-    #: The largest difference to the same value of a run in f64, if that run has it.
-    error: Optional[float] = None
+    #: The work of the reference so far.
+    work: Work = Work()
+    #: The difference to the same value of a run in f64, if that run has it.
+    error: Optional[Error] = None
+    #: The coarsest dtype that this rank has sent so far.
+    sent: torch.dtype = torch.float64
 
 
 def usable(calls: "list[Any]") -> "list[Seen]":
     """Returns the calls that left a value."""
     return [seen for seen in calls if seen is not None]
+
+
+def _as_tensor(leaf: Any) -> Any:
+    """Returns a loss that is a number of Python as a tensor."""
+    return torch.tensor(leaf, dtype=torch.float32) if type(leaf) is float else leaf
 
 
 def _local(value: torch.Tensor) -> "tuple[torch.Tensor, Optional[Stated]]":
@@ -142,6 +149,10 @@ class Recording:
         #: Values of a traced program, by node; the model's nodes have other names.
         self.nodes: "dict[str, Seen]" = {}
         self.names = Names()
+        #: Returns the coarsest dtype that this rank has sent.
+        self.sent: "Callable[[], torch.dtype]" = lambda: torch.float64
+        #: The number of steps of optimizers.
+        self.steps = 0
         #: The keys of the latest inputs of each module.
         self._inputs: "dict[str, list[Key]]" = {}
         self._clock = 0
@@ -164,9 +175,8 @@ class Recording:
         with torch.no_grad(), _disable_current_modes():
             local, stated = _local(value)
             tensor = self._copies.of(local)
-        lengths = self.lengths
-        reductions = (lengths.count, lengths.longest) if lengths else (0, 1)
-        seen = Seen(tensor, stated, self._clock, place, reductions)
+        work = self.lengths.work if self.lengths else Work()
+        seen = Seen(tensor, stated, self._clock, place, work, sent=self.sent())
         self._clock += 1
         calls = self.values.setdefault(key, [])
         if call is None:
@@ -185,10 +195,9 @@ class Recording:
         seen = calls[number] if number < len(calls) else None
         if seen is None or seen.tensor.shape != value.shape:
             return
+        writes = self.writes if key.kind == "updated parameter" else 0
         with torch.no_grad(), _disable_current_modes():
-            difference = value.detach() - seen.tensor
-            difference = difference[torch.isfinite(difference)].abs()
-            seen.error = float(difference.max()) if difference.numel() else 0.0
+            seen.error = error_of(seen.tensor, value, writes)
 
     def add_node(self, name: str, value: torch.Tensor, place: str) -> None:
         """Records the value of a node that names no node of the model."""
@@ -310,7 +319,13 @@ class Recording:
         self._gradients(named)
         self._stepped.update(name for name, _ in named)
 
+    @property
+    def writes(self) -> int:
+        """How often a parameter is written: an optimizer decays and updates it."""
+        return 2 * max(self.steps, 1)
+
     def after_step(self, optimizer: torch.optim.Optimizer) -> None:
+        self.steps += 1
         if not any(optimizer is other for other in self._optimizers):
             self._optimizers.append(optimizer)
 
@@ -328,7 +343,7 @@ class Recording:
                 for entry, value in state.items() if isinstance(state, dict) else ():
                     if isinstance(value, torch.Tensor) and value.dim() > 0:
                         self.add(Key("optimizer state", name, f".{entry}"), value)
-        self._add_all("result", "", result, "")
+        self._add_all("result", "", tree_map(_as_tensor, result), "")
         self._optimizers = []
         self.names = Names()
 

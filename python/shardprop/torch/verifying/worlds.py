@@ -25,6 +25,7 @@ from ..._error import Error
 from .collectives import Call, Meeting, Ran
 from .dropout import dropout_within_functions
 from .groups import Mail, SimulatedGroup
+from .noise import coarser
 from .places import user_place
 from .turns import Turns
 
@@ -132,6 +133,8 @@ class _RankState:
         #: The modules whose calls this rank is in, innermost last.
         self.modules: "list[str]" = []
         self.ran: "list[Ran]" = []
+        #: The coarsest dtype of the values that this rank has sent.
+        self.sent = torch.float64
         self.groups: "list[SimulatedGroup]" = []
 
 
@@ -169,8 +172,13 @@ class Simulation:
         modules = self.state.modules
         return user_place(), modules[-1] if modules else ""
 
-    def record(self, ran: Ran) -> None:
-        self.state.ran.append(ran)
+    def record(self, ran: Ran, tensors: "list[torch.Tensor]") -> None:
+        """Records a collective that sends these tensors."""
+        state = self.state
+        state.ran.append(ran)
+        for tensor in tensors:
+            if tensor.is_floating_point():
+                state.sent = coarser(state.sent, tensor.dtype)
 
     def collectives(self, rank: int) -> "list[Ran]":
         return self._states[rank].ran
