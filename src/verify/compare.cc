@@ -79,7 +79,7 @@ double size_of(const T& x) {
     else
       return Complex(static_cast<double>(x), 0);
   }()));
-  return std::isfinite(size) ? size : 0;
+  return size < kLargestScale ? size : 0;
 }
 
 template <class T>
@@ -108,11 +108,11 @@ double distance(const T& a, const T& b) {
 template <class T>
 Result<Difference> compared(const LocalTensor& held, const LocalTensor& whole,
                             const Layout& layout, const DeviceMesh& mesh,
-                            Communicator& communicator,
-                            std::optional<double> tolerance) {
+                            Communicator& communicator, const Bound& bound) {
   const auto at = mesh.coordinate_of(communicator.rank());
   std::vector<T> found = reference::values<T>(as_reference(held));
-  double scale = 1;
+  constexpr bool kExact = std::is_same_v<T, std::int64_t>;
+  double scale = kExact ? 1 : bound.least_scale;
   for (const T& x : found) scale = std::max(scale, size_of(x));
   if (const Terms terms = terms_of(layout, mesh); !terms.dims.empty()) {
     SP_ASSIGN(found, reduced(found, terms, mesh, communicator));
@@ -131,12 +131,11 @@ Result<Difference> compared(const LocalTensor& held, const LocalTensor& whole,
   for (const std::int64_t e : elements) {
     scale = std::max(scale, size_of(all[index(e)]));
   }
-  const bool exact = std::is_same_v<T, std::int64_t>;
-  const double most =
-      exact ? 0 : scale * tolerance.value_or(tolerance_of(held.dtype()));
+  const double most = kExact ? 0 : scale * bound.tolerance;
   for (std::size_t i = 0; i < elements.size(); ++i) {
     const T& wanted = all[index(elements[i])];
     const double apart = distance(found[i], wanted);
+    if (apart == 0) continue;
     out.error = std::max(out.error, apart / scale);
     if (!(apart > most) || out.beyond) continue;
     out.beyond = true;
@@ -149,17 +148,20 @@ Result<Difference> compared(const LocalTensor& held, const LocalTensor& whole,
 
 }  // namespace
 
-// Rounding errors grow along a program. In f64 they are far below real errors.
-double tolerance_of(DType dtype) {
+// In f64, rounding errors are far below real errors. In shorter floats they grow
+// along a program: a measured value has a larger scale for them.
+double tolerance_of(DType dtype, bool is_measured) {
   switch (dtype) {
     case DType::kF64:
     case DType::kC128:
       return 1e-8;
     case DType::kF32:
     case DType::kC64:
-      return 1e-3;
+      return is_measured ? 1e-5 : 1e-3;
+    case DType::kF16:
+      return is_measured ? 0.01 : 0.1;
     default:
-      return 0.1;
+      return is_measured ? 0.05 : 0.1;
   }
 }
 
@@ -175,20 +177,16 @@ std::string place_in(std::int64_t element, const Dims& shape) {
 
 Result<Difference> compare(const LocalTensor& held, const LocalTensor& whole,
                            const Layout& layout, const DeviceMesh& mesh,
-                           Communicator& communicator,
-                           std::optional<double> tolerance) {
+                           Communicator& communicator, const Bound& bound) {
   switch (reference::domain_of(held.dtype())) {
     case reference::Domain::kReal:
-      return compared<double>(held, whole, layout, mesh, communicator,
-                              tolerance);
+      return compared<double>(held, whole, layout, mesh, communicator, bound);
     case reference::Domain::kInteger:
-      return compared<std::int64_t>(held, whole, layout, mesh, communicator,
-                                    tolerance);
+      return compared<std::int64_t>(held, whole, layout, mesh, communicator, bound);
     case reference::Domain::kComplex:
       break;
   }
-  return compared<reference::Complex>(held, whole, layout, mesh, communicator,
-                                      tolerance);
+  return compared<reference::Complex>(held, whole, layout, mesh, communicator, bound);
 }
 
 }  // namespace shardprop::verification

@@ -9,13 +9,24 @@
 #include <shardprop/placement/layout.h>
 
 #include <cstdint>
-#include <optional>
 #include <string>
 
 namespace shardprop::verification {
 
-// Returns the largest relative difference that rounding explains.
-double tolerance_of(DType dtype);
+// Masks have such values; they are not a scale of rounding errors.
+inline constexpr double kLargestScale = 1e30;
+
+// Returns the largest relative difference that rounding explains. It is larger
+// if the rounding errors of the value were not measured (noise.h).
+double tolerance_of(DType dtype, bool is_measured);
+
+// `Bound` is the largest difference of a float: `tolerance` times the largest
+// element of the value and of its terms, or times `least_scale` if that is
+// larger. Integers must be equal.
+struct Bound {
+  double tolerance = 1e-8;
+  double least_scale = 0;
+};
 
 // Returns "[3,0]" for a row-major index.
 std::string place_in(std::int64_t element, const Dims& shape);
@@ -29,11 +40,9 @@ struct Difference {
 };
 
 // Reduces terms of partials over their mesh dims first, so all ranks must make
-// the call. If `tolerance` is empty, it depends on the dtype. Errors: the
-// errors of collectives.
+// the call. Errors: the errors of collectives.
 Result<Difference> compare(const LocalTensor& held, const LocalTensor& whole,
                            const Layout& layout, const DeviceMesh& mesh,
-                           Communicator& communicator,
-                           std::optional<double> tolerance);
+                           Communicator& communicator, const Bound& bound);
 
 }  // namespace shardprop::verification

@@ -17,9 +17,6 @@ namespace {
 
 using Element = std::complex<double>;
 
-// Masks have such values; they are not a scale of rounding errors.
-constexpr double kLargestScale = 1e30;
-
 // A multiple is searched for only if it is at least this far from 1 and 0,
 // relative.
 constexpr double kLeastFactor = 1e-3;
@@ -89,13 +86,12 @@ double apart(std::complex<double> a, std::complex<double> b) {
 RankValues::RankValues(const DeviceMesh& mesh,
                        const std::vector<LocalTensor>& held,
                        const LocalTensor& whole,
-                       std::optional<double> tolerance)
+                       const Bound& bound)
     : mesh_(mesh), whole_sizes_(whole.sizes()), whole_(elements(whole)) {
   is_exact_ =
       reference::domain_of(whole.dtype()) == reference::Domain::kInteger;
-  tolerance_ =
-      is_exact_ ? 0 : tolerance.value_or(tolerance_of(whole.dtype()));
-  scale_ = scale_of(whole_, 1);
+  tolerance_ = is_exact_ ? 0 : bound.tolerance;
+  scale_ = scale_of(whole_, is_exact_ ? 1 : bound.least_scale);
   for (const LocalTensor& tensor : held) {
     sizes_.push_back(tensor.sizes());
     held_.push_back(elements(tensor));
@@ -190,6 +186,7 @@ LayoutFit RankValues::in(const Layout& layout, double factor) const {
       const Element wanted = factor * whole_[index(places[e])];
       const Element own = found[index(i)][e];
       const double distance = apart(own, wanted);
+      if (distance == 0) continue;
       out.difference.error = std::max(out.difference.error, distance / scale_);
       if (out.difference.beyond || distance <= most) continue;
       out.rank = mesh_.rank_at_index(i);

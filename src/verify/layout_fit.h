@@ -38,10 +38,9 @@ class RankValues {
  public:
   using Elements = std::vector<std::complex<double>>;
 
-  // `held` is by row-major index on the mesh. `whole` is row-major. If
-  // `tolerance` is empty, it depends on the dtype.
+  // `held` is by row-major index on the mesh. `whole` is row-major.
   RankValues(const DeviceMesh& mesh, const std::vector<LocalTensor>& held,
-             const LocalTensor& whole, std::optional<double> tolerance);
+             const LocalTensor& whole, const Bound& bound);
 
   // Returns whether the ranks hold tensors of the sizes of this layout.
   bool has_sizes_of(const Layout& layout) const;
@@ -89,7 +88,7 @@ class RankValues {
   Elements whole_;
   bool is_exact_ = false;  // integers and bools
   double tolerance_;
-  double scale_ = 1;
+  double scale_;
 };
 
 // Returns the layout in words: "each rank holds a term of a sum over tp=2".

@@ -100,12 +100,15 @@ class RankCheck {
     return out;
   }
 
+  const std::string& unsharded_name(ProgramValueId id) const {
+    const std::string& copied = copied_[id.index()];
+    return copied.empty() ? program_.value(id).name : copied;
+  }
+
   // Returns the unsharded value of this one, in any layout. Returns null
   // if the unsharded program has no such value.
   const LocalTensor* whole_of(ProgramValueId id) const {
-    const std::string& copied = copied_[id.index()];
-    const auto found = expected_.values.find(
-        copied.empty() ? program_.value(id).name : copied);
+    const auto found = expected_.values.find(unsharded_name(id));
     if (found == expected_.values.end()) return nullptr;
     const bool fits = found->second.sizes() == program_.value(id).meta.shape();
     return fits ? &found->second : nullptr;
@@ -117,9 +120,10 @@ class RankCheck {
     if (whole == nullptr) return std::nullopt;
     ++findings_.compared;
     SP_ASSIGN(const Difference found,
-              verification::compare(held, *whole, program_.value(id).layout,
-                                    program_.mesh, communicator_,
-                                    expected_.options.tolerance));
+              verification::compare(
+                  held, *whole, program_.value(id).layout, program_.mesh,
+                  communicator_,
+                  expected_.bound(unsharded_name(id), whole->dtype())));
     return found;
   }
 

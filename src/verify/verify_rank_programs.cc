@@ -164,9 +164,10 @@ class Comparison {
     return found == expected_.values.end() ? nullptr : &found->second;
   }
 
-  RankValues values(const std::vector<LocalTensor>& held,
+  RankValues values(const std::string& name,
+                    const std::vector<LocalTensor>& held,
                     const LocalTensor& whole) const {
-    return {programs_.mesh, held, whole, expected_.options.tolerance};
+    return {programs_.mesh, held, whole, expected_.bound(name, whole.dtype())};
   }
 
   void count_value() {
@@ -197,7 +198,7 @@ class Comparison {
     std::vector<LocalTensor> own;
     for (const RankRun& run : runs_) own.push_back(run.outputs[index]);
     count_value();
-    const RankValues found = values(own, *full);
+    const RankValues found = values(output.name, own, *full);
     ComparedOutput made{output.name, true, 0, output.layout, std::nullopt};
     std::optional<verification::LayoutFit> right;
     if (!output.layout) {
@@ -234,7 +235,7 @@ class Comparison {
         const std::vector<LocalTensor> own = held(name);
         if (full == nullptr || own.empty()) continue;
         count_value();
-        const auto right = values(own, *full).fit(
+        const auto right = values(name, own, *full).fit(
             names_are_stated ? verification::TermOps::kAll
                              : verification::TermOps::kSums);
         if (right) {
@@ -284,7 +285,7 @@ class Comparison {
     const std::vector<LocalTensor> own =
         output == outputs_held_.end() ? held(name) : output->second;
     const LocalTensor& full = *whole(name);
-    verification::explain(values(own, full), programs_.mesh, own, full, wrong);
+    verification::explain(values(name, own, full), programs_.mesh, own, full, wrong);
     verification::explain_terms(programs_.mesh, wrong);
   }
 

@@ -135,6 +135,79 @@ TEST_CASE("a sum over all of the mesh is twice the expected value") {
   CHECK(report.wrong_values == std::vector<std::string>{"c_done"});
 }
 
+ValueId scaled(GraphBuilder& builder, ValueId from, const char* name,
+               double times) {
+  return value_of(builder.add_op("aten.mul.Scalar",
+                                 {{"self", TensorArg{0}}, {"other", times}},
+                                 {from}, name))
+      .front();
+}
+
+RankPrograms one_output(const char* name, std::vector<Graph> graphs) {
+  RankPrograms programs = programs_of(std::move(graphs));
+  programs.outputs.resize(1);
+  programs.outputs[0].name = programs.outputs[0].argument = name;
+  return programs;
+}
+
+TEST_CASE("a wrong factor of small values is found") {
+  for (const double size : {1.0, 1e-9, 1e-30}) {
+    CAPTURE(size);
+    GraphBuilder whole("model", *plain_library());
+    const ValueId small = scaled(whole, input(whole), "small", size);
+    whole.add_output({.value = scaled(whole, small, "twice", 2)});
+    const Graph expected = value_of(std::move(whole).build());
+    for (const bool is_right : {true, false}) {
+      std::vector<Graph> graphs;
+      for (int r = 0; r < 4; ++r) {
+        GraphBuilder b("rank", *rank_library());
+        const ValueId own = scaled(b, input(b), "small", size);
+        const ValueId sum = started(b, own, "sum", is_right ? "dp" : "0");
+        b.add_output({.value = waited(b, sum, "done")});
+        graphs.push_back(value_of(std::move(b).build()));
+      }
+      const RankProgramsReport report = value_of(verify_rank_programs(
+          one_output("twice", std::move(graphs)), expected, plain_library()));
+      CHECK(report.ok == is_right);
+      if (is_right) continue;
+      REQUIRE(report.wrong);
+      CHECK(report.wrong->factor == doctest::Approx(2));
+    }
+  }
+}
+
+// Returns the rounding error of x + 1e4 - 1e4, or of x - 1e4 + 1e4.
+Graph rounding(const OpLibrary& library, double first) {
+  GraphBuilder b("rounding", library);
+  const ValueId x = input(b);
+  const auto add = [&](ValueId to, double other, const char* name) {
+    return value_of(b.add_op("aten.add.Scalar",
+                             {{"self", TensorArg{0}}, {"other", other}}, {to},
+                             name))
+        .front();
+  };
+  const bool is_up = first > 0;
+  const ValueId there = add(x, first, is_up ? "up" : "down");
+  const ValueId back = add(there, -first, is_up ? "up_back" : "down_back");
+  b.add_output({.value = value_of(b.add_op("aten.sub.Tensor",
+                                           {{"self", TensorArg{0}},
+                                            {"other", TensorArg{1}}},
+                                           {back, x}, "rest"))
+                             .front()});
+  return value_of(std::move(b).build());
+}
+
+TEST_CASE("rounding errors of values that cancel are no fault") {
+  std::vector<Graph> graphs;
+  for (int r = 0; r < 4; ++r) {
+    graphs.push_back(rounding(*rank_library(), -1e4));
+  }
+  const RankProgramsReport report = value_of(
+      verify_rank_programs(one_output("rest", std::move(graphs)),
+                           rounding(*plain_library(), 1e4), plain_library()));
+  CHECK(report.ok);
+}
+
 // Ranks 0 and 3 call the sum over dp first, ranks 1 and 2 the one over tp.
 std::vector<Graph> crossed(bool at_once) {
   std::vector<Graph> graphs;

@@ -35,8 +35,9 @@ struct VerifyOptions {
   // If true, floats are computed in their own dtypes instead of f64.
   bool own_dtypes = false;
   std::uint64_t seed = 0;
-  // Maximum difference, relative to the largest of the values, of the terms
-  // that sum to them, and 1. If it is empty, the dtype defines it.
+  // Maximum difference, relative to the largest of the values and of the terms
+  // that sum to them. Rounding errors of values that cancel may be larger. If it
+  // is empty, the dtype defines it.
   std::optional<double> tolerance;
 };
 
