@@ -108,9 +108,10 @@ class LayeredGraph {
   int ops_ = 0;
 };
 
-inline Graph random_layered_graph(std::mt19937& draw) {
+inline Graph random_layered_graph(std::mt19937& draw, int most_layers = 3) {
   LayeredGraph::Shape shape;
-  shape.layers = 2 + static_cast<int>(draw() % 2);
+  shape.layers =
+      2 + static_cast<int>(draw() % static_cast<unsigned>(most_layers - 1));
   shape.after = static_cast<LayeredGraph::After>(draw() % 4);
   shape.has_head = draw() % 2 == 0;
   shape.trains = draw() % 4 != 0;
