@@ -164,7 +164,9 @@ TEST_CASE("without memory a plan says so and claims no more than its space") {
   for (const char* shape : {"2,2", "2,2,2"}) {
     CAPTURE(shape);
     const DeviceMesh mesh = value_of(DeviceMesh::parse(shape));
-    const PlanOptions options = within_megabytes(64);
+    PlanOptions options = within_megabytes(64);
+    // Alike plans of so few layers are not proven within this limit.
+    options.layers = Layers::kFree;
     const auto make = [&] {
       return make_plan(graph, mesh, topology, library, options);
     };
