@@ -70,7 +70,7 @@ class Padding:
 
     tensor_dim: int
     mesh_dim: int
-    #: The size of the tensor dim with padding.
+    #: `size` counts the padding, too.
     size: int
 
 
@@ -138,7 +138,7 @@ class Ranks:
         roundoff of its dtype."""
         wide = torch.complex128 if reference.is_complex() else torch.float64
         made = {id(value): value.to(wide) for value in values.values()}
-        #: The unit roundoff of the values of the ranks.
+        #: This is the unit roundoff of the values of the ranks.
         self._own_unit = max(map(unit_of, values.values()), default=0.0)
         self.values = {rank: made[id(value)] for rank, value in values.items()}
         self.reference = reference.to(wide)

@@ -53,10 +53,10 @@ def _accumulates_in(dtype: torch.dtype) -> torch.dtype:
 class Work:
     """Work is what a run has computed so far."""
 
-    #: The number of operators with a reduction, and the longest reduction.
+    #: `reductions` counts operators with a reduction; `longest` is the longest one.
     reductions: int = 0
     longest: int = 1
-    #: The coarsest dtype of all results.
+    #: `coarsest` is the dtype with the largest roundoff among all results.
     coarsest: torch.dtype = torch.float64
 
 
@@ -175,7 +175,7 @@ class Noise:
 
     #: The bound of each element, of the shape of the value.
     bounds: torch.Tensor
-    #: The bound of an element that is no outlier.
+    #: `typical` is the bound of most elements; outliers have larger ones.
     typical: float
 
 
