@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "base/index.h"
 
@@ -51,6 +52,22 @@ std::optional<std::string> reading_text(const GraphReading& reading,
   std::string out;
   for (const GivenText& one : *list) out += (out.empty() ? "" : " ") + one.text;
   return out;
+}
+
+// Sets the plan at `place(options)`. NULL removes it.
+template <class Place>
+shardprop_error* set_plan(shardprop_options* options,
+                          const shardprop_plan* plan, const Place& place) {
+  return barrier([&]() -> Result<void> {
+    SP_ASSIGN(OptionsObject * of, get(options));
+    std::shared_ptr<const Plan> given;
+    if (plan != nullptr) {
+      SP_ASSIGN(const Plan* found, get(plan));
+      given = std::make_shared<const Plan>(*found);
+    }
+    place(*of) = std::move(given);
+    return {};
+  });
 }
 
 }  // namespace
@@ -159,29 +176,14 @@ shardprop_error* shardprop_options_set_stop(shardprop_options* options,
 }
 shardprop_error* shardprop_options_set_start_from(shardprop_options* options,
                                                   const shardprop_plan* plan) {
-  return barrier([&]() -> Result<void> {
-    SP_ASSIGN(OptionsObject * of, get(options));
-    if (plan == nullptr) {
-      of->options.start_from = nullptr;
-      return {};
-    }
-    SP_ASSIGN(const Plan* start, get(plan));
-    of->options.start_from = std::make_shared<const Plan>(*start);
-    return {};
+  return set_plan(options, plan, [](OptionsObject& of) -> auto& {
+    return of.options.start_from;
   });
 }
 shardprop_error* shardprop_options_set_like(shardprop_options* options,
                                             const shardprop_plan* plan) {
-  return barrier([&]() -> Result<void> {
-    SP_ASSIGN(OptionsObject * of, get(options));
-    if (plan == nullptr) {
-      of->like = nullptr;
-      return {};
-    }
-    SP_ASSIGN(const Plan* like, get(plan));
-    of->like = std::make_shared<const Plan>(*like);
-    return {};
-  });
+  return set_plan(options, plan,
+                  [](OptionsObject& of) -> auto& { return of.like; });
 }
 void shardprop_options_free(shardprop_options* options) { release(options); }
 

@@ -3,8 +3,8 @@
 // the block `next`.
 //
 // Three relations lead out of a block: to the block before it, to the one after it, and
-// to what all blocks share. The operand of an element
-// in `here` and that of its counterpart in `next` determine the relation:
+// to what all blocks share. An element of `here` and its counterpart in `next` have
+// operands that determine the relation:
 //
 //   layer 1 reads layer 0's result, layer 2 that of layer 1
 //   inserted after layer 1: copy 1 reads layer 1's, copy 2 copy 1's, layer 2 copy 2's
@@ -54,7 +54,7 @@ class BlockRelations {
   std::optional<std::size_t> block_of(const GraphOutput& output) const;
   std::size_t block_of(NodeId node) const { return blocks_.block_of(node); }
 
-  // Return what a copy of a node reads as its operand, and what a copy of an output is.
+  // These return an operand of a copy of a node, and the value of a copy of an output.
   // Error: kInvalidArgument (it does not come from a neighbouring block).
   Result<CopiedValue> operand(const Node& node, std::int64_t copy,
                               std::size_t operand) const;

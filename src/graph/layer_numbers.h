@@ -22,9 +22,10 @@ class LayerNumbers {
   LayerNumbers(const std::vector<std::pair<std::string, std::string>>& names,
                std::int64_t inserted);
 
-  // The name of a copy, from 1, of what the block has under this name.
+  // Returns the name of copy number `copy`, counted from 1, of a tensor or module of
+  // the block.
   std::string of_copy(std::string_view name, std::int64_t copy) const;
-  // The name of what was there before.
+  // Returns the new name of a tensor or module of the old graph.
   std::string of_original(std::string_view name) const;
 
  private:

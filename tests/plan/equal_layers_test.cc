@@ -204,7 +204,7 @@ TEST_CASE("shared variables cost and use what those of each layer do") {
   int shared = 0;
   for (int i = 0; i < testing::scaled(120); ++i) {
     CAPTURE(i);
-    // The memory of many layers is told by that of some slots.
+    // With nine layers, some slots imply the memory of others.
     const Graph graph = test::random_layered_graph(draw, 9);
     const TwoSpaces spaces(graph, test::random_settings(draw), draw);
     const PlanProblem& alike = spaces.alike.problem();
@@ -316,7 +316,7 @@ void check_optimum(const Graph& graph, const test::TrainingSettings& settings,
   CHECK(optimum == *judged);
   CHECK(of_free.evaluation.objective <= optimum);
   CHECK(alike.equal_layers().are_alike(of_alike.assignment->choices));
-  // Enumeration caches the layouts of each layer by itself.
+  // The enumeration does not tie the cached layouts of different layers.
   const std::int64_t least = test::ExhaustiveWindows(alike).least();
   CHECK(least <= optimum);
   if (settings.options.overlap == 0) CHECK(least == optimum);

@@ -10,6 +10,7 @@ import running.package  # noqa: F401
 import torch
 import torch.distributed as dist
 import torch.testing._internal.distributed.fake_pg  # noqa: F401
+from models.static_cache import WithStaticCache
 from torch.utils.checkpoint import checkpoint
 from transformers import (
     GenerationConfig,
@@ -19,7 +20,6 @@ from transformers import (
     MixtralForCausalLM,
     Qwen3MoeConfig,
     Qwen3MoeForCausalLM,
-    StaticCache,
 )
 from transformers.integrations.executorch import (
     TorchExportableModuleWithStaticCache,
@@ -60,26 +60,9 @@ def with_registered_cache():
     return model, (), {"input_ids": torch.tensor([[5]]), "cache_position": torch.tensor([0])}
 
 
-class WithCache(torch.nn.Module):
-    """Its cache is an object that no module knows."""
-
-    def __init__(self):
-        super().__init__()
-        self.lm = llama()
-        self.cache = StaticCache(max_cache_len=16, config=self.lm.config)
-        self.cache.early_initialization(1, 2, 8, torch.float32, self.lm.device)
-
-    def forward(self, ids, positions):
-        return self.lm(
-            input_ids=ids,
-            position_ids=positions,
-            past_key_values=self.cache,
-            use_cache=True,
-        ).logits
-
-
 def with_own_cache():
-    return WithCache(), (torch.tensor([[5]]), torch.tensor([[0]])), {}
+    """Its cache is an object that no module knows."""
+    return WithStaticCache(llama(), 16), (torch.tensor([[5]]), torch.tensor([[0]])), {}
 
 
 def written(exported):

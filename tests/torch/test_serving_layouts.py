@@ -5,7 +5,8 @@ import unittest
 
 import running.package  # noqa: F401
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM, StaticCache
+from models.static_cache import WithStaticCache
+from transformers import LlamaConfig, LlamaForCausalLM
 
 import shardprop as sp
 import shardprop.torch
@@ -14,37 +15,23 @@ HEADS, LENGTH, WIDTH, LAYERS = 8, 512, 64, 3
 CACHE_BYTES = 2 * LAYERS * HEADS * LENGTH * WIDTH // HEADS * 4
 
 
-class WithCache(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        config = LlamaConfig(
-            vocab_size=256,
-            hidden_size=WIDTH,
-            intermediate_size=256,
-            num_hidden_layers=LAYERS,
-            num_attention_heads=HEADS,
-            num_key_value_heads=HEADS,
-        )
-        config._attn_implementation = "eager"
-        self.lm = LlamaForCausalLM(config).eval()
-        self.cache = StaticCache(max_cache_len=LENGTH, config=config)
-        self.cache.early_initialization(
-            1, HEADS, WIDTH // HEADS, torch.float32, self.lm.device
-        )
-
-    def forward(self, ids, positions):
-        return self.lm(
-            input_ids=ids,
-            position_ids=positions,
-            past_key_values=self.cache,
-            use_cache=True,
-        ).logits
+def model():
+    config = LlamaConfig(
+        vocab_size=256,
+        hidden_size=WIDTH,
+        intermediate_size=256,
+        num_hidden_layers=LAYERS,
+        num_attention_heads=HEADS,
+        num_key_value_heads=HEADS,
+    )
+    config._attn_implementation = "eager"
+    return WithStaticCache(LlamaForCausalLM(config).eval(), LENGTH)
 
 
 def graph(tokens):
     """The program that reads so many tokens at once."""
     ids = torch.arange(tokens)[None]
-    return sp.load_graph(sp.torch.export(WithCache(), (ids, ids.clone()), device="cpu"))
+    return sp.load_graph(sp.torch.export(model(), (ids, ids.clone()), device="cpu"))
 
 
 def kept(plan):

@@ -173,7 +173,8 @@ def verify_programs(
     "S(0),R" for each input. `model` takes the full tensors and returns the same
     values as the programs. It may also return a dict of values by the names of its nodes.
 
-    Results must have `output_layouts` if they are given. `groups` gives the ranks of
+    Results must have `output_layouts` if they are given. Without them a result may have
+    any layout, but only a loss may be left as terms. `groups` gives the ranks of
     each group by the name that the programs' collectives use. The groups of single mesh
     dims have the names of the dims. A folder has layouts, groups and mesh itself.
 
