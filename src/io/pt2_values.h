@@ -24,6 +24,9 @@ struct ResolvedTensor {
 // Returns the DType of a number of the schema (schema.py, ScalarType).
 std::optional<DType> dtype_of(std::int64_t number);
 
+// Returns the first 80 bytes of a name of the program, in quotes.
+std::string name_in_quotes(std::string_view name);
+
 // Assumed sizes of dims whose size depends on data: u0 -> 128.
 using SizeBounds = std::map<std::string, std::int64_t>;
 
@@ -51,6 +54,9 @@ class Values {
   // `create`.
   static Result<Values> within(const GraphBody& region, const Values& outer);
   static constexpr std::int64_t kDefaultBound = 1024;
+  // No tensor has more elements. torch writes larger bounds if it knows no
+  // range.
+  static constexpr std::int64_t kMostBounded = std::int64_t{1} << 40;
 
   // Errors: kDanglingName, kUnknownVariant (dtype), kTensorMeta, kNoSizeHint.
   Result<ResolvedTensor> tensor(std::string_view name) const;
