@@ -17,7 +17,7 @@ from .._error import Error
 from .._mesh import MeshLike, mesh_text
 from .verifying.compare import Comparison
 from .verifying.dropout import Dropout, Masks
-from .verifying.fits import Grid
+from .verifying.layouts import Grid
 from .verifying.noise import Lengths
 from .verifying.places import is_ours
 from .verifying.random_numbers import Draws, Numbers

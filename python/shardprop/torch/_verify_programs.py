@@ -21,10 +21,11 @@ from . import _layout, _load
 from ._verify import failed, grid_of, of_rank
 from .verifying import graph_collectives
 from .verifying.compare import Comparison
-from .verifying.fits import Fit, Grid, part
+from .verifying.keys import Key
+from .verifying.layouts import Fit, Grid, part
 from .verifying.noise import Lengths
 from .verifying.report import Report, notes_on_waits
-from .verifying.watch import Key, Recording
+from .verifying.watch import Recording
 from .verifying.worlds import Simulation
 
 #: A program of one rank, or the model: it takes tensors one by one.

@@ -16,79 +16,22 @@ from typing import Optional
 
 import torch
 
+from .cases import Case, cases_of, has_no_terms, joined
+from .excuses import excuse
 from .explain import Explainer
-from .fits import Fit, Grid, Ranks
-from .noise import (
-    Error,
-    Noise,
-    Update,
-    Work,
-    coarser,
-    noise_of,
-    noise_of_update,
-    unit,
-)
+from .fits import fit
+from .keys import AFTER, AS_PARAMETER, FORWARD, WITHIN, Key
+from .layouts import Fit, Grid
+from .noise import Noise, Update, coarser, noise_of, noise_of_update, unit
+from .padding import padded, paddings
+from .ranks import Ranks
 from .report import Value
+from .rows import agrees_in_rows, reordered
 from .stated import CannotAssemble, first_stated, full_values
-from .watch import AS_PARAMETER, FORWARD, Key, Recording, Seen, usable
+from .watch import Recording, Seen, usable
 
-_WITHOUT_TERMS = {
-    "parameter",
-    "buffer",
-    "updated buffer",
-    "optimizer state",
-}
-_WITHIN = {"input", "output", "output gradient", "value"}
-_FINAL = {
-    "gradient",
-    "updated parameter",
-    "updated buffer",
-    "optimizer state",
-    "result",
-}
-# Values that follow from the outputs of modules.
-_AFTER = {"output gradient", "gradient", "result", "value"}
 # A value of the model is looked for in so many nodes after the last one that was found.
 _WINDOW = 40
-
-
-@dataclasses.dataclass
-class _Case:
-    """A _Case is one value to compare."""
-
-    key: Key
-    call: int
-    order: float
-    reference: torch.Tensor
-    #: The error of the reference, or None if f64 is not known.
-    error: Optional[Error]
-    work: Work
-    seen: "dict[int, Seen]"
-    place: str
-    #: The number of calls of each rank that belong to this call of the reference.
-    calls: int = 1
-
-
-def _joined(calls: "list[Seen]") -> Optional[Seen]:
-    """Returns the values of micro-batches as one: cat over dim 0, or the mean."""
-    first = calls[0]
-    if any(seen.stated is not None for seen in calls):
-        return None
-    tensors = [seen.tensor for seen in calls]
-    if first.tensor.dim() == 0:
-        return Seen(torch.stack(tensors).mean(0), None, first.order, first.place)
-    if len({tensor.shape[1:] for tensor in tensors}) > 1:
-        return None
-    return Seen(torch.cat(tensors), None, first.order, first.place)
-
-
-def _has_no_terms(case: _Case) -> bool:
-    """Returns whether the ranks must not hold terms of a value. A loss may be a term,
-    but other results may not."""
-    is_loss = case.reference.dim() == 0
-    return case.key.kind in _WITHOUT_TERMS or (
-        case.key.kind == "result" and not is_loss
-    )
 
 
 class Comparison:
@@ -105,24 +48,24 @@ class Comparison:
         self._reference = reference
         self._ranks, self._grid = ranks, grid
         self._layouts: "dict[str, Fit]" = {}
-        self._parameters: "dict[str, _Case]" = {}
+        self._parameters: "dict[str, Case]" = {}
         self._stated = stated or {}
         #: The last values of the forward pass if they are terms.
         self._last_terms: "list[Value]" = []
         self._last_rows: "Optional[Value]" = None
         self._coarsest = torch.float64
         self._explainer = Explainer(reference, grid)
-        self._by_key: "dict[Key, list[_Case]]" = {}
+        self._by_key: "dict[Key, list[Case]]" = {}
         self._joined_fits: "dict[Key, Optional[Fit]]" = {}
-        self.missing: "list[Key]" = []
+        cases, self.missing = cases_of(reference, ranks)
+        self._cases = sorted(cases, key=lambda case: case.order)
 
     def run(self) -> "list[Value]":
         """Returns all compared values in program order."""
         values = []
-        cases = sorted(self._cases(), key=lambda case: case.order)
-        for case in cases:
+        for case in self._cases:
             self._by_key.setdefault(case.key, []).append(case)
-        for case in cases:
+        for case in self._cases:
             value = self._compare(case)
             values.append(value)
             if case.key.kind in FORWARD and value.status == "right":
@@ -134,7 +77,7 @@ class Comparison:
                 self._last_rows = value if rows else None
         values += self._lost_gradients()
         values.sort(key=lambda value: value.order)
-        _excuse(values)
+        excuse(values)
         self._end_in_terms(values)
         wrong = self._aligned(values)
         return [wrong, *values] if wrong is not None else values
@@ -142,7 +85,7 @@ class Comparison:
     def _end_in_terms(self, values: "list[Value]") -> None:
         """Makes the last outputs wrong if they are terms and nothing follows from them,
         so that nothing shows whether the program adds the terms."""
-        if any(value.kind in _AFTER for value in values):
+        if any(value.kind in AFTER for value in values):
             return
         for value in self._last_terms:
             value.status = "wrong"
@@ -190,7 +133,7 @@ class Comparison:
                 continue
             for index in range(after, min(after + _WINDOW, len(nodes))):
                 seen = {r.rank: r.nodes[nodes[index]] for r in self._ranks}
-                case = _Case(
+                case = Case(
                     key, 0, 0.0, calls[0].tensor, None, calls[0].work, seen,
                     calls[0].place,
                 )
@@ -214,62 +157,9 @@ class Comparison:
                 wrong.notes.append("The ranks hold terms there: a sum may be missing.")
         return wrong
 
-    # Pairs.
-
-    def _cases(self) -> "list[_Case]":
-        cases = []
-        for key, calls in self._reference.values.items():
-            by_rank = {
-                recording.rank: usable(recording.values[key])
-                for recording in self._ranks
-                if key in recording.values
-            }
-            by_rank = {rank: seen for rank, seen in by_rank.items() if seen}
-            if not by_rank:
-                self.missing.append(key)
-                continue
-            cases += self._paired(key, usable(calls), by_rank)
-        return cases
-
-    def _paired(self, key, calls, by_rank) -> "list[_Case]":
-        counts = {len(seen) for seen in by_rank.values()}
-        if len(counts) != 1 or counts == {0}:
-            self.missing.append(key)
-            return []
-        count = counts.pop()
-        if count % len(calls):
-            self.missing.append(key)
-            return []
-        pieces = count // len(calls)
-        cases = []
-        for index, seen in enumerate(calls):
-            own = {}
-            for rank, held in by_rank.items():
-                group = held[index * pieces:(index + 1) * pieces]
-                joined = group[0] if pieces == 1 else _joined(group)
-                if joined is None:
-                    break
-                own[rank] = joined
-            if len(own) < len(by_rank):
-                self.missing.append(key)
-                return cases
-            order: float = seen.order
-            if key.kind == "gradient":
-                complete = self._reference.gradient_order.get(key.name, [])
-                # A step may accumulate the gradients of several micro-batches.
-                each = len(complete) // len(calls)
-                if each:
-                    order = complete[(index + 1) * each - 1]
-            place = next(iter(own.values())).place or seen.place
-            cases.append(_Case(
-                key, index, order, seen.tensor,
-                seen.error, seen.work, own, place, pieces,
-            ))
-        return cases
-
     # One value.
 
-    def _compare(self, case: _Case) -> Value:
+    def _compare(self, case: Case) -> Value:
         key = case.key
         value = Value(
             key.kind, key.name, key.path, case.call, "right", place=case.place,
@@ -296,28 +186,28 @@ class Comparison:
         expected = self._expected(case)
         if expected is not None:
             value.expected = expected.placements
-            if expected.padding in ranks.paddings():
+            if expected.padding in paddings(ranks):
                 # Padding without a mask gets gradients.
                 is_gradient = key.kind == "gradient"
-                padded = ranks.padded(expected.padding, keeps=is_gradient)
-                parts = padded.parts(expected.placements)
-                if parts is not None and padded.agrees(expected.placements, parts):
+                wider = padded(ranks, expected.padding, keeps=is_gradient)
+                parts = wider.parts(expected.placements)
+                if parts is not None and wider.agrees(expected.placements, parts):
                     value.layout = expected.placements
                     return value
             parts = ranks.parts(expected.placements)
             if expected.rows is not None:
-                agrees = ranks.agrees_in_rows(expected)
+                agrees = agrees_in_rows(ranks, expected)
             else:
                 agrees = parts is not None and ranks.agrees(expected.placements, parts)
             if agrees:
                 value.layout = expected.placements
                 return value
-        found = ranks.fit(any_factor=key.kind == "output gradient")
+        found = fit(ranks, any_factor=key.kind == "output gradient")
         if found is not None:
             value.layout, value.factor = found.placements, found.factor
             accepted = (
                 expected is None
-                and not (found.is_partial and _has_no_terms(case))
+                and not (found.is_partial and has_no_terms(case))
                 and not (stated is not None and self._contradicts(stated, found))
             )
             if accepted:
@@ -328,15 +218,15 @@ class Comparison:
             if key.kind in AS_PARAMETER and self._is_layout_of_parameter(key, found):
                 return value
         if found is None and stated is None:
-            joined = self._fit_of_all_calls(key)
-            if joined is not None:
-                value.layout, value.factor = joined.placements, joined.factor
+            together = self._fit_of_all_calls(key)
+            if together is not None:
+                value.layout, value.factor = together.placements, together.factor
                 return value
         if found is None and case.calls > 1:
             # The ranks may have the micro-batches in another order.
-            reordered = ranks.reordered()
-            if reordered is not None and reordered[1] == 0:
-                value.layout = reordered[0]
+            other_order = reordered(ranks)
+            if other_order is not None and other_order[1] == 0:
+                value.layout = other_order[0]
                 return value
         if found is None and not self._has_shapes(ranks):
             value.status = "not compared"
@@ -352,10 +242,11 @@ class Comparison:
         )
         return value
 
-    def _ranks_of(self, case: _Case, values) -> "tuple[Ranks, float]":
+    def _ranks_of(self, case: Case, values) -> "tuple[Ranks, float]":
         """Returns the values of the ranks, and the bound of their rounding error."""
         noise = self._noise_of(case)
-        reference, values = _finite(case.reference, values)
+        any_factor = case.key.kind == "output gradient"
+        reference, values = _finite(case.reference, values, any_factor)
         if reference.dim() > 1 and all(v.dim() == 1 for v in values.values()):
             # FSDP1 shards flattened parameters.
             reference = reference.flatten()
@@ -363,7 +254,7 @@ class Comparison:
         ranks = Ranks(values, reference, self._grid, noise, unit(self._coarsest))
         return ranks, ranks.bound
 
-    def _noise_of(self, case: _Case) -> Noise:
+    def _noise_of(self, case: Case) -> Noise:
         given = case.reference, case.error, self._coarsest, case.work
         before = self._before(case.key)
         if before is None:
@@ -396,7 +287,7 @@ class Comparison:
             return False
         ranks, _ = self._ranks_of(case, full_values(case.seen))
         if found.rows is not None:
-            return ranks.agrees_in_rows(found)
+            return agrees_in_rows(ranks, found)
         parts = ranks.parts(found.placements)
         return parts is not None and ranks.agrees(found.placements, parts)
 
@@ -409,20 +300,20 @@ class Comparison:
         if key not in self._joined_fits:
             self._joined_fits[key] = None
             cases = self._by_key.get(key, [])
-            if len(cases) > 1 and key.kind in _WITHIN:
+            if len(cases) > 1 and key.kind in WITHIN:
                 self._joined_fits[key] = self._joined_fit(cases)
         return self._joined_fits[key]
 
-    def _joined_fit(self, cases: "list[_Case]") -> Optional[Fit]:
+    def _joined_fit(self, cases: "list[Case]") -> Optional[Fit]:
         first = cases[0]
         if any(case.seen.keys() != first.seen.keys() for case in cases):
             return None
         if any(case.reference.dim() == 0 for case in cases):
             return None
         own = {
-            rank: _joined([case.seen[rank] for case in cases]) for rank in first.seen
+            rank: joined([case.seen[rank] for case in cases]) for rank in first.seen
         }
-        full = _joined([Seen(case.reference, None, 0, "") for case in cases])
+        full = joined([Seen(case.reference, None, 0, "") for case in cases])
         if full is None or any(seen is None for seen in own.values()):
             return None
         values = {rank: seen.tensor for rank, seen in own.items() if seen is not None}
@@ -432,7 +323,7 @@ class Comparison:
             max(noise.typical for noise in noises),
         )
         ranks = Ranks(values, full.tensor, self._grid, noise, unit(self._coarsest))
-        return ranks.fit(any_factor=first.key.kind == "output gradient")
+        return fit(ranks, any_factor=first.key.kind == "output gradient")
 
     def _contradicts(self, stated, found: Fit) -> bool:
         """Returns whether the ranks hold terms over a mesh dim of the DTensor. The
@@ -443,7 +334,7 @@ class Comparison:
             for dim, p in enumerate(found.placements)
         )
 
-    def _expected(self, case: _Case) -> Optional[Fit]:
+    def _expected(self, case: Case) -> Optional[Fit]:
         if case.key.kind in AS_PARAMETER:
             return self._layouts.get(case.key.name)
         return self._stated.get(case.key)
@@ -462,55 +353,26 @@ class Comparison:
         )
 
 
-def _excuse(values: "list[Value]") -> None:
-    """Sets wrong values that the program itself corrects to "not compared".
-
-    A module within a parallel implementation may compute values that no layout has,
-    such as the embeddings of masked words. An enclosing module whose output is right
-    shows that they are no mistake.
-    """
-    results = [value for value in values if value.kind in _FINAL]
-    follows = any(value.kind in _AFTER for value in values)
-    if follows and results and all(value.status != "wrong" for value in results):
-        wrong = [value for value in values if value.kind in _WITHIN]
-    else:
-        right = {
-            value.name
-            for value in values
-            if value.kind == "output" and value.status == "right"
-        } - {
-            value.name
-            for value in values
-            if value.kind == "output" and value.status == "wrong"
-        }
-        wrong = [
-            value
-            for value in values
-            if value.kind in ("input", "output")
-            and any(_is_inside(value.name, name) for name in right)
-        ]
-    for value in wrong:
-        if value.status == "wrong":
-            value.status = "not compared"
-            value.notes = [
-                "No layout makes it right, but what follows from it is right."
-            ]
-
-
-def _is_inside(name: str, other: str) -> bool:
-    return name != other and (not other or name.startswith(f"{other}."))
-
-
-def _finite(reference, values):
-    """Replaces infinite elements, so that differences remain numbers."""
+def _finite(reference, values, any_factor: bool):
+    """Replaces infinite elements, so that differences remain numbers. With `any_factor`
+    the infinite elements of a multiple become this multiple, too."""
     if bool(torch.isfinite(reference).all()):
         return reference, values
-    finite = reference[torch.isfinite(reference)]
-    largest = float(finite.abs().max()) if finite.numel() else 1.0
+    largest = _largest_of([reference])
+    of_ranks = _largest_of(values.values()) if any_factor else largest
 
-    def clean(tensor):
+    def clean(tensor, largest):
+        wide = torch.complex128 if tensor.is_complex() else torch.float64
         return torch.nan_to_num(
-            tensor, nan=largest / 2, posinf=2 * largest, neginf=-2 * largest
+            tensor.to(wide), nan=largest / 2, posinf=2 * largest, neginf=-2 * largest
         )
 
-    return clean(reference), {rank: clean(value) for rank, value in values.items()}
+    return clean(reference, largest), {
+        rank: clean(value, of_ranks) for rank, value in values.items()
+    }
+
+
+def _largest_of(tensors) -> float:
+    """Returns the largest size of the finite elements, or 1."""
+    sizes = [tensor[torch.isfinite(tensor)].abs() for tensor in tensors]
+    return max((float(each.max()) for each in sizes if each.numel()), default=1.0)

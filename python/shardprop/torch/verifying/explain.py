@@ -7,10 +7,15 @@ from typing import Any, Optional
 
 import torch
 
-from .fits import FEW, LARGEST_TABLE, Fit, Grid, Ranks, number, words
+from .fits import FEW, fit
+from .keys import AS_PARAMETER, FORWARD, Key
+from .layouts import Fit, Grid, number, words
+from .padding import uses_padding
+from .ranks import Ranks
 from .report import Value
+from .rows import LARGEST_TABLE, reordered
 from .stated import text_of
-from .watch import AS_PARAMETER, FORWARD, Key, Recording, usable
+from .watch import Recording, usable
 
 # Values of the reference that may be contained in a wrong value by mistake.
 _MOST_SUSPECTS = 60
@@ -52,9 +57,9 @@ class Explainer:
                 "an asynchronous collective has before the wait."
             )
         if found is None:
-            found = ranks.fit(any_factor=True)
+            found = fit(ranks, any_factor=True)
         padding = found.padding if found is not None else None
-        if padding and value.kind == "gradient" and ranks.uses_padding(padding):
+        if padding and value.kind == "gradient" and uses_padding(ranks, padding):
             notes.append("The padding has a gradient: it is not masked.")
         expected = Fit(value.expected) if value.expected else None
         own = ""
@@ -276,7 +281,7 @@ class Explainer:
 
     @staticmethod
     def _in_other_order(ranks: Ranks) -> "list[str]":
-        found = ranks.reordered()
+        found = reordered(ranks)
         if found is None:
             return []
         placements, dim, rows = found

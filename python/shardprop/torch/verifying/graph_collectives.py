@@ -13,7 +13,7 @@ import torch
 import torch.distributed as dist
 
 from ..._error import Error
-from .fits import Grid
+from .layouts import Grid
 
 
 def is_collective(target: Any) -> bool:

@@ -200,7 +200,8 @@ def noise_of(
     if error is None:
         size *= _UNKNOWN
     scale, sizes = scale_of(value), _numbers(value).abs()
-    rest = torch.where(sizes > scale, errors.largest, errors.usual)
+    rest = torch.full_like(sizes, errors.usual)
+    rest[sizes > scale] = errors.largest
     bounds = size * sizes.clamp(min=scale) + rest + _LEAST
     return Noise(bounds, size * scale + errors.usual + _LEAST)
 

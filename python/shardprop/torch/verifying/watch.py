@@ -24,33 +24,10 @@ from torch.optim.optimizer import (
 from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import keystr, tree_flatten_with_path, tree_map
 
+from .keys import Key
 from .names import Names
 from .noise import Error, Lengths, Work, error_of
 from .places import is_inferring_shapes, user_place
-
-
-#: Kinds of the values of a forward pass, and of those in the layout of a parameter.
-FORWARD = {"input", "output", "value"}
-AS_PARAMETER = {"gradient", "updated parameter"}
-
-
-@dataclasses.dataclass(frozen=True)
-class Key:
-    """A Key names a value in the runs of all ranks and of the reference."""
-
-    #: parameter, buffer, input, output, output gradient, gradient, updated parameter,
-    #: updated buffer, optimizer state or result
-    kind: str
-    #: `name` is the name of the module or of the parameter.
-    name: str
-    #: `path` is the place in a structure, such as "[0]". It is empty for a tensor.
-    path: str = ""
-
-    def text(self) -> str:
-        name = f"`{self.name or 'model'}{self.path}`"
-        if self.kind == "result":
-            return f"result{f' `{self.path}`' if self.path else ''} of step()"
-        return f"{name} {self.kind}"
 
 
 @dataclasses.dataclass
@@ -135,6 +112,9 @@ class Recording:
         values of the reference, and no values."""
         self.rank, self._reference = rank, reference
         self._copies = _Copies()
+        #: True after a value of the reference that overflows but does not in f64: a
+        #: step that depends on it may do other things in f64.
+        self._overflows = False
         #: The number of calls of each value, in a run in f64.
         self._numbers: "dict[Key, int]" = {}
         self.values: "dict[Key, list[Seen]]" = {}
@@ -197,7 +177,10 @@ class Recording:
             return
         writes = self.writes if key.kind == "updated parameter" else 0
         with torch.no_grad(), _disable_current_modes():
-            seen.error = error_of(seen.tensor, value, writes)
+            finite = torch.isfinite(seen.tensor)
+            self._overflows |= not torch.equal(finite, torch.isfinite(value))
+            if not self._overflows:
+                seen.error = error_of(seen.tensor, value, writes)
 
     def add_node(self, name: str, value: torch.Tensor, place: str) -> None:
         """Records the value of a node that names no node of the model."""
