@@ -21,7 +21,7 @@ from .verifying.layouts import Grid
 from .verifying.noise import Lengths
 from .verifying.places import is_ours
 from .verifying.random_numbers import Draws, Numbers
-from .verifying.report import Report, notes_on_waits
+from .verifying.report import Report, changed_values, notes_on_waits
 from .verifying.watch import Recording, watched_modules, watching
 from .verifying.worlds import Simulation
 
@@ -207,7 +207,8 @@ def verify(
             raise failed(failure, f"rank {rank}") from failure
     grid = grid_of(mesh)
     comparison = Comparison(reference, recordings, grid)
-    values = comparison.run()
+    changed = [simulation.changed(rank) for rank in range(grid.size)]
+    values = changed_values(changed) + comparison.run()
     missing = {key.name for key in comparison.missing if key.kind in _NAMED}
     if missing:
         names = ", ".join(f"`{name or 'model'}`" for name in sorted(missing)[:4])

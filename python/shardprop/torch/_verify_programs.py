@@ -24,7 +24,7 @@ from .verifying.compare import Comparison
 from .verifying.keys import Key
 from .verifying.layouts import Fit, Grid, part
 from .verifying.noise import Lengths
-from .verifying.report import Report, notes_on_waits
+from .verifying.report import Report, changed_values, notes_on_waits
 from .verifying.watch import Recording
 from .verifying.worlds import Simulation
 
@@ -265,8 +265,9 @@ def verify_programs(
         path = names[index] if names else f"[{index}]"
         stated[Key("result", "", path)] = Fit(tuple(layout.split(",")))
     comparison = Comparison(expected, recordings, grid, stated)
-    values = comparison.run()
     ranks = range(grid.size)
+    changed = [simulation.changed(rank) for rank in ranks]
+    values = changed_values(changed) + comparison.run()
     return Report(
         grid.text,
         values,

@@ -37,6 +37,11 @@ class Call:
     results: "list[tuple[torch.Tensor, torch.Tensor]]" = dataclasses.field(
         default_factory=list
     )
+    #: Tensors that must not change before the wait, with their versions. Inputs of
+    #: the collective have copies.
+    fixed: "list[tuple[torch.Tensor, int, Optional[torch.Tensor]]]" = dataclasses.field(
+        default_factory=list
+    )
 
     def text(self) -> str:
         shapes = ", ".join(
@@ -140,6 +145,39 @@ def hide(tensor: torch.Tensor) -> None:
     """Removes the values of an output that a collective has not written yet."""
     if tensor.is_floating_point() or tensor.is_complex():
         tensor.detach().fill_(math.nan)
+
+
+def _version(tensor: torch.Tensor) -> int:
+    return -1 if tensor.is_inference() else tensor._version
+
+
+def fix(call: Call, given: "list[torch.Tensor]", written: "list[torch.Tensor]") -> None:
+    """Adds the tensors of a call that must not change before the wait: the `given`
+    ones, which `call.inputs` copies, and the `written` ones, which are hidden."""
+    storages = {tensor.untyped_storage().data_ptr() for tensor in written}
+    for tensor, copy in zip(given, flat(call.inputs)):
+        if tensor.untyped_storage().data_ptr() not in storages:
+            call.fixed.append((tensor, _version(tensor), copy))
+    for tensor in written:
+        if tensor.is_floating_point() or tensor.is_complex():
+            call.fixed.append((tensor, _version(tensor), None))
+
+
+def has_changed(call: Call) -> bool:
+    """Returns whether a tensor of a call has changed since the call."""
+    for tensor, version, copy in call.fixed:
+        if version == _version(tensor) or tensor.untyped_storage().nbytes() == 0:
+            continue
+        # A view has the version of its base, which may change elsewhere.
+        if copy is None and not tensor._is_view():
+            return True
+        if copy is None:
+            same = torch.isnan(tensor).all()
+        else:
+            same = ((tensor == copy) | (torch.isnan(tensor) & torch.isnan(copy))).all()
+        if not bool(same):
+            return True
+    return False
 
 
 def _all_reduce(calls: "list[Call]") -> None:

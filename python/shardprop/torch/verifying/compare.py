@@ -19,10 +19,10 @@ import torch
 from .cases import Case, cases_of, has_no_terms, joined
 from .excuses import excuse
 from .explain import Explainer
-from .fits import fit
+from .fits import fit, fit_in_groups
 from .keys import AFTER, AS_PARAMETER, FORWARD, WITHIN, Key
 from .layouts import Fit, Grid
-from .noise import Noise, Update, coarser, noise_of, noise_of_update, unit
+from .noise import Noise, coarser, noise_of, noise_of_update, unit
 from .padding import padded, paddings
 from .ranks import Ranks
 from .report import Value
@@ -183,6 +183,11 @@ class Comparison:
             value.status = "not compared"
             value.notes = ["The ranks that hold it form no part of the mesh."]
             return value
+        bounds = ranks.noise.bounds
+        if bounds.numel() and not bool(torch.isfinite(bounds).any()):
+            value.status = "not compared"
+            value.notes = ["The optimizer's states of all elements underflow."]
+            return value
         expected = self._expected(case)
         if expected is not None:
             value.expected = expected.placements
@@ -216,6 +221,11 @@ class Comparison:
                     self._parameters[key.name] = case
                 return value
             if key.kind in AS_PARAMETER and self._is_layout_of_parameter(key, found):
+                return value
+        if found is None and key.kind == "output gradient":
+            in_groups = fit_in_groups(ranks, any_factor=True)
+            if in_groups is not None:
+                value.layout = in_groups[0].placements
                 return value
         if found is None and stated is None:
             together = self._fit_of_all_calls(key)
@@ -256,28 +266,19 @@ class Comparison:
 
     def _noise_of(self, case: Case) -> Noise:
         given = case.reference, case.error, self._coarsest, case.work
-        before = self._before(case.key)
-        if before is None:
+        update = None
+        if case.key.kind == "updated parameter":
+            update = self._reference.update_of(case.key.name)
+        if update is None:
             return noise_of(*given)
         gradient = usable(
             self._reference.values.get(Key("gradient", case.key.name), [])
         )
-        noise = None
         if gradient:
             last = gradient[-1]
-            noise = noise_of(last.tensor, last.error, self._coarsest, last.work)
-        update = Update(
-            before, gradient[-1].tensor if gradient else None, noise,
-            self._reference.writes,
-        )
+            update.gradient = last.tensor
+            update.noise = noise_of(last.tensor, last.error, self._coarsest, last.work)
         return noise_of_update(*given, update)
-
-    def _before(self, key: Key) -> "Optional[torch.Tensor]":
-        """Returns the parameter before the step, of an updated one."""
-        if key.kind != "updated parameter":
-            return None
-        calls = usable(self._reference.values.get(Key("parameter", key.name), []))
-        return calls[0].tensor if calls else None
 
     def _is_layout_of_parameter(self, key: Key, found: Fit) -> bool:
         """Returns whether the parameter has a layout too. A parameter of equal elements,

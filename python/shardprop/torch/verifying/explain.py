@@ -2,18 +2,20 @@
 would be right, missing sums, factors, and values that it contains too often.
 """
 
+import dataclasses
 import math
 from typing import Any, Optional
 
 import torch
 
-from .fits import FEW, fit
+from .fits import FEW, fit, fit_in_groups
 from .keys import AS_PARAMETER, FORWARD, Key
 from .layouts import Fit, Grid, number, words
+from .multiples import dims_of_factor, multiple, row_multiple, without_noise
 from .padding import uses_padding
 from .ranks import Ranks
 from .report import Value
-from .rows import LARGEST_TABLE, reordered
+from .rows import reordered
 from .stated import text_of
 from .watch import Recording, usable
 
@@ -58,6 +60,9 @@ class Explainer:
             )
         if found is None:
             found = fit(ranks, any_factor=True)
+        if found is not None:
+            factor = without_noise(found.factor, ranks)
+            found = dataclasses.replace(found, factor=factor)
         padding = found.padding if found is not None else None
         if padding and value.kind == "gradient" and uses_padding(ranks, padding):
             notes.append("The padding has a gradient: it is not masked.")
@@ -85,7 +90,8 @@ class Explainer:
             self._explained += 1
             if self._explained <= _MOST_EXPLAINED:
                 notes += (
-                    self._in_other_order(ranks)
+                    self._in_groups(ranks)
+                    or self._in_other_order(ranks)
                     or self._contained(value, order, ranks)
                     or self._multiple_without_bias(value, ranks)
                 )
@@ -132,7 +138,7 @@ class Explainer:
             word = "mean" if reduction == "avg" else "sum"
             result.append(f"A {word} over {name} is missing.")
         if abs(found.factor - 1) > 1e-6:
-            dims = self._dims_of_factor(found.factor)
+            dims = dims_of_factor(self._grid, found.factor)
             text = f"The factor is {number(found.factor)}"
             if dims:
                 text += f": the size of {dims}"
@@ -140,24 +146,6 @@ class Explainer:
         if expected is not None and found.rows is not None:
             result.append("The ranks hold rows in another order than the parameter.")
         return result
-
-    def _dims_of_factor(self, factor: float) -> str:
-        """Returns the mesh dims whose sizes multiply to a factor or its inverse."""
-        grid = self._grid
-        for count in range(1, len(grid.names) + 1):
-            for start in range(1 << len(grid.names)):
-                dims = [d for d in range(len(grid.names)) if start >> d & 1]
-                if len(dims) != count:
-                    continue
-                product = math.prod(grid.sizes[d] for d in dims)
-                if product == 1:
-                    continue
-                names = " times ".join(grid.names[d] for d in dims)
-                if abs(factor - product) < 1e-3 * product:
-                    return names
-                if abs(factor * product - 1) < 1e-3:
-                    return f"{names}, inverted"
-        return ""
 
     def _nearest(self, ranks: Ranks) -> "tuple[float, str]":
         """Returns the smallest error over all layouts, and a sentence on it."""
@@ -249,8 +237,8 @@ class Explainer:
             rank = next(iter(parts))
             difference = combined[rank] - parts[rank]
             for key, tensor in parameters:
-                times = self._row_multiple(
-                    difference, tensor.to(wide), ranks.bound
+                times = row_multiple(
+                    self._grid, difference, tensor.to(wide), ranks.bound
                 )
                 if times is not None:
                     return [
@@ -259,7 +247,7 @@ class Explainer:
                         f"{number(1 + times)} times."
                     ]
             for key, tensor in suspects:
-                times = self._multiple(difference, tensor.to(wide), ranks.bound)
+                times = multiple(difference, tensor.to(wide), ranks.bound)
                 if times is None or abs(times) < 0.1:
                     continue
                 notes = [
@@ -278,6 +266,19 @@ class Explainer:
                     )
                 return notes
         return []
+
+    @staticmethod
+    def _in_groups(ranks: Ranks) -> "list[str]":
+        """Returns sentences on a value that is right over groups within a mesh dim."""
+        in_groups = fit_in_groups(ranks, any_factor=True)
+        if in_groups is None:
+            return []
+        found, grid = in_groups
+        notes = [f"On the mesh {grid.text}, {words(found, grid)} ({found.text})."]
+        for p, name in zip(found.placements, grid.names):
+            if p.startswith("P"):
+                notes.append(f"A sum over {name} is missing.")
+        return notes
 
     @staticmethod
     def _in_other_order(ranks: Ranks) -> "list[str]":
@@ -306,59 +307,16 @@ class Explainer:
                 ):
                     continue
                 rank, part = next(iter(parts.items()))
-                times = self._multiple(combined[rank] - bias, part - bias, ranks.bound)
+                times = multiple(combined[rank] - bias, part - bias, ranks.bound)
                 if times is None or abs(times - 1) < 1e-3:
                     continue
-                dims = self._dims_of_factor(times)
+                dims = dims_of_factor(self._grid, times)
                 return [
                     f"In the layout {','.join(placements)} it is {number(times)} times "
                     f"the value, except for {key.text()}"
                     + (f": {number(times)} is the size of {dims}." if dims else ".")
                 ]
         return []
-
-    def _row_multiple(self, difference, tensor, bound: float) -> Optional[float]:
-        """Returns k if each row of a difference is k times some row of a parameter,
-        for a k that sizes of mesh dims explain."""
-        if tensor.dim() != 2 or difference.dim() < 1 or tensor.shape[0] < 2:
-            return None
-        if difference.shape[-1] != tensor.shape[-1] or tensor.shape[-1] < FEW:
-            return None
-        rows = difference.reshape(-1, tensor.shape[-1])
-        scale = float(difference.abs().max()) if difference.numel() else 0.0
-        if scale == 0 or rows.numel() * tensor.shape[0] > LARGEST_TABLE:
-            return None
-        sizes = {size for size in self._grid.sizes if size > 1} | {self._grid.size}
-        for times in sorted({s - 1.0 for s in sizes} | {1.0 / s - 1 for s in sizes}):
-            rest = (rows[:, None] - times * tensor[None]).abs().amax(-1).amin(-1)
-            if times and float(rest.max()) <= _rest(scale, bound):
-                return times
-        return None
-
-    @staticmethod
-    def _multiple(difference, tensor, bound: float) -> Optional[float]:
-        """Returns k if a difference is k times a tensor, for a whole number or a
-        fraction k."""
-        sizes = zip(reversed(tensor.shape), reversed(difference.shape))
-        if tensor.dim() > difference.dim() or any(a not in (1, b) for a, b in sizes):
-            return None
-        tensor = tensor.expand(difference.shape)
-        below = float((tensor * tensor).sum().real)
-        if below == 0:
-            return None
-        times = float((difference * tensor).sum().real) / below
-        rest = (difference - times * tensor).abs().max()
-        scale = float(difference.abs().max())
-        if scale == 0 or not float(rest) <= _rest(scale, bound):
-            return None
-        return times
-
-
-def _rest(scale: float, bound: float) -> float:
-    """Returns the largest rest of a difference that is explained: float noise, unless
-    the noise is about as large as the difference."""
-    return max(1e-3 * scale, min(bound, 0.1 * scale))
-
 
 def _ranges(rows: "tuple[int, ...]") -> str:
     """Returns "4-7, 0-3" for consecutive rows."""

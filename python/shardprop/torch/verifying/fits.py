@@ -27,6 +27,25 @@ def fit(ranks: Ranks, any_factor: bool = False) -> Optional[Fit]:
     """
     if not ranks.is_grid:
         return None
+    found = _fit_shards(ranks, any_factor) or fit_rows(ranks)
+    if found is None and any_factor:
+        found = _fit_rows_with_factor(ranks)
+    return found or _fit_padded(ranks, any_factor)
+
+
+def fit_in_groups(ranks: Ranks, any_factor: bool) -> "Optional[tuple[Fit, Grid]]":
+    """Returns a layout over groups of ranks within a mesh dim, and the mesh that has
+    these groups. Such are heads that some ranks of a mesh dim share."""
+    for grid in ranks.grid.divided():
+        divided = ranks.on(grid)
+        found = _fit_shards(divided, any_factor) if divided.is_grid else None
+        if found is not None:
+            return found, grid
+    return None
+
+
+def _fit_shards(ranks: Ranks, any_factor: bool) -> Optional[Fit]:
+    """Returns a layout without rows and padding."""
     layouts = []
     for placements in ranks.options():
         parts = ranks.parts(placements)
@@ -44,10 +63,7 @@ def fit(ranks: Ranks, any_factor: bool = False) -> Optional[Fit]:
             continue
         if ranks.agrees(placements, parts, factor):
             return Fit(*(mean or (placements, factor)))
-    found = fit_rows(ranks)
-    if found is None and any_factor:
-        found = _fit_rows_with_factor(ranks)
-    return found or _fit_padded(ranks, any_factor)
+    return None
 
 
 def _fit_padded(ranks: Ranks, any_factor: bool) -> Optional[Fit]:
@@ -61,21 +77,13 @@ def _fit_padded(ranks: Ranks, any_factor: bool) -> Optional[Fit]:
 def _fit_rows_with_factor(ranks: Ranks) -> Optional[Fit]:
     """Returns a fit in rows of the reference times a product of mesh sizes, or
     divided by it."""
-    products = _products(ranks.grid) - {1}
+    products = ranks.grid.products()[1:]
     for factor in sorted({1.0 * p for p in products} | {1.0 / p for p in products}):
         values = {rank: value / factor for rank, value in ranks.values.items()}
         found = fit_rows(ranks.replaced(values=values))
         if found is not None:
             return dataclasses.replace(found, factor=factor)
     return None
-
-
-def _products(grid: Grid) -> "set[int]":
-    """Returns the products of sizes of mesh dims."""
-    sizes = {1}
-    for size in grid.sizes:
-        sizes |= {size * other for other in sizes}
-    return sizes
 
 
 def _is_factor(ranks: Ranks, factor: float) -> bool:
@@ -85,7 +93,7 @@ def _is_factor(ranks: Ranks, factor: float) -> bool:
         return True
     return any(
         abs(each - 1) < 1e-3
-        for size in _products(ranks.grid)
+        for size in ranks.grid.products()
         for each in (factor * size, factor / size)
     )
 

@@ -20,7 +20,9 @@ from .collectives import (
     Call,
     Ran,
     copied,
+    fix,
     flat,
+    has_changed,
     hide,
     on_values,
     reduction_name,
@@ -186,9 +188,11 @@ class SimulatedGroup(dist.ProcessGroup):
         )
         written = flat(self._written(call))
         with on_values(flat([call.inputs, call.outputs])):
-            call.inputs = copied(call.inputs)
+            given, call.inputs = call.inputs, copied(call.inputs)
             for output in written if len(self._ranks) > 1 else ():
                 hide(output)
+            if len(self._ranks) > 1:
+                fix(call, flat(given), written)
         if written:
             self.pending.append(call)
         meeting = self.simulation.meeting(key, len(self._ranks))
@@ -219,6 +223,10 @@ class SimulatedGroup(dist.ProcessGroup):
             return
         while True:
             first = self.pending.pop(0)
+            with on_values(flat([[t for t, *_ in first.fixed], first.inputs])):
+                if has_changed(first):
+                    self.simulation.state.changed.append(first)
+            first.fixed = []
             with on_values([output for output, _ in first.results]):
                 for output, value in first.results:
                     write(output, value)

@@ -6,9 +6,9 @@ import dataclasses
 FORWARD = {"input", "output", "value"}
 #: Values that have the layout of their parameter.
 AS_PARAMETER = {"gradient", "updated parameter"}
-#: Values of which the ranks must not hold terms.
+#: The ranks must not hold terms of these values.
 WITHOUT_TERMS = {"parameter", "buffer", "updated buffer", "optimizer state"}
-#: Values between the parameters and what a step returns or writes.
+#: Values between the parameters and the results of a step.
 WITHIN = {"input", "output", "output gradient", "value"}
 #: Values that a step returns or writes.
 FINAL = {

@@ -41,6 +41,27 @@ class Grid:
             rank //= size
         return tuple(reversed(result))
 
+    def products(self) -> "list[int]":
+        """Returns the products of sizes of mesh dims."""
+        products = {1}
+        for size in self.sizes:
+            products |= {size * other for other in products}
+        return sorted(products)
+
+    def divided(self) -> "list[Grid]":
+        """Returns the meshes in which one mesh dim is two: "tp=4" is
+        "tp_outer=2,tp_inner=2", with ranks 0 and 1 in one group of tp_inner."""
+        return [
+            Grid(
+                self.names[:dim] + (f"{name}_outer", f"{name}_inner")
+                + self.names[dim + 1:],
+                self.sizes[:dim] + (size // inner, inner) + self.sizes[dim + 1:],
+            )
+            for dim, (name, size) in enumerate(zip(self.names, self.sizes))
+            for inner in range(2, size)
+            if size % inner == 0
+        ]
+
     def rank(self, coordinate) -> int:
         rank = 0
         for place, size in zip(coordinate, self.sizes):
@@ -127,6 +148,10 @@ def number(value: float) -> str:
     """Returns a factor in text, as a fraction if it is one: "3/4"."""
     for bottom in range(1, 65 if math.isfinite(value) else 1):
         top = value * bottom
-        if abs(top - round(top)) < 1e-3 * bottom and round(top):
-            return f"{round(top)}" if bottom == 1 else f"{round(top)}/{bottom}"
+        whole = round(top)
+        # Most numbers are near some fraction of two large numbers.
+        is_simple = bottom == 1 or whole == 1
+        close = 1e-3 if is_simple else 1e-4
+        if whole and abs(top / whole - 1) < close and (is_simple or bottom <= 16):
+            return f"{whole}" if bottom == 1 else f"{whole}/{bottom}"
     return f"{value:.4g}"

@@ -22,6 +22,19 @@ where w is the number of writes, c the largest change, and b the bound of the gr
 AdamW moves a parameter by about the sign of its gradient, which may be noise. Wrong
 updates are found although they are small against the parameter.
 
+Each write rounds to a multiple of the smallest number s of a dtype. A value therefore
+has the bound 4 s sqrt(n) at least. An optimizer's state e is known up to 2 w s / |e|, and
+the changes that follow from it, too. Elements with a state that underflows, such as the
+squares of f16 gradients in AdamW, have no bound.
+
+Errors that are small against the bounds are found if all elements have them: the k with
+the least squares of v' - k v must be 1 up to
+
+    4 (u + |k64 - 1|)  +  |bounds * v| / |v|^2
+
+where k64 is the same of v and v64. Errors of single elements are independent, so they
+hardly change k. This is tested for bf16 and f16, whose bounds are above 1 %.
+
 The ranks may compute in a coarser dtype than the reference, as with mixed precision of
 FSDP. The errors of the reference are then multiplied by the ratio of the roundoffs.
 """
@@ -51,7 +64,7 @@ def _accumulates_in(dtype: torch.dtype) -> torch.dtype:
 
 @dataclasses.dataclass(frozen=True)
 class Work:
-    """Work is what a run has computed so far."""
+    """Work counts the reductions of a run so far."""
 
     #: `reductions` counts operators with a reduction; `longest` is the longest one.
     reductions: int = 0
@@ -138,6 +151,11 @@ _MANY = 16
 
 # The ranks may have this many times the error of the reference.
 _ERRORS = 16
+# A factor of all elements may be this many roundoffs. A scale that is rounded, such as
+# that of clipping, gives one.
+_FACTORS = 4
+# Values with smaller bounds are not searched for a common factor.
+_COARSE = 1e-2
 # Without an error of the reference, its bound is this many times as wide.
 _UNKNOWN = 16
 
@@ -149,24 +167,36 @@ class Error:
     #: `usual` is that of elements up to scale_of(value), `largest` that of all.
     usual: float
     largest: float
+    #: The value is about this multiple of the f64 value, less 1.
+    factor: float = 0.0
 
 
 def error_of(
-    value: torch.Tensor, wide: torch.Tensor, writes: int = 0
+    value: torch.Tensor,
+    wide: torch.Tensor,
+    known: "Optional[torch.Tensor]" = None,
 ) -> Error:
-    """Returns the error of a value. A parameter that was written so often may have the
-    roundoffs of these writes, which do not count."""
+    """Returns the error of a value. `known` are errors that do not count: an updated
+    parameter has its own bound for them."""
     difference = (wide.detach() - value.detach()).abs()
-    if writes:
-        rounding = writes * unit(value.dtype) * value.detach().abs()
-        difference = (difference - rounding).clamp(min=0)
+    if known is not None:
+        difference = (difference - known).clamp(min=0)
     finite = torch.isfinite(difference)
     usual = difference[finite & (value.detach().abs() <= scale_of(value))]
     every = difference[finite]
     return Error(
         float(usual.max()) if usual.numel() else 0.0,
         float(every.max()) if every.numel() else 0.0,
+        _factor_of(value, wide),
     )
+
+
+def _factor_of(value: torch.Tensor, wide: torch.Tensor) -> float:
+    """Returns |k - 1| for the k with the least squares of value - k * wide."""
+    value, wide = _numbers(value), _numbers(wide)
+    below = float((wide * wide.conj()).sum().real)
+    above = float((value * wide.conj()).sum().real)
+    return abs(above / below - 1) if below > 0 else 0.0
 
 
 @dataclasses.dataclass
@@ -177,6 +207,9 @@ class Noise:
     bounds: torch.Tensor
     #: `typical` is the bound of most elements; outliers have larger ones.
     typical: float
+    #: All elements together may be this multiple of the value, less 1, apart from errors
+    #: that differ from element to element.
+    factor: float = math.inf
 
 
 def relative(coarsest: torch.dtype, work: Work) -> float:
@@ -202,12 +235,22 @@ def noise_of(
     scale, sizes = scale_of(value), _numbers(value).abs()
     rest = torch.full_like(sizes, errors.usual)
     rest[sizes > scale] = errors.largest
-    bounds = size * sizes.clamp(min=scale) + rest + _LEAST
-    return Noise(bounds, size * scale + errors.usual + _LEAST)
+    least = _LEAST + 4 * smallest(coarsest) * math.sqrt(work.reductions + 1)
+    bounds = size * sizes.clamp(min=scale) + rest + least
+    factor = math.inf
+    if error is not None and size > _COARSE:
+        factor = _FACTORS * (unit(coarsest) + errors.factor / _ERRORS)
+    return Noise(bounds, size * scale + errors.usual + least, factor)
 
 
 # Values of an exact bound, such as 0, keep a bound above 0.
 _LEAST = 1e-30
+
+
+def smallest(dtype: torch.dtype) -> float:
+    """Returns the smallest number above 0 of a dtype."""
+    real = dtype if dtype.is_floating_point else dtype.to_real()
+    return torch.finfo(real).smallest_normal * torch.finfo(real).eps
 
 
 def _scaled(error: Optional[Error], coarsest: torch.dtype, work: Work) -> Error:
@@ -215,12 +258,12 @@ def _scaled(error: Optional[Error], coarsest: torch.dtype, work: Work) -> Error:
     if error is None:
         return Error(0.0, 0.0)
     times = _ERRORS * max(1.0, unit(coarsest) / unit(work.coarsest))
-    return Error(times * error.usual, times * error.largest)
+    return Error(times * error.usual, times * error.largest, times * error.factor)
 
 
 @dataclasses.dataclass
 class Update:
-    """An Update is what a step makes of a parameter."""
+    """An Update is the change of a parameter by a step."""
 
     before: torch.Tensor
     #: The gradient and its noise, if the reference has one.
@@ -228,6 +271,25 @@ class Update:
     noise: Optional[Noise]
     #: How often the parameter was written.
     writes: int
+    #: The optimizer's states of the parameter, after the step.
+    states: "list[torch.Tensor]" = dataclasses.field(default_factory=list)
+
+    def change_of(self, value: torch.Tensor) -> float:
+        """Returns the largest change of the parameter that is finite."""
+        changes = _numbers(value.detach() - self.before).abs()
+        return float(changes.max()) if changes.numel() else 0.0
+
+    def rounding(self, value: torch.Tensor) -> torch.Tensor:
+        """Returns the errors of the parameter that its writes and the writes of its
+        states cause. They are infinite where a state underflows."""
+        own = self.writes * unit(value.dtype) * _numbers(value).abs()
+        change = self.change_of(value)
+        for state in self.states:
+            if state.shape == value.shape:
+                least = 2 * self.writes * smallest(state.dtype)
+                share = least / _numbers(state).abs().clamp(min=_LEAST)
+                own += torch.where(share > 0.5, math.inf, change * share)
+        return own
 
 
 def noise_of_update(
@@ -240,10 +302,10 @@ def noise_of_update(
     """Returns the bounds of the errors of an updated parameter; see above."""
     if update.before.shape != value.shape:
         return noise_of(value, error, coarsest, work)
-    after, before = _numbers(value), _numbers(update.before)
-    change = float((after - before).abs().max()) if after.numel() else 0.0
+    change = update.change_of(value)
     size = relative(coarsest, work) * (1 if error is not None else _UNKNOWN)
-    bounds = (2 * update.writes + 1) * unit(value.dtype) * after.abs()
+    # The ranks and the reference write, and the difference is rounded.
+    bounds = 2 * update.rounding(value) + unit(value.dtype) * _numbers(value).abs()
     bounds += _scaled(error, coarsest, work).largest + size * change + _LEAST
     gradient, noise = update.gradient, update.noise
     if gradient is not None and noise is not None and gradient.shape == value.shape:

@@ -6,6 +6,7 @@ import sys
 import threading
 
 import torch
+import typing_extensions
 
 
 def _folder(path: str) -> str:
@@ -19,6 +20,8 @@ _SKIPPED = (
     _OURS,
     threading.__file__,
     contextlib.__file__,
+    # PyTorch marks functions as deprecated by wrappers of this module.
+    typing_extensions.__file__,
     "<",
 )
 

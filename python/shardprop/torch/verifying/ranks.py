@@ -41,9 +41,18 @@ class Ranks:
         self._own_unit = max(map(unit_of, values.values()), default=0.0)
         self.values = {rank: made[id(value)] for rank, value in values.items()}
         self.reference = reference.to(wide)
-        self.grid, self.noise, self._unit = grid, noise, roundoff
+        self.noise, self._unit = noise, roundoff
         self._bounds: "dict[tuple[str, ...], dict[int, torch.Tensor]]" = {}
-        coordinates = [grid.coordinate(rank) for rank in values]
+        self._place(grid)
+        self._largest = max(
+            (float(v.abs().max()) for v in self.values.values() if v.numel()),
+            default=0.0,
+        )
+
+    def _place(self, grid: Grid) -> None:
+        """Sets the mesh of the ranks."""
+        self.grid = grid
+        coordinates = [grid.coordinate(rank) for rank in self.values]
         self.only = []
         for dim, size in enumerate(grid.sizes):
             at = {coordinate[dim] for coordinate in coordinates}
@@ -51,11 +60,13 @@ class Ranks:
         expected = math.prod(
             1 if only else size for only, size in zip(self.only, grid.sizes)
         )
-        self.is_grid = expected == len(values)
-        self._largest = max(
-            (float(v.abs().max()) for v in self.values.values() if v.numel()),
-            default=0.0,
-        )
+        self.is_grid = expected == len(self.values)
+
+    def on(self, grid: Grid) -> "Ranks":
+        """Returns the same values on another mesh of the same ranks."""
+        result = self.replaced()
+        result._place(grid)
+        return result
 
     def peers(self, rank: int, dims: "list[int]") -> "list[int]":
         """Returns the holders that differ from `rank` only in the mesh dims `dims`."""
@@ -196,7 +207,7 @@ class Ranks:
             size for p, size in zip(placements, self.grid.sizes) if p[0] == "P"
         )
         bounds = self.bounds(placements)
-        return all(
+        is_near = all(
             self.is_near(
                 combined[rank],
                 factor * expected,
@@ -205,3 +216,20 @@ class Ranks:
             )
             for rank, expected in parts.items()
         )
+        if factor != 1 or terms > 1:
+            return is_near
+        return is_near and all(
+            self._has_factor_one(combined[rank], expected, bounds[rank])
+            for rank, expected in parts.items()
+        )
+
+    def _has_factor_one(self, found, expected, bounds) -> bool:
+        """Returns whether no multiple of a part is much nearer than the part."""
+        if math.isinf(self.noise.factor):
+            return True
+        size = float(expected.abs().square().sum())
+        if size == 0:
+            return True
+        factor = float((found * expected.conj()).sum().real) / size
+        independent = float((bounds * expected.abs()).square().sum()) ** 0.5 / size
+        return not abs(factor - 1) > self.noise.factor + independent

@@ -12,7 +12,7 @@ class Value:
     """A Value is one compared value of the program."""
 
     #: parameter, buffer, input, output, output gradient, gradient, updated parameter,
-    #: updated buffer, optimizer state or result
+    #: updated buffer, optimizer state, result or collective
     kind: str
     #: The module or parameter.
     name: str
@@ -63,6 +63,27 @@ def notes_on_waits(calls: "list[list[Call]]") -> "list[str]":
         f"The program never waits for {text}, on rank {', '.join(ranks[:8])}. Its result "
         "may come after its use."
         for text, ranks in list(by_text.items())[:4]
+    ]
+
+
+def changed_values(calls: "list[list[Call]]") -> "list[Value]":
+    """Returns a wrong value for each collective of which a rank changed a tensor between
+    the call and the wait.
+
+    `calls` are these collectives of each rank.
+    """
+    by_text: "dict[tuple[str, str, str], list[str]]" = {}
+    for rank, own in enumerate(calls):
+        for call in own:
+            ranks = by_text.setdefault((call.text(), call.place, call.module), [])
+            if str(rank) not in ranks:
+                ranks.append(str(rank))
+    return [
+        Value("collective", module, "", 0, "wrong", place=place, order=-1, notes=[
+            f"{text}: rank {', '.join(ranks[:8])} changes a tensor of it between the call "
+            "and the wait. Which values are sent or kept depends on time."
+        ])
+        for (text, place, module), ranks in by_text.items()
     ]
 
 

@@ -26,7 +26,7 @@ from torch.utils._pytree import keystr, tree_flatten_with_path, tree_map
 
 from .keys import Key
 from .names import Names
-from .noise import Error, Lengths, Work, error_of
+from .noise import Error, Lengths, Update, Work, error_of
 from .places import is_inferring_shapes, user_place
 
 
@@ -175,12 +175,28 @@ class Recording:
         seen = calls[number] if number < len(calls) else None
         if seen is None or seen.tensor.shape != value.shape:
             return
-        writes = self.writes if key.kind == "updated parameter" else 0
         with torch.no_grad(), _disable_current_modes():
-            finite = torch.isfinite(seen.tensor)
-            self._overflows |= not torch.equal(finite, torch.isfinite(value))
+            known = None
+            if key.kind == "updated parameter":
+                update = reference.update_of(key.name)
+                known = update.rounding(seen.tensor) if update is not None else None
+            elif key.kind != "optimizer state":
+                finite = torch.isfinite(seen.tensor)
+                self._overflows |= not torch.equal(finite, torch.isfinite(value))
             if not self._overflows:
-                seen.error = error_of(seen.tensor, value, writes)
+                seen.error = error_of(seen.tensor, value, known)
+
+    def update_of(self, name: str) -> Optional[Update]:
+        """Returns the update of a parameter, without its gradient."""
+        before = usable(self.values.get(Key("parameter", name), []))
+        if not before:
+            return None
+        states = [
+            calls[-1].tensor
+            for key, calls in self.values.items()
+            if key.kind == "optimizer state" and key.name == name
+        ]
+        return Update(before[0].tensor, None, None, self.writes, states)
 
     def add_node(self, name: str, value: torch.Tensor, place: str) -> None:
         """Records the value of a node that names no node of the model."""

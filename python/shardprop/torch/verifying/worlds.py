@@ -136,6 +136,8 @@ class _RankState:
         #: The coarsest dtype of the values that this rank has sent.
         self.sent = torch.float64
         self.groups: "list[SimulatedGroup]" = []
+        #: Collectives whose tensors changed between the call and the wait.
+        self.changed: "list[Call]" = []
 
 
 class Simulation:
@@ -190,6 +192,10 @@ class Simulation:
             for group in self._states[rank].groups
             for call in group.pending + group.received
         ]
+
+    def changed(self, rank: int) -> "list[Call]":
+        """Returns the collectives whose tensors a rank has changed before the wait."""
+        return self._states[rank].changed
 
     def wait(self, ready: Callable[[], bool], what: str) -> None:
         self._turns.wait(self.rank, ready, what)
