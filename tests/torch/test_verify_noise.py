@@ -51,7 +51,7 @@ def is_parallel():
 
 
 class Block(nn.Module):
-    """An MLP with tensor parallelism."""
+    """A Block is an MLP with tensor parallelism."""
 
     def __init__(self, width, hidden, dtype):
         super().__init__()
@@ -102,11 +102,8 @@ class RightPrograms(unittest.TestCase):
             lambda parameters: torch.optim.AdamW(parameters, 1e-3),
             lambda parameters: torch.optim.SGD(parameters, 1e-2, momentum=0.9),
         ]
-        # The squares of f16 gradients are 0, so that AdamW divides by 0.
-        for dtype, optimizer in [
-            *itertools.product((BF16, torch.float32), optimizers),
-            (torch.float16, optimizers[1]),
-        ]:
+        dtypes = (BF16, torch.float32, torch.float16)
+        for dtype, optimizer in itertools.product(dtypes, optimizers):
             report = self.blocks(dtype, optimizer, depth=3)
             self.assertTrue(report.ok, f"{dtype}: {report}")
         report = self.blocks(BF16, optimizers[0], depth=2, reduces=False)
@@ -232,6 +229,37 @@ class SmallValues(unittest.TestCase):
         self.optimizer({"lr": 1.2e-4})
         self.optimizer({"weight_decay": 0})
         self.optimizer({"lr": 1e-6})
+
+    def test_factors_in_bf16(self):
+        """One element may be wrong by 10 % there, but not all of them by 5 %."""
+        def build():
+            blocks = (Block(64, 256, BF16) for _ in range(2))
+            return nn.Sequential(*blocks, nn.Linear(64, 16, dtype=BF16))
+
+        def step(model, x, mistake):
+            loss = model(own(x)).float().square().mean()
+            (loss * (1.05 if mistake else 1)).backward()
+            mean_gradients(model)
+
+        first = self.first(
+            step, "dp=2", build, lambda: torch.randn(32, 64, dtype=BF16)
+        )
+        self.assertEqual((first.kind, first.name), ("gradient", "2.weight"))
+        self.assertAlmostEqual(first.factor, 1.05, 2)
+
+    def test_f16_updates(self):
+        """The squares of small gradients underflow, so that AdamW divides by 0."""
+        def step(model, x, mistake):
+            (64 * model(own(x)).square().mean()).backward()
+            mean_gradients(model)
+            learning_rate = 2e-3 if mistake else 1e-3
+            torch.optim.AdamW(model.parameters(), learning_rate).step()
+
+        first = self.first(
+            step, "dp=2", lambda: nn.Linear(64, 64, dtype=torch.float16),
+            lambda: 4 * torch.randn(64, 64).half(),
+        )
+        self.assertEqual((first.kind, first.name), ("updated parameter", "weight"))
 
     def test_states_of_an_optimizer(self):
         def step(model, batch, mistake):

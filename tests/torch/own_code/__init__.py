@@ -3,6 +3,7 @@ mistake. `CASES` lists them.
 """
 
 from . import (
+    adapters,
     attention_across_ranks,
     data_parallel,
     dtensors,
@@ -11,18 +12,22 @@ from . import (
     gradients_by_hand,
     heads,
     layouts_of_tokens,
+    optimizers,
     random_layers,
     schedules,
+    shards_of_data,
     styles,
     tensor_parallel,
     torchtitan_bugs,
     transformers_by_hand,
+    words,
 )
 from .cases import CASES, Case
 
 __all__ = [
     "CASES",
     "Case",
+    "adapters",
     "attention_across_ranks",
     "data_parallel",
     "dtensors",
@@ -31,10 +36,13 @@ __all__ = [
     "gradients_by_hand",
     "heads",
     "layouts_of_tokens",
+    "optimizers",
     "random_layers",
     "schedules",
+    "shards_of_data",
     "styles",
     "tensor_parallel",
     "torchtitan_bugs",
     "transformers_by_hand",
+    "words",
 ]
