@@ -87,6 +87,11 @@ class Explainer:
         else:
             value.error, text = self._nearest(ranks)
             notes.append(text)
+            if value.kind == "parameter":
+                notes.append(
+                    "The reference is build() without parallelize(), which must not "
+                    "initialize parameters anew."
+                )
             self._explained += 1
             if self._explained <= _MOST_EXPLAINED:
                 notes += (
