@@ -40,9 +40,9 @@ inline constexpr int kMostStridedDims = 2;
 // Unit: assignments of one operator. The limit applies to meshes of more than
 // three dims larger than 1. Smaller meshes have as many.
 inline constexpr std::int64_t kMostOperatorAssignments = 256;
-// Unit: windows. If the schedule changes its phase more often, each phase is
-// one window.
-inline constexpr std::size_t kMostOverlapWindows = 8;
+// Unit: overlap windows of a phase. A graph without repeated blocks is divided
+// into as many. Not measured yet.
+inline constexpr std::size_t kPartsWithoutRepetition = 8;
 
 // The next two are copied from PyTorch and need no measurement.
 

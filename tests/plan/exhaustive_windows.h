@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -75,7 +76,8 @@ class ExhaustiveWindows {
         compute[problem_.window_of(static_cast<std::int64_t>(
             variable.index))] += variable.choices->compute[choices_[v]];
       } else if (!variable.choices->overlapped.empty()) {
-        given.overlappable[0] += variable.choices->overlapped[choices_[v]];
+        add(given, problem_.window_after_update(variable),
+            variable.choices->overlapped[choices_[v]]);
       }
     }
     Ways all{given};
@@ -100,9 +102,15 @@ class ExhaustiveWindows {
     return best;
   }
 
-  void pay(Way& way, const BufferClass::Move& move, std::int64_t slot) const {
+  static void add(Way& way, std::optional<std::size_t> window,
+                  std::int64_t nanoseconds) {
+    (window ? way.overlappable[*window] : way.cost) += nanoseconds;
+  }
+
+  void pay(Way& way, const PlanBuffer& buffer, const BufferClass::Move& move,
+           std::int64_t slot) const {
     way.cost += move.nanoseconds;
-    way.overlappable[problem_.window_of(slot)] += move.overlapped;
+    add(way, problem_.overlap_window(buffer, slot), move.overlapped);
   }
 
   Ways from_segment(const PlanBuffer& buffer, BufferLayout produced,
@@ -117,7 +125,7 @@ class ExhaustiveWindows {
         const States next{a, b};
         if (buffer.persistent && !next.contains(produced)) continue;
         Way here = nothing();
-        if (!make(*buffer.kind, cached, next, begin, here)) continue;
+        if (!make(buffer, cached, next, begin, here)) continue;
         bool possible = true;
         for (std::size_t u = uses.first; u < uses.first + uses.count; ++u) {
           const BufferLayout required = buffer.kind->required[u][pick(
@@ -128,7 +136,7 @@ class ExhaustiveWindows {
           if (possible && is_late(buffer.uses[u])) {
             pay_late(here, buffer, next, required, buffer.uses[u].slot);
           } else {
-            pay(here, move, buffer.uses[u].slot);
+            pay(here, buffer, move, buffer.uses[u].slot);
           }
         }
         if (!possible) continue;
@@ -157,7 +165,7 @@ class ExhaustiveWindows {
         });
     const Fetch share = once_a_step(problem_, buffer, from, required);
     way.cost += share.nanoseconds;
-    way.overlappable[problem_.window_of(slot)] += share.overlapped;
+    add(way, problem_.overlap_window(buffer, slot), share.overlapped);
   }
 
   static const BufferClass::Move& nearest(const BufferClass& kind,
@@ -174,8 +182,9 @@ class ExhaustiveWindows {
   }
 
   // The new states in the better of both orders.
-  bool make(const BufferClass& kind, const States& cached, const States& next,
+  bool make(const PlanBuffer& buffer, const States& cached, const States& next,
             std::int64_t slot, Way& way) const {
+    const BufferClass& kind = *buffer.kind;
     std::vector<BufferLayout> fresh;
     for (const BufferLayout s : next) {
       if (!cached.contains(s)) fresh.push_back(s);
@@ -189,7 +198,7 @@ class ExhaustiveWindows {
       for (const BufferLayout s : fresh) {
         const BufferClass::Move& move = nearest(kind, have, s);
         transfer += move.transfer();
-        pay(order, move, slot);
+        pay(order, buffer, move, slot);
         have.insert(s);
       }
       if (transfer < best) {

@@ -1,14 +1,16 @@
-// Windows: runs of nodes of one phase, or one window per phase if there are
-// many runs.
+// Windows: one for each block and phase, as runs of slots, and what hides in
+// which.
 #include "plan/problem/overlap_windows.h"
 
 #include "plan/small_graphs.h"
-#include "plan/tuning.h"
 #include "support/result_checks.h"
 #include "support/standard_library.h"
 
+#include <shardprop/io/load_graph.h>
+
 #include <doctest/doctest.h>
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,16 +22,20 @@ using testing::value_of;
 
 // A schedule of one node per letter: `f` is forward, `b` is backward.
 Graph scheduled(std::string_view phases) {
-  const std::vector<GivenArgument> one = {{"", TensorArg{0}}};
   GraphBuilder b("scheduled", testing::standard_library());
   ValueId forward = test::add_input(b, InputKind::kUser, "x", "f32[8]");
   const ValueId w = test::add_input(b, InputKind::kParameter, "w", "f32[8]");
   ValueId backward = w;
   int n = 0;
+  // No two neighbours are equal, so that nothing is a repeated block.
+  const char* const ops[] = {"aten.relu.default", "aten.exp.default",
+                             "aten.neg.default", "aten.sin.default",
+                             "aten.cos.default", "aten.abs.default"};
   for (const char phase : phases) {
     ValueId& last = phase == 'f' ? forward : backward;
-    last = test::add_op(b, "aten.relu.default", one, {last},
-                        ("n" + std::to_string(n++)).c_str());
+    last = test::add_op(b, ops[n % 6], {{"", TensorArg{0}}}, {last},
+                        ("n" + std::to_string(n)).c_str());
+    ++n;
   }
   b.add_output({.value = forward});
   if (backward != w) {
@@ -39,49 +45,78 @@ Graph scheduled(std::string_view phases) {
   return value_of(std::move(b).build());
 }
 
-std::vector<std::size_t> windows_of(std::string_view phases) {
-  const Graph graph = scheduled(phases);
-  for (std::size_t n = 0; n < phases.size(); ++n) {
-    REQUIRE((graph.nodes()[n].phase == Phase::kForward) == (phases[n] == 'f'));
-  }
-  const Windows windows(graph);
-  std::vector<std::size_t> out;
-  for (std::size_t slot = 0; slot <= phases.size(); ++slot) {
-    out.push_back(windows.at(static_cast<std::int64_t>(slot)));
-    CHECK(out.back() < windows.size());
-  }
-  return out;
+Windows windows_of(const Graph& graph, std::size_t parts) {
+  const std::vector<std::int64_t> weights(graph.nodes().size(), 1);
+  return Windows(graph, Blocks(graph, weights, parts));
 }
 
 using List = std::vector<std::size_t>;
 
-TEST_CASE("each run of nodes of one phase is a window, the end in the last") {
-  CHECK(windows_of("ff") == List{0, 0, 0});
-  CHECK(windows_of("ffbbb") == List{0, 0, 1, 1, 1, 1});
-  CHECK(windows_of("fbbf") == List{0, 1, 1, 2, 2});
-  CHECK(Windows(scheduled("ffbb")).size() == 2);
+// Returns the window of each slot, and checks that windows are runs.
+List slots_of(std::string_view phases, std::size_t parts) {
+  const Graph graph = scheduled(phases);
+  for (std::size_t n = 0; n < phases.size(); ++n) {
+    REQUIRE((graph.nodes()[n].phase == Phase::kForward) == (phases[n] == 'f'));
+  }
+  const Windows windows = windows_of(graph, parts);
+  List out;
+  for (std::size_t s = 0; s <= phases.size(); ++s) {
+    const auto slot = static_cast<std::int64_t>(s);
+    out.push_back(windows.at(slot));
+    REQUIRE(out.back() < windows.size());
+    CHECK(windows.first_slot(out.back()) <= slot);
+    CHECK(windows.last_slot(out.back()) >= slot);
+  }
+  return out;
 }
 
-TEST_CASE("more runs than kMostOverlapWindows make one window per phase") {
-  std::string phases = "f";
-  while (phases.size() < tuning::kMostOverlapWindows) {
-    phases += phases.back() == 'f' ? 'b' : 'f';
-  }
-  const std::size_t runs = phases.size();
-  CHECK(Windows(scheduled(phases)).size() == runs);
-  phases += phases.back() == 'f' ? 'b' : 'f';
-  CHECK(Windows(scheduled(phases)).size() == 2);
-  const List windows = windows_of(phases);
-  for (std::size_t n = 0; n < phases.size(); ++n) {
-    CHECK(windows[n] == (phases[n] == 'f' ? 0U : 1U));
-  }
-  CHECK(windows.back() == windows[phases.size() - 1]);
+TEST_CASE("each part of a phase is a window, the end in the last") {
+  CHECK(slots_of("ffff", 2) == List{0, 0, 1, 1, 1});
+  CHECK(slots_of("ffbbb", 1) == List{0, 0, 1, 1, 1, 1});
+  CHECK(slots_of("ffbb", 2) == List{0, 1, 2, 3, 3});
+  CHECK(slots_of("ffffbbbb", 2) == List{0, 0, 1, 1, 2, 2, 3, 3, 3});
+}
+
+TEST_CASE("a window begins where the fewest nodes are on the wrong side") {
+  CHECK(slots_of("fbff", 1) == List{0, 0, 0, 0, 0});
+  CHECK(slots_of("fffbbfbb", 1) == List{0, 0, 0, 1, 1, 1, 1, 1, 1});
+  CHECK(slots_of("fbfbfb", 1).front() == 0);
 }
 
 TEST_CASE("a graph without nodes has one window") {
-  const Windows windows(scheduled(""));
+  const Windows windows = windows_of(scheduled(""), 4);
   CHECK(windows.size() == 1);
   CHECK(windows.at(0) == 0);
+  CHECK_FALSE(windows.of_gather(0));
+  CHECK_FALSE(windows.of_reduction(0));
+  CHECK(Windows().size() == 1);
+}
+
+TEST_CASE("gathers hide one window ahead and reductions one window behind") {
+  const Windows windows = windows_of(scheduled("ffffbbbb"), 2);
+  CHECK_FALSE(windows.of_gather(0));
+  CHECK_FALSE(windows.of_gather(1));
+  CHECK(windows.of_gather(2) == 0);
+  CHECK(windows.of_gather(7) == 2);
+  CHECK(windows.of_gather(8) == 2);
+  // The source of a reduction at slot 6 was produced at slot 5, in window 2.
+  CHECK(windows.of_reduction(6) == 3);
+  CHECK_FALSE(windows.of_reduction(7));
+  CHECK_FALSE(windows.of_reduction(8));
+}
+
+TEST_CASE("equal layers in one phase are of one class") {
+  const Graph graph =
+      value_of(load_graph("examples/graphs/llama3_8b_train.json.gz",
+                          testing::standard_library()));
+  const Windows windows = windows_of(graph, 8);
+  CHECK(windows.size() > 60);
+  std::set<std::size_t> classes;
+  for (std::size_t w = 0; w < windows.size(); ++w) {
+    classes.insert(windows.class_of(w));
+    if (w > 0) CHECK(windows.first_slot(w) == windows.last_slot(w - 1) + 1);
+  }
+  CHECK(classes.size() < 10);
 }
 
 }  // namespace

@@ -98,7 +98,7 @@ TEST_CASE("consumers that want the same layout share one copy") {
 TEST_CASE("overlap hides a share of parameter gathers, and totals say both") {
   const OpLibrary& library = testing::standard_library();
   PlanOptions options;
-  for (const char* pin : {"net.w1=S(0)", "x=S(0)", "up=S(0)"}) {
+  for (const char* pin : {"net.w2=S(0)", "x=S(0)", "up=S(0)", "down=S(0)"}) {
     options.pins.push_back(value_of(Pin::parse(pin)));
   }
   options.overlap = 0.5;

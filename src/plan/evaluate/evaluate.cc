@@ -2,6 +2,7 @@
 // with the network that an assignment came from.
 #include "base/index.h"
 #include "base/saturating.h"
+#include "plan/evaluate/copy_times.h"
 #include "plan/evaluate/live_memory.h"
 #include "plan/evaluate/plan_assignment.h"
 
@@ -16,12 +17,14 @@ class Evaluator {
       : problem_(problem), plan_(plan) {
     out_.windows.resize(problem.num_windows());
     once_a_step_ = copies_once_a_step(problem, plan);
+    times_ = copy_times(problem, plan);
   }
 
   PlanEvaluation run() {
     add_choices();
     for (std::size_t c = 0; c < plan_.copies.size(); ++c) add_copy(c);
     for (std::size_t s = 0; s < problem_.buffers().size(); ++s) check_uses(s);
+    out_.objective = sat_add(out_.objective, out_.waited);
     out_.objective = sat_add(out_.objective, out_.exposed());
     if (out_.broken.empty()) add_memory();
     return out_;
@@ -50,14 +53,13 @@ class Evaluator {
       const std::uint32_t choice = plan_.choices[v];
       out_.objective = sat_add(out_.objective, variable.choices->costs[choice]);
       if (variable.kind == PlanVariable::Kind::kOperator) {
-        std::int64_t& compute =
-            window_at(static_cast<std::int64_t>(variable.index)).compute;
+        const std::size_t window =
+            problem_.window_of(static_cast<std::int64_t>(variable.index));
+        std::int64_t& compute = out_.windows[window].compute;
         compute = sat_add(compute, variable.choices->compute[choice]);
       } else if (!variable.choices->overlapped.empty()) {
-        // The gather overlaps the first window of the next step.
-        std::int64_t& overlappable = window_at(0).overlappable;
-        overlappable =
-            sat_add(overlappable, variable.choices->overlapped[choice]);
+        add_overlappable(problem_.window_after_update(variable),
+                         variable.choices->overlapped[choice]);
       }
       if (variable.kind != PlanVariable::Kind::kInput ||
           problem_.graph().inputs()[variable.index].kind !=
@@ -70,8 +72,12 @@ class Evaluator {
     }
   }
 
-  WindowLoad& window_at(std::int64_t slot) {
-    return out_.windows[problem_.window_of(slot)];
+  // Without a window, the program waits for the transfer.
+  void add_overlappable(std::optional<std::size_t> window,
+                        std::int64_t nanoseconds) {
+    std::int64_t& sum =
+        window ? out_.windows[*window].overlappable : out_.waited;
+    sum = sat_add(sum, nanoseconds);
   }
 
   void add_copy(std::size_t c) {
@@ -102,8 +108,7 @@ class Evaluator {
         problem_.move_nanoseconds(buffer.values[copy.value], src, dst);
     if (cost >= kUnreachable) return broke(copy.buffer, "cannot be made");
     const CopyCost price = copy_cost(problem_, plan_, c, once_a_step_[c]);
-    std::int64_t& overlappable = window_at(copy.produced_at).overlappable;
-    overlappable = sat_add(overlappable, price.overlappable);
+    add_overlappable(times_[c].window, price.overlappable);
     out_.objective = sat_add(out_.objective, price.nanoseconds);
   }
 
@@ -149,6 +154,7 @@ class Evaluator {
   const PlanProblem& problem_;
   const PlanAssignment& plan_;
   std::vector<bool> once_a_step_;  // by copy
+  std::vector<CopyTimes> times_;   // by copy
   PlanEvaluation out_;
 };
 
@@ -226,10 +232,14 @@ std::vector<std::int64_t> bytes_by_slot(const PlanProblem& problem,
   const std::size_t slots = problem.graph().nodes().size() + 1;
   std::vector<WideInt> change(slots + 1, 0);
   std::vector<std::int64_t> moving(slots, 0);
+  std::vector<std::int64_t> in_flight(slots, 0);
   for (const LiveBytes& cached : live_bytes(problem, assignment)) {
     const auto from = index(cached.from);
-    if (cached.kind == MemoryKind::kMoving) {
-      moving[from] = std::max(moving[from], cached.bytes);
+    if (is_scratch(cached.kind)) {
+      auto& scratch = cached.kind == MemoryKind::kMoving ? moving : in_flight;
+      for (std::size_t t = from; t <= index(cached.until); ++t) {
+        scratch[t] = std::max(scratch[t], cached.bytes);
+      }
       continue;
     }
     change[from] += cached.bytes;
@@ -239,7 +249,7 @@ std::vector<std::int64_t> bytes_by_slot(const PlanProblem& problem,
   std::vector<std::int64_t> out(slots);
   for (std::size_t t = 0; t < slots; ++t) {
     live += change[t];
-    out[t] = saturated(live + moving[t]);
+    out[t] = saturated(live + moving[t] + in_flight[t]);
   }
   return out;
 }

@@ -1,6 +1,7 @@
 #include "plan/evaluate/live_memory.h"
 
 #include "base/saturating.h"
+#include "plan/evaluate/copy_times.h"
 
 #include <algorithm>
 #include <map>
@@ -14,7 +15,8 @@ class Holdings {
   Holdings(const PlanProblem& problem, const PlanAssignment& plan)
       : problem_(problem),
         plan_(plan),
-        end_(static_cast<std::int64_t>(problem.graph().nodes().size())) {
+        end_(static_cast<std::int64_t>(problem.graph().nodes().size())),
+        times_(copy_times(problem, plan)) {
     for (const GraphOutput& output : problem.graph().outputs()) {
       if (output.kind == OutputKind::kGradient) {
         gradients_.insert(problem.value(output.value).buffer);
@@ -63,6 +65,14 @@ class Holdings {
     copy_until_.reserve(plan_.copies.size());
     for (const AssignedCopy& copy : plan_.copies) {
       copy_until_.push_back(copy.freed_at);
+    }
+    // A source exists until the transfers that read it are complete.
+    for (const AssignedCopy& copy : plan_.copies) {
+      std::int64_t& until = copy.source ? copy_until_[*copy.source]
+                                        : until_[copy.buffer.index()];
+      until = std::max(
+          until, problem_.release_slot(problem_.buffer(copy.buffer),
+                                       copy.produced_at));
     }
     for (std::size_t s = problem_.buffers().size(); s-- > 0;) {
       const PlanBuffer& view = problem_.buffers()[s];
@@ -177,17 +187,23 @@ class Holdings {
     const std::int64_t bytes = problem_.local_bytes(value, dst);
     hold(gradients_.contains(copy.buffer) ? MemoryKind::kGradient
                                           : MemoryKind::kGathered,
-         bytes, accumulated ? 0 : copy.produced_at,
+         bytes, accumulated ? 0 : times_[c].exists_from,
          accumulated ? end_ : copy_until_[c]);
-    hold(MemoryKind::kMoving,
-         problem_.redistribution_peak(value, src, dst) -
-             problem_.local_bytes(value, src) - bytes,
-         copy.produced_at, copy.produced_at);
+    const std::int64_t scratch = problem_.redistribution_peak(value, src, dst) -
+                                 problem_.local_bytes(value, src) - bytes;
+    if (const auto window = times_[c].window) {
+      hold(MemoryKind::kInFlight, scratch,
+           problem_.windows().first_slot(*window),
+           problem_.windows().last_slot(*window));
+    } else {
+      hold(MemoryKind::kMoving, scratch, copy.produced_at, copy.produced_at);
+    }
   }
 
   const PlanProblem& problem_;
   const PlanAssignment& plan_;
   std::int64_t end_;
+  std::vector<CopyTimes> times_;  // by copy
   std::set<PlanBufferId> gradients_;
   // By buffer and by copy; empty without accumulation.
   std::vector<bool> accumulated_;

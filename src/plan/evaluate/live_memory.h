@@ -18,10 +18,16 @@ enum class MemoryKind : std::uint8_t {
   kActivation,
   kGathered,
   kBuffer,
-  // Scratch bytes of a redistribution, in one slot. Collectives of one slot run
-  // in sequence, so a slot's scratch is the maximum over them.
+  // Scratch bytes of a redistribution: in one slot if it is in line, and in all
+  // slots of its window if it is in flight. Transfers of one kind run in
+  // sequence, so the scratch of a slot is the maximum over each kind.
   kMoving,
+  kInFlight,
 };
+
+constexpr bool is_scratch(MemoryKind kind) {
+  return kind == MemoryKind::kMoving || kind == MemoryKind::kInFlight;
+}
 
 struct LiveBytes {
   MemoryKind kind = MemoryKind::kActivation;

@@ -10,6 +10,7 @@ PlanMemory memory_at(const PlanProblem& problem,
                      const PlanAssignment& assignment, std::int64_t slot) {
   PlanMemory out;
   std::int64_t moving = 0;
+  std::int64_t in_flight = 0;
   for (const LiveBytes& cached : live_bytes(problem, assignment)) {
     if (slot < cached.from || cached.until < slot) continue;
     switch (cached.kind) {
@@ -34,9 +35,12 @@ PlanMemory memory_at(const PlanProblem& problem,
       case MemoryKind::kMoving:
         moving = std::max(moving, cached.bytes);
         break;
+      case MemoryKind::kInFlight:
+        in_flight = std::max(in_flight, cached.bytes);
+        break;
     }
   }
-  out.gathered_bytes += moving;
+  out.gathered_bytes += moving + in_flight;
   out.peak_at = slot;
   out.peak_bytes = out.parameter_bytes + out.optimizer_bytes +
                    out.gradient_bytes + out.activation_bytes +

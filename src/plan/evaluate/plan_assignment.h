@@ -5,8 +5,9 @@
 //     sum over variables of choices.costs[choice]
 //   + sum over copies of move_nanoseconds() and cut_nanoseconds()
 //   + sum over overlap windows of the exposed time: overlappable time less
-//     compute, if positive. The copies made in the window are overlappable,
-//     and so are the gathers after an update, in the first window.
+//     compute, if positive. copy_times() returns the window of a copy, and
+//     PlanProblem::window_after_update() that of a gather after an update. The
+//     overlappable time of a transfer without a window is exposed.
 //
 // The space of copies
 //   1. An input keeps the layout that it was given in throughout. At most one
@@ -74,6 +75,9 @@ struct PlanEvaluation {
   std::int64_t parameter_bytes = 0;
   std::int64_t optimizer_bytes = 0;
   std::vector<WindowLoad> windows;
+  // The overlappable time of transfers without a window, which `objective`
+  // includes.
+  std::int64_t waited = 0;
   // Why the assignment is inconsistent; empty if it is consistent. A use of a
   // copy that does not exist or has another layout is inconsistent, and so is
   // an impossible move.

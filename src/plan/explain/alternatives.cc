@@ -48,6 +48,7 @@ AlternativeCosts::AlternativeCosts(const PlanProblem& problem,
       plan_(plan),
       users_(users_of_copies(problem, plan)),
       once_a_step_(copies_once_a_step(problem, plan)),
+      times_(copy_times(problem, plan)),
       copies_(problem, plan),
       lower_bound_(lower_bound) {
   const PlanEvaluation judged = evaluate(problem, plan);
@@ -55,11 +56,11 @@ AlternativeCosts::AlternativeCosts(const PlanProblem& problem,
   objective_ = judged.objective;
 }
 
-void AlternativeCosts::add_load(Part& part, std::int64_t slot,
+void AlternativeCosts::add_load(Part& part, std::optional<std::size_t> window,
                                 std::int64_t nanoseconds) const {
   if (nanoseconds == 0) return;
-  if (part.load.empty()) part.load.resize(loads_.size(), 0);
-  std::int64_t& load = part.load[problem_.window_of(slot)];
+  if (window && part.load.empty()) part.load.resize(loads_.size(), 0);
+  std::int64_t& load = window ? part.load[*window] : part.nanoseconds;
   load = sat_add(load, nanoseconds);
 }
 
@@ -108,9 +109,10 @@ AlternativeCosts::Part AlternativeCosts::choosing(const PlanVariable& user,
   Part out;
   out.nanoseconds = set.costs[choice];
   if (user.kind == PlanVariable::Kind::kOperator) {
-    add_load(out, static_cast<std::int64_t>(user.index), -set.compute[choice]);
+    add_load(out, problem_.window_of(static_cast<std::int64_t>(user.index)),
+             -set.compute[choice]);
   } else if (!set.overlapped.empty()) {
-    add_load(out, 0, set.overlapped[choice]);
+    add_load(out, problem_.window_after_update(user), set.overlapped[choice]);
   }
   return out;
 }
@@ -130,7 +132,7 @@ AlternativeCosts::Part AlternativeCosts::moving(const PlanBuffer& buffer,
   const Fetch way = once ? once_a_step(problem_, buffer, from, to)
                          : Fetch{move.nanoseconds, move.overlapped, from};
   out.nanoseconds = way.nanoseconds;
-  add_load(out, slot, way.overlapped);
+  add_load(out, problem_.overlap_window(buffer, slot), way.overlapped);
   return out;
 }
 
@@ -139,7 +141,7 @@ AlternativeCosts::Part AlternativeCosts::copying(std::size_t copy,
   Part out;
   const CopyCost cost = copy_cost(problem_, plan_, copy, once);
   out.nanoseconds = cost.nanoseconds;
-  add_load(out, plan_.copies[copy].produced_at, cost.overlappable);
+  add_load(out, times_[copy].window, cost.overlappable);
   return out;
 }
 

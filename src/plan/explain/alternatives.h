@@ -3,6 +3,7 @@
 #pragma once
 
 #include "plan/evaluate/cached_copies.h"
+#include "plan/evaluate/copy_times.h"
 #include "plan/evaluate/plan_assignment.h"
 
 #include <cstddef>
@@ -59,7 +60,9 @@ class AlternativeCosts {
   // reads is the first.
   using Chain = std::vector<std::size_t>;
 
-  void add_load(Part& part, std::int64_t slot, std::int64_t nanoseconds) const;
+  // Without a window, the program waits for the time.
+  void add_load(Part& part, std::optional<std::size_t> window,
+                std::int64_t nanoseconds) const;
   static void add(Part& to, const Part& part);
   // Returns the nanoseconds by which the plan costs more if `then` replaces
   // `now`.
@@ -92,6 +95,7 @@ class AlternativeCosts {
   const PlanAssignment& plan_;
   std::vector<CopyUsers> users_;
   std::vector<bool> once_a_step_;  // by copy
+  std::vector<CopyTimes> times_;   // by copy
   CachedCopies copies_;
   std::vector<WindowLoad> loads_;  // by window
   std::int64_t objective_ = 0;

@@ -43,8 +43,7 @@ class Assembler {
     for (const Node& node : graph_.nodes()) plan.nodes.push_back(planned(node));
     add_outputs(plan);
     add_updates(plan);
-    copies_.number(plan);
-    expose(plan);
+    expose(plan, copies_.number(plan));
     plan.kernels = count_kernels(problem_, plan_);
   }
 
@@ -235,7 +234,7 @@ class Assembler {
         update.value = {update.parameter, text(state),
                         add_slice(value, own, state, at)};
         after.layout = text(own);
-        after.copy = add_gather(value, state, own, at + 1, after.from);
+        after.copy = add_gather(variable, state, own, at + 1, after.from);
       }
       plan.optimizer_nanoseconds += update.compute_nanoseconds;
       plan.updates.push_back(std::move(update));
@@ -246,19 +245,16 @@ class Assembler {
 
   // Overlappable time that exceeds the compute of its window is exposed. It is
   // charged to the last copies of the window.
-  void expose(Plan& plan) const {
-    const auto nodes = static_cast<std::int64_t>(graph_.nodes().size());
+  void expose(Plan& plan,
+              const std::vector<std::optional<std::size_t>>& windows) const {
     std::vector<std::int64_t> exposed;
     for (const WindowLoad& load : windows_) exposed.push_back(load.exposed());
     for (std::size_t c = plan.copies.size(); c-- > 0;) {
+      if (!windows[c]) continue;
       PlannedCopy& copy = plan.copies[c];
-      // Gathers after updates have slots after the nodes. They overlap the
-      // first operators of the next step.
-      const std::size_t window =
-          problem_.window_of(copy.produced_at > nodes ? 0 : copy.produced_at);
-      const std::int64_t part =
-          std::min(exposed[window], copy.overlapped_nanoseconds);
-      exposed[window] -= part;
+      std::int64_t& left = exposed[*windows[c]];
+      const std::int64_t part = std::min(left, copy.overlapped_nanoseconds);
+      left -= part;
       copy.overlapped_nanoseconds -= part;
     }
   }
@@ -279,8 +275,9 @@ class Assembler {
     return copies_.add(std::move(slice));
   }
 
-  std::size_t add_gather(ValueId value, LayoutId state, LayoutId own,
-                         std::int64_t at, const std::string& of) {
+  std::size_t add_gather(const PlanVariable& parameter, LayoutId state,
+                         LayoutId own, std::int64_t at, const std::string& of) {
+    const ValueId value = parameter.makes[0];
     PlannedCopy gather = copies_.moved(value, state, own);
     copies_.share(gather);
     gather.from = gather.of = of;
@@ -289,7 +286,8 @@ class Assembler {
     gather.reason.cause = CopyCause::kOptimizer;
     gather.reason.user = {CopyUser::Kind::kNextStep, name(value)};
     gather.reason.wanted = text(own);
-    return copies_.add(std::move(gather));
+    return copies_.add(std::move(gather),
+                       problem_.window_after_update(parameter));
   }
 
   // Returns the module path of the first node that reads the value and has one.

@@ -20,10 +20,12 @@ CopyList::CopyList(const PlanProblem& problem, const PlanAssignment& plan,
   const std::vector<CopyUsers> users = users_of_copies(problem, plan);
   const AlternativeCosts alternatives(problem, plan, lower_bound);
   once_a_step_ = copies_once_a_step(problem, plan);
+  times_ = copy_times(problem, plan);
   for (std::size_t c = 0; c < plan.copies.size(); ++c) {
     entries_[{value_of(c), c}] = c;
     copies_.push_back(assigned(c, users, alternatives));
     copied_.push_back(c);
+    windows_.push_back(times_[c].window);
   }
 }
 
@@ -81,6 +83,7 @@ PlannedCopy CopyList::assigned(std::size_t c,
                          ? value_of(*assigned.source)
                          : problem_.buffer(assigned.buffer).values[0];
   if (once_a_step_[c]) share(copy);
+  if (!times_[c].window) copy.overlapped_nanoseconds = 0;
   const PlanBuffer& buffer = problem_.buffer(assigned.buffer);
   copy.cut_nanoseconds = problem_.cut_nanoseconds(
       buffer, value, views_.layout(value, assigned.source),
@@ -125,9 +128,12 @@ void CopyList::share(PlannedCopy& copy) const {
   if (last != nullptr) last->nanoseconds += left;
 }
 
-std::size_t CopyList::add(PlannedCopy copy) {
+std::size_t CopyList::add(PlannedCopy copy,
+                          std::optional<std::size_t> window) {
+  if (!window) copy.overlapped_nanoseconds = 0;
   copies_.push_back(std::move(copy));
   copied_.push_back(kNone);
+  windows_.push_back(window);
   return copies_.size() - 1;
 }
 
@@ -151,6 +157,7 @@ std::size_t CopyList::entry(ValueId value, std::size_t copy, Reader reader) {
   seen.reason.wanted = seen.dst;
   copies_.push_back(std::move(seen));
   copied_.push_back(copy);
+  windows_.emplace_back();
   return known->second;
 }
 
@@ -165,7 +172,7 @@ PlannedInput CopyList::read(ValueId value,
   return input;
 }
 
-void CopyList::number(Plan& plan) {
+std::vector<std::optional<std::size_t>> CopyList::number(Plan& plan) {
   std::vector<std::size_t> order(copies_.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   // Views of a copy come directly after it.
@@ -176,7 +183,9 @@ void CopyList::number(Plan& plan) {
             [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
   std::vector<std::size_t> place(order.size());
   for (std::size_t i = 0; i < order.size(); ++i) place[order[i]] = i;
+  std::vector<std::optional<std::size_t>> windows;
   for (const std::size_t c : order) {
+    windows.push_back(windows_[c]);
     plan.copies.push_back(std::move(copies_[c]));
     auto& source = plan.copies.back().source;
     if (source) source = place[*source];
@@ -192,6 +201,7 @@ void CopyList::number(Plan& plan) {
     renumber(update.value);
   }
   for (PlannedOutput& output : plan.outputs) renumber(output.value);
+  return windows;
 }
 
 }  // namespace shardprop

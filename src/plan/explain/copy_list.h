@@ -4,6 +4,7 @@
 #pragma once
 
 #include "plan/evaluate/buffer_views.h"
+#include "plan/evaluate/copy_times.h"
 #include "plan/evaluate/plan_assignment.h"
 #include "plan/explain/alternatives.h"
 
@@ -42,11 +43,13 @@ class CopyList {
   PlannedCopy moved(ValueId value, LayoutId src, LayoutId dst) const;
   // Reduces a copy that is made once a step to the share of one micro-batch.
   void share(PlannedCopy& copy) const;
-  std::size_t add(PlannedCopy copy);
+  // Adds a copy that overlaps the window. Without one, the program waits for it.
+  std::size_t add(PlannedCopy copy, std::optional<std::size_t> window = {});
 
   // Moves the copies to the plan in the order in which they are made, and
-  // renumbers every reference to them in the plan.
-  void number(Plan& plan);
+  // renumbers every reference to them in the plan. Returns the window that
+  // each copy of the plan overlaps.
+  std::vector<std::optional<std::size_t>> number(Plan& plan);
 
  private:
   const std::string& name(ValueId value) const;
@@ -63,8 +66,10 @@ class CopyList {
   const BufferViews& views_;
   std::int64_t end_;
   std::vector<bool> once_a_step_;  // by copy of the assignment
+  std::vector<CopyTimes> times_;   // by copy of the assignment
   std::vector<PlannedCopy> copies_;
   std::vector<std::size_t> copied_;  // by copy: that of the assignment
+  std::vector<std::optional<std::size_t>> windows_;  // by copy
   std::map<std::pair<ValueId, std::size_t>, std::size_t> entries_;
 };
 

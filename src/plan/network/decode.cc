@@ -16,8 +16,9 @@ namespace {
 // it.
 class BufferDecoder {
  public:
-  BufferDecoder(const PlanBuffer& buffer, PlanBufferId id, PlanAssignment& out)
-      : buffer_(buffer), id_(id), out_(out) {}
+  BufferDecoder(const PlanProblem& problem, PlanBufferId id,
+                PlanAssignment& out)
+      : problem_(problem), buffer_(problem.buffer(id)), id_(id), out_(out) {}
 
   void run(BufferLayout produced, std::span<const LiveInterval> live_intervals,
            std::span<const CachedLayouts> cached,
@@ -64,7 +65,8 @@ class BufferDecoder {
       const auto via = static_cast<BufferLayout>(move.via);
       return make(to, make(via, from, slot), slot);
     }
-    things_.push_back({to, from, move.value, slot, kNone});
+    things_.push_back(
+        {to, from, move.value, problem_.ready_slot(buffer_, slot), kNone});
     return things_.size() - 1;
   }
 
@@ -114,6 +116,7 @@ class BufferDecoder {
     freed_at = std::max(freed_at, until);
   }
 
+  const PlanProblem& problem_;
   const PlanBuffer& buffer_;
   PlanBufferId id_;
   PlanAssignment& out_;
@@ -125,7 +128,8 @@ class BufferDecoder {
 
 // A view is computed when its node runs, even if its users read it later. If
 // only later copies have a layout in which the view exists, ViewsInTime makes
-// one of them earlier.
+// one of them earlier. The program waits for that copy, and its memory exists
+// at least as early as if it were in flight.
 class ViewsInTime {
  public:
   ViewsInTime(const PlanProblem& problem, PlanAssignment& plan)
@@ -167,10 +171,22 @@ class ViewsInTime {
     if (!first) return;
     std::int64_t& freed_at = plan_.copies[*first].freed_at;
     freed_at = std::max(freed_at, slot);
-    for (auto c = first; c && plan_.copies[*c].produced_at > slot;
+    std::int64_t by = slot;
+    for (auto c = first; c && plan_.copies[*c].produced_at > by;
          c = plan_.copies[*c].source) {
-      plan_.copies[*c].produced_at = slot;
+      std::int64_t& at = plan_.copies[*c].produced_at;
+      at = by = early(buffer, std::min(by, problem_.issue_slot(buffer, at)));
     }
+  }
+
+  // Returns a slot up to `slot` in which no move of the buffer overlaps.
+  std::int64_t early(const PlanBuffer& buffer, std::int64_t slot) const {
+    const Windows& windows = problem_.windows();
+    while (slot > buffer.produced_at && problem_.overlap_window(buffer, slot)) {
+      slot = std::max(buffer.produced_at,
+                      windows.first_slot(windows.at(slot)) - 1);
+    }
+    return slot;
   }
 
   const PlanProblem& problem_;
@@ -229,7 +245,7 @@ PlanAssignment PlanNetwork::decode(const NetworkAssignment& decoded) const {
           (*live_interval.sets)[assignment[live_interval.variable.index()]]);
     }
     out.read[s].resize(buffer.uses.size());
-    BufferDecoder decoder(buffer, PlanBufferId(s), out);
+    BufferDecoder decoder(problem_, PlanBufferId(s), out);
     decoder.run(
         problem_.layout_produced(buffer, out.choices[buffer.producer.index()]),
         live_intervals(PlanBufferId(s)), cached, required);

@@ -20,7 +20,10 @@ struct LiveInterval {
   std::shared_ptr<const std::vector<CachedLayouts>> sets;  // by choice
   std::size_t first_use = 0;
   std::size_t num_uses = 0;
-  std::int64_t begin = 0;  // slots; `end` is the first one after it
+  // Slots. What the interval caches is needed from `begin` on and exists from
+  // `issued` on. `end` is the first slot after it.
+  std::int64_t issued = 0;
+  std::int64_t begin = 0;
   std::int64_t end = 0;
 };
 

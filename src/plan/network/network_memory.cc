@@ -28,7 +28,7 @@ class MemoryRows {
     if (buffer.persistent) {
       until = end_ + 1;
     } else if (!live_intervals.empty()) {
-      until = live_intervals[0].begin;
+      until = live_intervals[0].issued;
     } else if (lone) {
       until = buffer.uses.back().slot;
     }
@@ -36,7 +36,7 @@ class MemoryRows {
     for (std::size_t i = 0; i < live_intervals.size(); ++i) {
       std::int64_t end = live_intervals[i].end;
       if (i + 1 < live_intervals.size()) {
-        end = live_intervals[i + 1].begin;
+        end = live_intervals[i + 1].issued;
       } else if (lone) {
         end = std::max(end, buffer.uses.back().slot);
       }
@@ -175,7 +175,7 @@ class MemoryRows {
 
   void add_cached(PlanBufferId id, const LiveInterval& live_interval,
                   std::int64_t end) {
-    add_usage(id, live_interval.variable, {live_interval.begin, end},
+    add_usage(id, live_interval.variable, {live_interval.issued, end},
               live_interval.sets->size(), [&](std::size_t c, bool covered) {
                 return cached(id, (*live_interval.sets)[c], covered);
               });

@@ -126,12 +126,14 @@ class StructureBuilder {
     for (std::size_t g = 0; g < buffer.segments.size(); ++g) {
       const UseSegment& segment = buffer.segments[g];
       const std::int64_t begin = begin_of(buffer, g);
-      const bool has_pause = with_memory_ && begin > at &&
+      const std::int64_t issued =
+          std::max(at, problem_.issue_slot(buffer, begin));
+      const bool has_pause = with_memory_ && issued > at &&
                              (g > 0 || (!buffer.persistent &&
                                         begin - at > tuning::kLongPauseNodes));
       if (has_pause) {
         out.push_back(
-            {{}, tables_.sets_of(buffer), segment.first, 0, at, begin});
+            {{}, tables_.sets_of(buffer), segment.first, 0, at, at, issued});
       }
       if (is_lone_use(buffer, g)) break;
       std::int64_t until = begin;
@@ -142,6 +144,7 @@ class StructureBuilder {
                      tables_.sets_of(buffer),
                      segment.first,
                      segment.count,
+                     issued,
                      begin,
                      until + 1});
       at = until + 1;
@@ -151,9 +154,11 @@ class StructureBuilder {
 
   // ---- edges
 
-  void add_edge(solver::VariableId a, solver::VariableId b, std::size_t table,
-                std::int64_t slot) {
-    out_.edges.push_back({a, b, table, {{problem_.window_of(slot), 1}}});
+  // The transfers of the edge are needed in `slot`.
+  void add_edge(const PlanBuffer& buffer, solver::VariableId a,
+                solver::VariableId b, std::size_t table, std::int64_t slot) {
+    out_.edges.push_back(
+        {a, b, table, {{problem_.overlap_window(buffer, slot), 1}}});
   }
 
   void add_edges(const PlanBuffer& buffer,
@@ -161,10 +166,10 @@ class StructureBuilder {
     for (std::size_t i = 0; i < live_intervals.size(); ++i) {
       const LiveInterval& here = live_intervals[i];
       if (i == 0) {
-        add_edge(of(buffer.producer), here.variable,
+        add_edge(buffer, of(buffer.producer), here.variable,
                  tables_.from_producer(buffer), here.begin);
       } else {
-        add_edge(live_intervals[i - 1].variable, here.variable,
+        add_edge(buffer, live_intervals[i - 1].variable, here.variable,
                  tables_.to_next_interval(buffer), here.begin);
       }
       for (std::size_t u = here.first_use; u < here.first_use + here.num_uses;
@@ -179,13 +184,13 @@ class StructureBuilder {
       return;
     }
     const BufferUse& use = buffer.uses[last];
-    add_edge(of(buffer.producer), of(use.variable),
+    add_edge(buffer, of(buffer.producer), of(use.variable),
              tables_.from_producer_to_reader(buffer, last), use.slot);
   }
 
   void add_reader(const PlanBuffer& buffer, const LiveInterval& cached,
                   std::size_t use) {
-    add_edge(cached.variable, of(buffer.uses[use].variable),
+    add_edge(buffer, cached.variable, of(buffer.uses[use].variable),
              tables_.to_reader(buffer, use), buffer.uses[use].slot);
   }
 
@@ -228,14 +233,14 @@ class StructureBuilder {
     const solver::VariableId accumulator =
         add_variable({gradient.produced_at, bytes.size(), {}});
     // The producer's choice allows its own bytes, or 0.
-    add_edge(of(gradient.producer), accumulator,
+    add_edge(gradient, of(gradient.producer), accumulator,
              tables_.allowed(produced.size(), bytes.size(),
                              [&](std::size_t c, std::size_t b) {
                                return b == 0 || bytes[b] == produced[c];
                              }),
              gradient.produced_at);
     // The parameter's choice decides which of the two it is.
-    add_edge(of(parameter), accumulator,
+    add_edge(gradient, of(parameter), accumulator,
              tables_.allowed(choices(parameter), bytes.size(),
                              [&](std::size_t c, std::size_t b) {
                                return bytes.size() == 1 ||

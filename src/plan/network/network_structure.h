@@ -28,9 +28,10 @@ struct NetworkVariable {
 
 // NetworkEdge is the edges with the same variables and table.
 struct NetworkEdge {
-  // Share is the number of edges whose transfers are in one overlap window.
+  // Share is the number of edges whose transfers are in one overlap window, or in
+  // none.
   struct Share {
-    std::size_t window = 0;
+    std::optional<std::size_t> window;
     std::int64_t count = 1;
   };
   solver::VariableId a;

@@ -31,10 +31,13 @@ std::int64_t share_rounded_up(std::int64_t nanoseconds, std::int64_t price) {
                    kOverlapMultiplierUnit);
 }
 
-std::int64_t price_in(std::size_t window, const NetworkOptions& options) {
+// The program waits for a transfer without a window, in full.
+std::int64_t price_in(std::optional<std::size_t> window,
+                      const NetworkOptions& options) {
+  if (!window) return kOverlapMultiplierUnit;
   return options.overlap_multipliers.empty()
              ? 0
-             : options.overlap_multipliers[window];
+             : options.overlap_multipliers[*window];
 }
 
 // Priced is the edges of one overlap multiplier: its value and their number.
@@ -142,20 +145,23 @@ Result<void> PlanNetwork::price(const NetworkOptions& options) {
 }
 
 // Compute earns the multiplier of its window. A gather after an update costs
-// the multiplier of the first window.
+// the multiplier of the window that it overlaps.
 std::vector<std::int64_t> PlanNetwork::costs_of(
     const PlanVariable& variable, const NetworkOptions& options) const {
   const ChoiceSet& choices = *variable.choices;
   std::vector<std::int64_t> costs = choices.costs;
-  if (options.overlap_multipliers.empty()) return costs;
   const bool is_operator = variable.kind == PlanVariable::Kind::kOperator;
-  const std::int64_t slot =
-      is_operator ? static_cast<std::int64_t>(variable.index) : 0;
-  const std::int64_t price = price_in(problem_.window_of(slot), options);
+  if (!is_operator && choices.overlapped.empty()) return costs;
+  const std::int64_t price = price_in(
+      is_operator
+          ? problem_.window_of(static_cast<std::int64_t>(variable.index))
+          : problem_.window_after_update(variable),
+      options);
+  if (price == 0) return costs;
   for (std::size_t c = 0; c < costs.size(); ++c) {
     if (is_operator) {
       costs[c] -= share_rounded_up(choices.compute[c], price);
-    } else if (!choices.overlapped.empty()) {
+    } else {
       costs[c] = sat_add(costs[c], share_of(choices.overlapped[c], price));
     }
   }
@@ -330,8 +336,9 @@ SolvedNetwork PlanNetwork::solve(const NetworkOptions& options,
   out.assignment = this->assignment(std::move(solution.assignment));
   out.plan = decode(out.assignment);
   out.evaluation = evaluate(problem_, out.plan);
-  const std::int64_t counted =
-      out.evaluation.objective - out.evaluation.exposed();
+  // The network knows fewer transfers that the program waits for.
+  const std::int64_t counted = out.evaluation.objective -
+                               out.evaluation.exposed() - out.evaluation.waited;
   if (options.overlap_multipliers.empty() && counted > *solution.cost) {
     throw InternalError("a plan costs more than the solver says");
   }

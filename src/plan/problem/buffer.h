@@ -81,6 +81,13 @@ struct BufferUse {
   std::int64_t until = 0;
 };
 
+// `InFlight` is the time at which moves of a buffer overlap with compute.
+enum class InFlight : std::uint8_t {
+  kNever,
+  kAhead,  // of a parameter: in the window before its result is read
+  kLater,  // of a gradient for an output: in the window after its producer
+};
+
 // Uses that follow each other without a long pause: [first, first + count).
 struct UseSegment {
   std::size_t first = 0;
@@ -95,6 +102,7 @@ struct PlanBuffer {
   // Produced and read inside one kernel. To be redistributed, it must be
   // written to memory first, and another kernel must read it.
   bool inside_kernel = false;
+  InFlight in_flight = InFlight::kNever;
   // For a view that picks or repeats elements, and for a result that is written
   // in place: the index of the producer's use whose memory it aliases. Empty if
   // the buffer has memory of its own.

@@ -1,6 +1,18 @@
 #include "plan/problem/plan_problem.h"
 
+#include <algorithm>
+
 namespace shardprop {
+namespace {
+
+bool has_use(const PlanBuffer& buffer, std::int64_t first, std::int64_t last) {
+  const auto at = std::lower_bound(
+      buffer.uses.begin(), buffer.uses.end(), first,
+      [](const BufferUse& use, std::int64_t slot) { return use.slot < slot; });
+  return at != buffer.uses.end() && at->slot <= last;
+}
+
+}  // namespace
 
 std::vector<PlanPin> PlanProblem::pins() const {
   std::vector<PlanPin> out;
@@ -39,6 +51,56 @@ std::int64_t PlanProblem::cut_nanoseconds(const PlanBuffer& buffer,
 std::int64_t PlanProblem::overlappable_nanoseconds(ValueId value, LayoutId src,
                                                    LayoutId dst) const {
   return data_.overlappable_nanoseconds(this->value(value), src, dst);
+}
+
+std::optional<std::size_t> PlanProblem::overlap_window(
+    const PlanBuffer& buffer, std::int64_t slot) const {
+  const Windows& windows = data_.windows;
+  switch (buffer.in_flight) {
+    case InFlight::kNever:
+      break;
+    case InFlight::kAhead: {
+      const std::size_t window = windows.at(slot);
+      if (has_use(buffer, windows.first_slot(window),
+                  windows.last_slot(window))) {
+        return windows.of_gather(slot);
+      }
+      break;
+    }
+    case InFlight::kLater:
+      if (slot == buffer.uses.back().slot) return windows.of_reduction(slot);
+      break;
+  }
+  return std::nullopt;
+}
+
+std::int64_t PlanProblem::ready_slot(const PlanBuffer& buffer,
+                                     std::int64_t slot) const {
+  if (buffer.in_flight != InFlight::kAhead) return slot;
+  return data_.windows.first_slot(data_.windows.at(slot));
+}
+
+std::int64_t PlanProblem::issue_slot(const PlanBuffer& buffer,
+                                     std::int64_t slot) const {
+  const auto window = overlap_window(buffer, slot);
+  return window && buffer.in_flight == InFlight::kAhead
+             ? data_.windows.first_slot(*window)
+             : ready_slot(buffer, slot);
+}
+
+std::int64_t PlanProblem::release_slot(const PlanBuffer& buffer,
+                                       std::int64_t slot) const {
+  const auto window = overlap_window(buffer, slot);
+  return window && buffer.in_flight == InFlight::kLater
+             ? data_.windows.last_slot(*window)
+             : slot;
+}
+
+std::optional<std::size_t> PlanProblem::window_after_update(
+    const PlanVariable& parameter) const {
+  const PlanBuffer& buffer = this->buffer(value(parameter.makes[0]).buffer);
+  if (buffer.uses.empty()) return std::nullopt;
+  return data_.windows.of_gather(buffer.uses[0].slot);
 }
 
 RedistributePlan PlanProblem::redistribution(ValueId value, LayoutId src,

@@ -111,13 +111,30 @@ class PlanProblem {
   // splits the kernel: that costs a launch, a write and a read. Otherwise 0.
   std::int64_t cut_nanoseconds(const PlanBuffer& buffer, ValueId value,
                                LayoutId src, LayoutId dst) const;
-  // Overlap windows divide the schedule by phases. A transfer overlaps the
-  // compute of the window in which it runs. `slot` is defined in
-  // plan_storage.h.
+  // Overlap windows divide the schedule (overlap_windows.h). `slot` is defined
+  // in plan_storage.h.
+  const Windows& windows() const { return data_.windows; }
   std::size_t num_windows() const { return data_.windows.size(); }
   std::size_t window_of(std::int64_t slot) const {
     return data_.windows.at(slot);
   }
+  // Returns the window that a move of the buffer overlaps if its result is needed
+  // in `slot`. It depends on the window of the slot alone. Empty if the program
+  // waits for the move: no use begins in that window, or there is no window before
+  // or after it.
+  std::optional<std::size_t> overlap_window(const PlanBuffer& buffer,
+                                            std::int64_t slot) const;
+  // Returns the slot in which the result of that move is complete: for a
+  // parameter, the first slot of the window that reads it.
+  std::int64_t ready_slot(const PlanBuffer& buffer, std::int64_t slot) const;
+  // Returns the first slot in which the result of that move exists.
+  std::int64_t issue_slot(const PlanBuffer& buffer, std::int64_t slot) const;
+  // Returns the last slot in which that move reads its source.
+  std::int64_t release_slot(const PlanBuffer& buffer, std::int64_t slot) const;
+  // Returns the window that the gather of a parameter after its update overlaps:
+  // in the next step, the one before its first use.
+  std::optional<std::size_t> window_after_update(
+      const PlanVariable& parameter) const;
   // Returns the collectives of the move. Precondition: reachable.
   RedistributePlan redistribution(ValueId value, LayoutId src,
                                   LayoutId dst) const;

@@ -38,7 +38,7 @@ struct ProblemData {
         topology(std::move(the_topology)),
         options(std::move(the_options)),
         set_up(the_set_up),
-        windows(the_graph),
+        windows(the_graph.nodes().size()),
         prices(std::make_shared<Prices>(std::move(planner), std::move(bucketed),
                                         topology, !set_up.space.is_named())) {}
 

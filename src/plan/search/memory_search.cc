@@ -2,6 +2,7 @@
 
 #include "base/spread.h"
 #include "plan/search/cheaper_assignments.h"
+#include "plan/search/overlap_multipliers.h"
 #include "plan/search/tie_breaking.h"
 #include "plan/tuning.h"
 
@@ -104,8 +105,14 @@ bool MemorySearch::judge_cheaper() {
   if (problem.variables().size() > tuning::kMostVariablesOfCheaperPlans) {
     return false;
   }
-  Result<PlanNetwork> built =
-      PlanNetwork::create(problem, {.memory_limit = limit_});
+  // Any overlap multipliers give a bound of each plan. Those of the best plan so
+  // far leave the fewest assignments to visit.
+  NetworkOptions options{.memory_limit = limit_};
+  if (best_.found()) {
+    options.overlap_multipliers =
+        OverlapMultipliers::extreme(best_.solution().evaluation.windows);
+  }
+  Result<PlanNetwork> built = PlanNetwork::create(problem, options);
   if (!built) {
     best_.solution().failure = std::move(built).error();
     return true;

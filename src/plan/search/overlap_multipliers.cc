@@ -7,16 +7,34 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 namespace shardprop {
 
-OverlapMultipliers::OverlapMultipliers(std::vector<std::int64_t> first)
-    : prices_(std::move(first)),
-      best_(prices_),
-      exposed_(prices_.size(), false),
-      all_uniform_(std::all_of(prices_.begin(), prices_.end(),
-                               [](std::int64_t one) { return one == 0; })) {}
+OverlapMultipliers::OverlapMultipliers(const std::vector<std::int64_t>& first,
+                                       std::vector<std::size_t> classes)
+    : classes_(std::move(classes)),
+      all_uniform_(std::all_of(first.begin(), first.end(),
+                               [](std::int64_t one) { return one == 0; })) {
+  if (classes_.empty()) {
+    classes_.resize(first.size());
+    std::iota(classes_.begin(), classes_.end(), std::size_t{0});
+  }
+  for (std::size_t w = 0; w < first.size(); ++w) {
+    prices_.resize(std::max(prices_.size(), classes_[w] + 1), 0);
+    prices_[classes_[w]] = first[w];
+  }
+  best_ = prices_;
+  exposed_.resize(prices_.size(), false);
+}
+
+std::vector<std::int64_t> OverlapMultipliers::prices() const {
+  std::vector<std::int64_t> out;
+  out.reserve(classes_.size());
+  for (const std::size_t c : classes_) out.push_back(prices_[c]);
+  return out;
+}
 
 double OverlapMultipliers::promise(const std::vector<double>& prices,
                                    std::size_t& at) const {
@@ -71,14 +89,16 @@ std::vector<double> OverlapMultipliers::most_promising() const {
 }
 
 bool OverlapMultipliers::learn(const PlanEvaluation& plan, std::int64_t bound) {
-  Cut cut{static_cast<double>(plan.objective - plan.exposed()), {}};
+  Cut cut{static_cast<double>(plan.objective - plan.exposed()),
+          std::vector<double>(prices_.size(), 0)};
   for (std::size_t w = 0; w < plan.windows.size(); ++w) {
     const WindowLoad& load = plan.windows[w];
-    cut.excess.push_back(static_cast<double>(load.overlappable) -
-                         static_cast<double>(load.compute));
-    if (load.exposed() == 0 || exposed_[w]) continue;
-    exposed_[w] = true;
-    // The windows no longer have a multiplier in common.
+    const std::size_t c = classes_[w];
+    cut.excess[c] += static_cast<double>(load.overlappable) -
+                     static_cast<double>(load.compute);
+    if (load.exposed() == 0 || exposed_[c]) continue;
+    exposed_[c] = true;
+    // The classes no longer have a multiplier in common.
     if (!cuts_.empty()) all_uniform_ = false;
   }
   cuts_.push_back(std::move(cut));
@@ -98,7 +118,7 @@ bool OverlapMultipliers::learn(const PlanEvaluation& plan, std::int64_t bound) {
   return move_each();
 }
 
-// Moves the common multiplier of all exposed windows to the point that
+// Moves the common multiplier of all exposed classes to the point that
 // maximises the minimum of the cutting planes.
 bool OverlapMultipliers::move_all() {
   std::vector<double> totals;

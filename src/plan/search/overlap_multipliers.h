@@ -11,10 +11,13 @@
 // minimum of these bounds (Kelley's cutting planes). If that maximum is far
 // above the best bound, the next multipliers are on the way to it.
 //
-// At first, one multiplier serves all windows in which the first plan had
-// exposed time, and the others are 0. Each window then gets a multiplier of its
+// Windows of one class, such as those of equal blocks in one phase, always share
+// one multiplier (Windows::class_of).
+//
+// At first, one multiplier serves all classes in which the first plan had
+// exposed time, and the others are 0. Each class then gets a multiplier of its
 // own, near the best ones so far. This begins when the common multiplier cannot
-// improve, or when a plan has exposed time in another window.
+// improve, or when a plan has exposed time in another class.
 #pragma once
 
 #include "plan/evaluate/plan_assignment.h"
@@ -27,14 +30,18 @@ namespace shardprop {
 
 class OverlapMultipliers {
  public:
-  // All multipliers begin at 0. Their unit is 1 / kOverlapMultiplierUnit.
+  // All multipliers begin at 0. Their unit is 1 / kOverlapMultiplierUnit. Each
+  // window is a class of its own.
   explicit OverlapMultipliers(std::size_t windows)
       : OverlapMultipliers(std::vector<std::int64_t>(windows, 0)) {}
   // The multipliers begin at these, one for each window. If one of them is not
-  // 0, each window has a multiplier of its own from the beginning.
-  explicit OverlapMultipliers(std::vector<std::int64_t> first);
+  // 0, each class has a multiplier of its own from the beginning. `classes` is
+  // by window; if it is empty, each window is a class of its own.
+  explicit OverlapMultipliers(const std::vector<std::int64_t>& first,
+                              std::vector<std::size_t> classes = {});
 
-  const std::vector<std::int64_t>& prices() const { return prices_; }
+  // Returns the multipliers by window.
+  std::vector<std::int64_t> prices() const;
 
   // Adds the cheapest plan at the present multipliers and the bound that they
   // gave, then moves to other multipliers. Returns false if no multipliers
@@ -53,7 +60,8 @@ class OverlapMultipliers {
       const std::vector<WindowLoad>& loads);
 
  private:
-  // Cut is a cutting plane: a plan costs base + the sum of multiplier * excess.
+  // Cut is a cutting plane: a plan costs base + the sum of multiplier * excess
+  // over the classes.
   struct Cut {
     double base = 0;
     std::vector<double> excess;
@@ -66,13 +74,14 @@ class OverlapMultipliers {
   std::vector<double> most_promising() const;
   std::vector<double> on_the_way(const std::vector<double>& there) const;
 
+  std::vector<std::size_t> classes_;  // by window
   std::vector<Cut> cuts_;
-  std::vector<std::int64_t> prices_;
-  std::vector<std::int64_t> best_;
+  std::vector<std::int64_t> prices_;  // by class
+  std::vector<std::int64_t> best_;    // by class
   std::int64_t bound_ = 0;
-  std::vector<bool> exposed_;  // in some plan, by window
+  std::vector<bool> exposed_;  // in some plan, by class
   bool all_uniform_ = true;
-  std::int64_t highest_ = 0;  // largest multiplier tried for all windows
+  std::int64_t highest_ = 0;  // largest multiplier tried for all classes
   std::int64_t reach_ = 0;    // largest step from the best multipliers
 };
 

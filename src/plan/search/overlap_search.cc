@@ -55,7 +55,12 @@ bool OverlapSearch::takes_long() const {
 // Raises the bound, and solves mixes of the plans found, as exactly as the time
 // allows. Leaves the best multipliers in `network_`.
 void OverlapSearch::price() {
-  OverlapMultipliers prices(network_.overlap_multipliers);
+  const Windows& windows = search_.problem().windows();
+  std::vector<std::size_t> classes;
+  for (std::size_t w = 0; w < windows.size(); ++w) {
+    classes.push_back(windows.class_of(w));
+  }
+  OverlapMultipliers prices(network_.overlap_multipliers, std::move(classes));
   double enough_gap =
       takes_long() ? tuning::kLargeProblemPricingGap : tuning::kPricingGap;
   for (int round = 0; round < tuning::kMostPricingRounds; ++round) {

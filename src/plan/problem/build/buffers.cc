@@ -134,6 +134,21 @@ class BufferCollector {
       use.until = end;
     }
     buffer.segments = segments_of(graph_, buffer.uses);
+    buffer.in_flight = in_flight(buffer);
+  }
+
+  InFlight in_flight(const PlanBuffer& buffer) const {
+    const bool may_overlap =
+        data_.options.overlap > 0 && !buffer.uses.empty() &&
+        std::any_of(buffer.values.begin(), buffer.values.end(),
+                    [&](ValueId value) {
+                      return data_.values[value.index()].overlappable;
+                    });
+    if (!may_overlap) return InFlight::kNever;
+    if (buffer.persistent) return InFlight::kAhead;
+    const auto end = static_cast<std::int64_t>(graph_.nodes().size());
+    return buffer.uses.back().until == end ? InFlight::kLater
+                                           : InFlight::kNever;
   }
 
   bool is_inside_kernel(const PlanBuffer& buffer) const {

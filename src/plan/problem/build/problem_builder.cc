@@ -73,6 +73,7 @@ class PlanProblemBuilder {
       }
     }
     SP_CHECK(collect_choices());
+    if (data_.options.overlap > 0) find_windows();
     SP_CHECK(follow_recipe());
     data_.values.resize(graph_.values().size());
     set_moved_tensors(data_);
@@ -155,6 +156,22 @@ class PlanProblemBuilder {
     if (taken.kept == taken.all) return own;
     const OperatorChoices& all = pinnable_.of(node.op, meets);
     return pinned_->taken(node, all.set).kept > taken.kept ? all : own;
+  }
+
+  // A graph without repeated blocks is divided by the work of its operators: the
+  // product of the sizes of their factors.
+  void find_windows() {
+    std::vector<std::int64_t> work(graph_.nodes().size(), 1);
+    for (std::size_t n = 0; n < work.size(); ++n) {
+      if (found_[n] == nullptr) continue;
+      const IndexSpace& space = *found_[n]->set->op.space;
+      if (space.is_free) continue;
+      for (const Factor& factor : space.factors) {
+        work[n] = sat_mul(work[n], std::max<std::int64_t>(factor.size, 1));
+      }
+    }
+    data_.windows =
+        Windows(graph_, Blocks(graph_, work, tuning::kPartsWithoutRepetition));
   }
 
   void find_in_place() {
