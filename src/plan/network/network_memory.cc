@@ -43,6 +43,7 @@ class MemoryRows {
       add_cached(id, live_intervals[i], end);
     }
     if (lone) add_lone(id);
+    if (lone && live_intervals.empty()) add_reduced(id);
   }
 
   std::vector<MemoryUsage> usages() && { return std::move(out_); }
@@ -191,6 +192,28 @@ class MemoryRows {
                 return cached(id, problem_.layout_required(buffer, last, c),
                               covered);
               });
+  }
+
+  // Adds the buffer as it was produced while a reduction that overlaps with
+  // compute reads it, for producers' choices that no reader takes as they are.
+  void add_reduced(PlanBufferId id) {
+    const PlanBuffer& buffer = problem_.buffer(id);
+    const std::size_t last = buffer.uses.size() - 1;
+    const BufferUse& use = buffer.uses[last];
+    const std::int64_t until = problem_.release_slot(buffer, use.slot) + 1;
+    if (until <= use.slot + 1 || buffer.view_of_use) return;
+    const std::size_t readers = choices(use.variable);
+    std::vector<std::int64_t> bytes;
+    for (std::size_t c = 0; c < choices(buffer.producer); ++c) {
+      const BufferLayout produced = problem_.layout_produced(buffer, c);
+      bool is_moved = true;
+      for (std::size_t r = 0; r < readers && is_moved; ++r) {
+        is_moved = problem_.layout_required(buffer, last, r) != produced;
+      }
+      bytes.push_back(is_moved ? buffer.kind->bytes[produced] : 0);
+    }
+    const std::int64_t from = std::max(use.slot, buffer.produced_at + 1);
+    add_usage(of(buffer.producer), {from, until}, bytes);
   }
 
   const PlanProblem& problem_;

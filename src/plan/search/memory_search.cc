@@ -67,9 +67,12 @@ void MemorySearch::fit() {
   if (!is_solved || best_.fits(last_.evaluation)) return;
   if (none_is_cheaper()) return;
   search_.run(PlanProcedure::kReserveRounds, [&] { reserve_rounds(network); });
-  if (search_.out_of_limits() || none_is_cheaper()) return;
+  if (search_.out_of_limits()) return;
+  if (best_.found() && none_is_cheaper()) return;
   if (!best_look_) {
     search_.run(PlanProcedure::kScratchBounds, [&] { spread(); });
+    if (search_.out_of_limits()) return;
+    if (best_.found() && none_is_cheaper()) return;
   }
   // The rounds were short. The best network of them is solved again, with the
   // remaining time.
@@ -105,13 +108,14 @@ bool MemorySearch::judge_cheaper() {
   if (problem.variables().size() > tuning::kMostVariablesOfCheaperPlans) {
     return false;
   }
-  // Any overlap multipliers give a bound of each plan. Those of the best plan so
-  // far leave the fewest assignments to visit.
-  NetworkOptions options{.memory_limit = limit_};
-  if (best_.found()) {
-    options.overlap_multipliers =
-        OverlapMultipliers::extreme(best_.solution().evaluation.windows);
-  }
+  // Any overlap multipliers give a bound of each plan. Those of a plan that is
+  // nearly the best leave the fewest assignments to visit.
+  const PlanEvaluation& near =
+      best_.found() ? best_.solution().evaluation : last_.evaluation;
+  const std::int64_t expected = near.objective;
+  const NetworkOptions options{
+      .memory_limit = limit_,
+      .overlap_multipliers = OverlapMultipliers::extreme(near.windows)};
   Result<PlanNetwork> built = PlanNetwork::create(problem, options);
   if (!built) {
     best_.solution().failure = std::move(built).error();
@@ -126,17 +130,27 @@ bool MemorySearch::judge_cheaper() {
   Budget budget = search_.budget()
                       .share(tuning::kCheaperPlansBudgetShare)
                       .within({.work = tuning::kCheaperPlansWork});
-  const bool is_complete = CheaperAssignments(network).run(
-      {.below =
-           [&] {
-             return best_.found() ? best_.solution().evaluation.objective
-                                  : solver::kForbidden;
-           },
-       .visit =
-           [&](const solver::Assignment& choices) {
-             best_.take(built->decode(built->assignment(choices)));
-           }},
-      budget, tuning::kJudgementWork * network.num_variables());
+  CheaperAssignments assignments(network);
+  const auto visit_below = [&](std::int64_t most) {
+    return assignments.run(
+        {.below =
+             [&] {
+               return best_.found()
+                          ? std::min(most, best_.solution().evaluation.objective)
+                          : most;
+             },
+         .visit =
+             [&](const solver::Assignment& choices) {
+               best_.take(built->decode(built->assignment(choices)));
+             }},
+        budget, tuning::kJudgementWork * network.num_variables());
+  };
+  for (const double factor : tuning::kFirstCheaperPlans) {
+    if (best_.found()) break;
+    visit_below(
+        static_cast<std::int64_t>(factor * static_cast<double>(expected)));
+  }
+  const bool is_complete = visit_below(solver::kForbidden);
   search_.begin_with({}, budget.work_spent());
   return is_complete;
 }
