@@ -5,6 +5,7 @@
 #include "plan/enumerated_network.h"
 #include "plan/exhaustive.h"
 #include "plan/exhaustive_windows.h"
+#include "plan/layered_training.h"
 #include "plan/plan_features.h"
 #include "plan/network/plan_network.h"
 #include "plan/problem/constraints/recipe_layouts.h"
@@ -280,6 +281,8 @@ class Agreement {
     // search judges all plans below the best one instead, and claims no proof.
     if (!solution.assignment || solution.evaluation.objective > *least) {
       ++missed_;
+      MESSAGE("missed: " << solution.evaluation.objective << " ns, not "
+                         << *least);
     }
     if (!solution.assignment) return;
     const PlanEvaluation judged = evaluate(problem, *solution.assignment);
@@ -308,8 +311,11 @@ TEST_CASE("evaluator, network and enumeration agree on random training graphs") 
     CAPTURE(i);
     test::TrainingShape shape{1 + i % 4, /*has_input=*/i % 3 != 0};
     if (i % 5 == 0) shape.dtype = "bf16";
-    const Graph graph = test::random_training_graph(draw, shape);
+    const bool is_layered = i % 7 == 6;
+    const Graph graph = is_layered ? test::layered_training(2)
+                                   : test::random_training_graph(draw, shape);
     test::TrainingSettings settings = test::random_settings(draw);
+    if (is_layered) settings.options.pins = test::pins_of_batch(2);
     const int percent = std::array{80, 90, 95, 97, 99, 99}[draw() % 6];
     counted += agreement.run(graph, std::move(settings), percent) ? 1 : 0;
   }
@@ -317,12 +323,16 @@ TEST_CASE("evaluator, network and enumeration agree on random training graphs") 
   for (const auto& [feature, count] : agreement.features()) {
     CAPTURE(feature);
     MESSAGE(feature << ": " << count);
-    if (testing::full_counts()) CHECK(count > 0);
+    // overlap_terms_test.cc has reductions that overlap.
+    if (testing::full_counts() &&
+        feature != test::PlanFeatures::kLaterReduction) {
+      CHECK(count > 0);
+    }
   }
   MESSAGE(agreement.proven() << " proven with a limit, " << agreement.missed()
                              << " missed, of " << counted);
-  // The network does not count the sources of reductions in flight, either.
-  CHECK(agreement.missed() * 10 <= counted);
+  // With more graphs, a few have more assignments than the search judges.
+  CHECK(agreement.missed() * 40 <= (testing::full_counts() ? counted : 0));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "plan/exhaustive_windows.h"
 #include "plan/explain/assemble_plan.h"
 #include "plan/invariants.h"
+#include "plan/layered_training.h"
 #include "plan/problem/overlap_windows.h"
 #include "plan/random_graph.h"
 #include "plan/search/solve_plan.h"
@@ -197,8 +198,11 @@ TEST_CASE("transfers overlap with the compute of neighbouring layers") {
   const PlanSolution solution =
       solve_plan(problem_with_overlap(graph, "dp=8,tp=8", options));
   REQUIRE(solution.assignment);
-  CHECK(static_cast<double>(solution.lower_bound) >
-        0.93 * static_cast<double>(solution.evaluation.objective));
+  const auto cost = static_cast<double>(solution.evaluation.objective);
+  CHECK(static_cast<double>(solution.lower_bound) > 0.93 * cost);
+  // Equal layers cost almost as little as layers that choose for themselves.
+  CHECK(static_cast<double>(solution.uniform_costs_more.value_or(0)) <
+        0.03 * cost);
   MESSAGE(solution.evaluation.objective
           << " ns, at least " << solution.lower_bound << ", alike "
           << solution.uniform_costs_more.value_or(0) << " more, work "
@@ -211,12 +215,18 @@ TEST_CASE("small graphs with overlap cost what enumeration finds") {
   constexpr double kMostCombinations = 4'000;
   const int required = testing::full_counts() ? 1000 : 200;
   int counted = 0;
-  int in_flight = 0;
+  int exposed = 0;
+  int overlapped = 0;
   int costlier = 0;  // than with hidden time that knows no bound
   for (int i = 0; counted < required && i < 20 * required; ++i) {
     CAPTURE(i);
-    const Graph graph = test::random_graph(library, draw, 2 + i % 3);
+    // Transfers of these layers have a window.
+    const bool is_layered = i % 5 == 4;
+    const Graph graph = is_layered
+                            ? test::layered_training(2)
+                            : test::random_graph(library, draw, 2 + i % 3);
     PlanOptions options;
+    if (is_layered) options.pins = test::pins_of_batch(2);
     options.overlap = i % 4 == 0 ? 0.5 : 1;
     options.fusion = i % 5 == 0 ? Fusion::kCompiler : Fusion::kNone;
     if (i % 3 != 0) options.optimizer = Optimizer::kAdamW;
@@ -234,12 +244,16 @@ TEST_CASE("small graphs with overlap cost what enumeration finds") {
     CHECK(solution.lower_bound == least);
     CHECK(solution.status == PlanStatus::kOptimal);
     for (const WindowLoad& window : solution.evaluation.windows) {
-      in_flight += window.overlappable > 0 ? 1 : 0;
+      exposed += window.exposed() > 0 ? 1 : 0;
+      overlapped += window.overlappable > window.exposed() ? 1 : 0;
     }
   }
   CHECK(counted == required);
-  MESSAGE(counted << " graphs, " << costlier << " cost more for it, " << in_flight
-                  << " windows with transfers");
+  MESSAGE(counted << " graphs, " << costlier << " cost more for it, " << exposed
+                  << " windows with exposed and " << overlapped
+                  << " with overlapped time");
+  CHECK(exposed > 0);
+  CHECK(overlapped > 0);
   CHECK(costlier > 5);
 }
 

@@ -2,6 +2,7 @@
 // test can count which of them optima make use of.
 #pragma once
 
+#include "plan/evaluate/copy_times.h"
 #include "plan/evaluate/plan_assignment.h"
 #include "plan/problem/plan_problem.h"
 
@@ -9,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -34,6 +36,10 @@ class PlanFeatures {
       "two overlap windows have transfers";
   static constexpr const char* kLateGather =
       "a gather after an update is overlapped";
+  static constexpr const char* kGatherAhead =
+      "a gather overlaps with the window before its reader";
+  static constexpr const char* kLaterReduction =
+      "a reduction overlaps with the window after its producer";
   static constexpr const char* kKeptInF32 = "a 16-bit parameter is kept in f32";
 
   // By feature: in how many plans it is.
@@ -44,7 +50,8 @@ class PlanFeatures {
       : problem_(problem),
         plan_(plan),
         judged_(judged),
-        once_a_step_(copies_once_a_step(problem, plan)) {}
+        once_a_step_(copies_once_a_step(problem, plan)),
+        times_(copy_times(problem, plan)) {}
 
   // All that there are, whether a plan has them or not.
   static Counts none() {
@@ -52,7 +59,7 @@ class PlanFeatures {
     for (const char* feature :
          {kSharded, kFinerState, kOnceAStep, kAccumulated, kEachTime,
           kTwoLayouts, kChain, kShared, kOverlapped, kExposed, kTwoWindows,
-          kLateGather, kKeptInF32}) {
+          kLateGather, kGatherAhead, kLaterReduction, kKeptInF32}) {
       out[feature] = 0;
     }
     return out;
@@ -91,7 +98,8 @@ class PlanFeatures {
         set.state_layouts[choice] != set.layout(choice, own)) {
       found_.insert(kFinerState);
     }
-    if (!set.overlapped.empty() && set.overlapped[choice] > 0) {
+    if (!set.overlapped.empty() && set.overlapped[choice] > 0 &&
+        overlaps(problem_.window_after_update(variable))) {
       found_.insert(kLateGather);
     }
     look_at_gradients(variable, choice);
@@ -130,8 +138,20 @@ class PlanFeatures {
         });
   }
 
+  // Whether some transfer of the window overlaps with compute.
+  bool overlaps(std::optional<std::size_t> window) const {
+    return window && judged_.windows[*window].overlappable >
+                         judged_.windows[*window].exposed();
+  }
+
   void look_at_copy(std::size_t c) {
     const AssignedCopy& copy = plan_.copies[c];
+    if (copy_cost(problem_, plan_, c, once_a_step_[c]).overlappable > 0 &&
+        overlaps(times_[c].window)) {
+      found_.insert(problem_.buffer(copy.buffer).in_flight == InFlight::kAhead
+                        ? kGatherAhead
+                        : kLaterReduction);
+    }
     if (once_a_step_[c]) found_.insert(kOnceAStep);
     if (copy.source) found_.insert(kChain);
     if (is_second_layout(c)) found_.insert(kTwoLayouts);
@@ -156,6 +176,7 @@ class PlanFeatures {
   const PlanAssignment& plan_;
   const PlanEvaluation& judged_;
   std::vector<bool> once_a_step_;  // by copy
+  std::vector<CopyTimes> times_;   // by copy
   std::set<const char*> found_;
 };
 
