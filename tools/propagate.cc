@@ -89,9 +89,19 @@ class Batch {
     // given.
     options.allow_strided = options_.strided;
     options.allow_shard_orders = options_.strided;
-    for (const Layout& layout : line.layouts) {
+    for (const FactorSharding& sharding : line.shardings) {
+      options.shardings.push_back({sharding, std::nullopt});
+    }
+    for (std::size_t i = 0; i < line.layouts.size(); ++i) {
+      const Layout& layout = line.layouts[i];
       options.allow_strided |= layout.has_strided();
       options.allow_shard_orders |= !layout.has_default_order();
+      for (int d = 0; d < line.op->inputs[i].rank(); ++d) {
+        FactorSharding sharding = FactorShardings(layout).of(d);
+        if (sharding.has_strided() || !sharding.has_default_order()) {
+          options.shardings.push_back({std::move(sharding), std::nullopt});
+        }
+      }
     }
     SP_ASSIGN(answer.every,
               propagator->strategies(*line.op, answer.layouts, options));

@@ -2,10 +2,11 @@
 
 #include "base/index.h"
 #include "base/try.h"
-#include "lower/broken_plan.h"
-#include "ops/unsharded_space.h"
 #include "graph/analysis/op_application.h"
 #include "graph/analysis/view_source.h"
+#include "lower/broken_plan.h"
+#include "ops/unsharded_space.h"
+#include "placement/split_factor.h"
 #include "strategy/chosen_steps.h"
 #include "strategy/strategy_of.h"
 
@@ -206,6 +207,7 @@ Result<LocalCall> LocalCalls::of_view(const OpSchema& op,
 std::size_t LocalCalls::KeyHash::operator()(const Key& key) const {
   std::size_t seed = hash_application(*key.op);
   seed = hash_range(seed, key.node->assignment);
+  seed = hash_combine(seed, key.node->shardings.of_all());
   for (const PlannedInput& input : key.node->inputs) {
     seed = hash_combine(seed, input.layout);
   }
@@ -219,6 +221,7 @@ bool LocalCalls::KeyEqual::operator()(const Key& a, const Key& b) const {
         [&](const auto& i, const auto& j) { return layout(i) == layout(j); });
   };
   return a.node->assignment == b.node->assignment &&
+         a.node->shardings == b.node->shardings &&
          same_layouts(a.node->inputs, b.node->inputs,
                       [](const auto& in) -> auto& { return in.layout; }) &&
          same_layouts(a.node->outputs, b.node->outputs,
@@ -275,6 +278,25 @@ std::optional<Assignment> whole_assignment(const IndexSpace& space,
   return out;
 }
 
+// Returns whether the shardings give each of the factors the mesh dims that the
+// assignment gives it.
+bool are_of_assignment(const PlannedNode& node, std::size_t factors) {
+  if (node.shardings.is_mesh_order()) return true;
+  const Layout& shardings = node.shardings.of_all();
+  if (index(shardings.mesh_ndim()) != node.assignment.size()) return false;
+  for (std::size_t m = 0; m < node.assignment.size(); ++m) {
+    const Placement placement = shardings[static_cast<int>(m)];
+    const std::int16_t choice = node.assignment[m];
+    const bool shards = choice != kUnassigned && index(choice) < factors;
+    if (placement.is_partial() || placement.is_shard() != shards ||
+        placement.split_factor() > kMostPieces ||
+        (shards && placement.dim() != choice)) {
+      return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 Result<NodeStrategy> LocalCalls::strategy_of(const Node& node,
@@ -286,11 +308,14 @@ Result<NodeStrategy> LocalCalls::strategy_of(const Node& node,
   const bool one_entry_a_dim =
       planned.assignment.size() == static_cast<std::size_t>(mesh_.ndim());
   const auto assignment =
-      one_entry_a_dim ? whole_assignment(*out.space, planned) : std::nullopt;
-  const auto strategy = assignment
-                            ? shardprop::strategy_of(node.op, *out.space, mesh_,
-                                                     *assignment, layouts_)
-                            : std::nullopt;
+      one_entry_a_dim && are_of_assignment(planned, out.space->factors.size())
+          ? whole_assignment(*out.space, planned)
+          : std::nullopt;
+  const auto strategy =
+      assignment
+          ? shardprop::strategy_of(node.op, *out.space, mesh_, *assignment,
+                                   planned.shardings, layouts_)
+          : std::nullopt;
   if (!strategy) {
     return broken_plan(node.name, "its strategy is not one of its operator");
   }

@@ -1,8 +1,9 @@
 #include "lower/view_chain.h"
 
 #include "base/try.h"
-#include "lower/broken_plan.h"
 #include "graph/analysis/op_application.h"
+#include "lower/broken_plan.h"
+#include "strategy/offered_shardings.h"
 
 #include <algorithm>
 #include <set>
@@ -28,21 +29,37 @@ std::size_t ViewChains::HashView::operator()(const OpSchema* op) const {
   return hash_application(*op);
 }
 
-Result<const OpStrategy*> ViewChains::strategies(const Node& node) {
+Result<std::shared_ptr<const OpStrategy>> ViewChains::strategies(
+    const Node& node) {
   auto found = known_.find(&node.op);
   if (found == known_.end()) {
     SP_ASSIGN(IndexSpace space, library_.index_space(node.op));
     const std::shared_ptr<const OpSchema> op(std::shared_ptr<void>(),
                                              &node.op);  // the graph owns it
-    found =
-        known_
-            .emplace(&node.op, op_strategies(op,
-                                             std::make_shared<const IndexSpace>(
-                                                 std::move(space)),
-                                             mesh_, layouts_, view_options()))
-            .first;
+    auto all = std::make_shared<const OpStrategy>(
+        op_strategies(op, std::make_shared<const IndexSpace>(std::move(space)),
+                      mesh_, layouts_, view_options()));
+    found = known_.emplace(&node.op, std::move(all)).first;
   }
-  return &found->second;
+  return found->second;
+}
+
+Result<std::shared_ptr<const OpStrategy>> ViewChains::strategies(
+    const View& view, std::span<const LayoutId> from) {
+  SP_ASSIGN(auto known, strategies(*view.node));
+  const IndexSpace& space = *known->space;
+  const auto& operands = view.undone ? space.outputs : space.inputs;
+  StrategyOptions options = view_options();
+  for (const LayoutId id : from) {
+    const Layout held = layouts_[id];
+    for (OfferedSharding& sharding : offered_shardings(
+             space, mesh_, std::span(operands).first(1), std::span(&held, 1))) {
+      options.shardings.push_back(std::move(sharding));
+    }
+  }
+  if (options.shardings.empty()) return known;
+  return std::make_shared<const OpStrategy>(
+      op_strategies(known->op, known->space, mesh_, layouts_, options));
 }
 
 namespace {
@@ -79,9 +96,13 @@ Result<std::vector<ViewLink>> ViewChains::between(std::span<const View> views,
                                                   const Layout& to,
                                                   const std::string& where) {
   std::vector<std::vector<Reached>> reached = {{{layouts_.intern(from)}}};
+  std::vector<std::shared_ptr<const OpStrategy>> links;
   for (const View& view : views) {
-    SP_ASSIGN(const OpStrategy* known, strategies(*view.node));
-    reached.push_back(step_on(reached.back(), *known, view.undone));
+    std::vector<LayoutId> held;
+    for (const Reached& one : reached.back()) held.push_back(one.layout);
+    SP_ASSIGN(auto link, strategies(view, held));
+    reached.push_back(step_on(reached.back(), *link, view.undone));
+    links.push_back(std::move(link));
   }
   const LayoutId wanted = layouts_.intern(to);
   const auto last =
@@ -94,9 +115,8 @@ Result<std::vector<ViewLink>> ViewChains::between(std::span<const View> views,
   std::vector<ViewLink> out(views.size());
   const Reached* at = &*last;
   for (std::size_t v = views.size(); v-- > 0;) {
-    SP_ASSIGN(const OpStrategy* known, strategies(*views[v].node));
     out[v] = {views[v],
-              {known->space, known->strategies[at->strategy]},
+              {links[v]->space, links[v]->strategies[at->strategy]},
               layouts_[at->layout]};
     at = &reached[v][at->before];
   }

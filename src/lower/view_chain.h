@@ -38,7 +38,11 @@ class ViewChains {
                                         const std::string& where);
 
  private:
-  Result<const OpStrategy*> strategies(const Node& node);
+  // Returns the strategies of a view in mesh order.
+  Result<std::shared_ptr<const OpStrategy>> strategies(const Node& node);
+  // Returns the strategies by which the view may carry layout `from`.
+  Result<std::shared_ptr<const OpStrategy>> strategies(
+      const View& view, std::span<const LayoutId> from);
 
   const DeviceMesh& mesh_;
   const OpLibrary& library_;
@@ -49,7 +53,9 @@ class ViewChains {
   struct HashView {
     std::size_t operator()(const OpSchema* op) const;
   };
-  std::unordered_map<const OpSchema*, OpStrategy, HashView, SameView> known_;
+  std::unordered_map<const OpSchema*, std::shared_ptr<const OpStrategy>,
+                     HashView, SameView>
+      known_;
 };
 
 // The inverse of a view that keeps every element.

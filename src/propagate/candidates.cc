@@ -8,6 +8,7 @@
 #include "placement/single_ranks.h"
 #include "propagate/operand_needs.h"
 #include "propagate/propagator_body.h"
+#include "strategy/offered_shardings.h"
 
 #include <algorithm>
 #include <tuple>
@@ -67,16 +68,19 @@ Candidate priced(const SearchContext& context, const BoundOp& call,
                  const PlacementStrategy& strategy) {
   Candidate out;
   out.assignment = strategy.assignment;
+  if (strategy.shardings.valid()) {
+    out.shardings = FactorShardings(layouts[strategy.shardings]);
+  }
   std::vector<Layout> operands;
   for (const LayoutId id : strategy.inputs) out.inputs.push_back(layouts[id]);
   for (const LayoutId id : strategy.outputs) out.outputs.push_back(layouts[id]);
   operands = out.inputs;
   operands.insert(operands.end(), out.outputs.begin(), out.outputs.end());
   const LocalPrice inside =
-      price_inside(context, call, strategy.assignment, operands);
+      price_inside(context, call, out.assignment, out.shardings, operands);
   out.inside_nanoseconds = inside.inside_nanoseconds;
   out.compute_nanoseconds =
-      price_compute(context, call, strategy.assignment, operands);
+      price_compute(context, call, out.assignment, out.shardings, operands);
   for (const std::size_t i : call.space->unread) out.inputs[i] = given[i];
   out.why_not = change_of_written(call, given, out);
   for (std::size_t i = 0; i < given.size() && out.why_not.empty(); ++i) {
@@ -118,8 +122,13 @@ Result<std::vector<Candidate>> ShardingPropagator::candidates(
     narrowed.space = std::make_shared<const IndexSpace>(std::move(space));
     narrowed.walk = nullptr;
     LayoutTable layouts;
+    StrategyOptions listed = options;
+    for (OfferedSharding& sharding : offered_shardings(
+             *narrowed.space, body.mesh, narrowed.space->inputs, given)) {
+      listed.shardings.push_back(std::move(sharding));
+    }
     const OpStrategy all =
-        op_strategies(narrowed.op, narrowed.space, body.mesh, layouts, options);
+        op_strategies(narrowed.op, narrowed.space, body.mesh, layouts, listed);
     const SearchContext context = body.context();
     std::vector<Candidate> out;
     out.reserve(all.strategies.size());

@@ -15,6 +15,7 @@ std::size_t bytes_of(const OutputSharding& sharding) {
   bytes += sharding.output_slots.capacity() * sizeof(std::int32_t);
   bytes += sharding.moves.capacity() * sizeof(InputMove);
   bytes += sharding.assignments.capacity() * sizeof(Assignment);
+  bytes += sharding.shardings.capacity() * sizeof(FactorShardings);
   for (const InputMove& move : sharding.moves) {
     bytes += sizeof(RedistributePlan) +
              move.plan->steps.capacity() * sizeof(RedistributeStep);

@@ -66,6 +66,7 @@ void add_results(const OpSchema& list, OutputSharding element,
   made.inside.insert(made.inside.end(), element.inside.begin(),
                      element.inside.end());
   made.assignments.push_back(element.assignments.at(0));
+  made.shardings.push_back(std::move(element.shardings.at(0)));
   made.redistribute_nanoseconds += element.redistribute_nanoseconds;
   made.inside_nanoseconds += element.inside_nanoseconds;
 }

@@ -42,13 +42,13 @@ bool is_fed(const Linearity& linearity, std::span<const Layout> given) {
 }
 
 OperandNeeds::OperandNeeds(const IndexSpace& space,
-                           std::span<const Layout> given)
+                           std::span<const Layout> given, bool in_mesh_order)
     : inputs_(space.inputs.size()) {
   const std::size_t factors = space.factors.size();
   const std::size_t count = factors + space.linearities.size();
   needs_.resize(count * inputs_);
   fed_.assign(count, true);
-  exact_.assign(inputs_, true);
+  exact_.assign(inputs_, in_mesh_order);
   for (std::size_t i = 0; i < inputs_; ++i) {
     for (const DimFactors& dim : space.inputs[i].dims) {
       if (dim.size() > 1) exact_[i] = false;

@@ -24,7 +24,9 @@ bool is_fed(const Linearity& linearity, std::span<const Layout> given);
 
 class OperandNeeds {
  public:
-  OperandNeeds(const IndexSpace& space, std::span<const Layout> given);
+  // `in_mesh_order`: strategies shard all factors in mesh order.
+  OperandNeeds(const IndexSpace& space, std::span<const Layout> given,
+               bool in_mesh_order = true);
 
   // Choices are those of an Assignment; kUnassigned requires R.
   std::size_t choices() const { return fed_.size(); }
@@ -38,7 +40,8 @@ class OperandNeeds {
   }
   // Returns whether the placements of an assignment are the layout of the
   // input, with cuts in the order of the mesh dims. This is false if a tensor
-  // dim consists of several factors, or if averages may become sums.
+  // dim consists of several factors, if averages may become sums, or if factors
+  // may have other shardings.
   bool is_exact(std::size_t input) const { return exact_[input]; }
   // Returns the partials that choices require of the input.
   std::vector<Placement> partials(std::size_t input) const;

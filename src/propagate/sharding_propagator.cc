@@ -183,6 +183,7 @@ Result<ShardingPropagator::Body::Answer> ShardingPropagator::Body::answer(
   }
   made.output_slots = call.op->output_slots;
   made.assignments.push_back(chosen->assignment);
+  made.shardings.push_back(std::move(chosen->shardings));
   made.inside = std::move(chosen->inside);
   made.redistribute_nanoseconds = chosen->moved_nanoseconds;
   made.inside_nanoseconds = chosen->inside_nanoseconds;
@@ -229,7 +230,7 @@ Result<std::shared_ptr<const LocalStrategy>> ShardingPropagator::local_strategy(
     SP_ASSIGN(const auto call, body_->calls.get(op));
     if (sharding.inputs.size() != call->op->inputs.size() ||
         sharding.outputs.size() != call->op->outputs.size() ||
-        sharding.assignments.size() != 1 ||
+        sharding.assignments.size() != 1 || sharding.shardings.size() != 1 ||
         sharding.assignments[0].size() !=
             static_cast<std::size_t>(body_->mesh.ndim())) {
       return fail(ErrorCode::kInvalidArgument,
@@ -246,6 +247,10 @@ LocalStrategy::LocalStrategy(std::shared_ptr<const OpSchema> op,
                              const OutputSharding& sharding, DeviceMesh mesh)
     : op_(std::move(op)), space_(std::move(space)), mesh_(std::move(mesh)) {
   strategy_.assignment = sharding.assignments.at(0);
+  const FactorShardings& shardings = sharding.shardings.at(0);
+  if (!shardings.is_mesh_order()) {
+    strategy_.shardings = layouts_.intern(shardings.of_all());
+  }
   for (const TensorSpec& spec : sharding.inputs) {
     strategy_.inputs.push_back(layouts_.intern(spec.layout()));
   }

@@ -10,8 +10,11 @@ namespace {
 // Interned is a strategy in the form that pricing reads.
 struct Interned {
   Interned(const BoundOp& call, const Assignment& assignment,
-           std::span<const Layout> operands) {
+           const FactorShardings& shardings, std::span<const Layout> operands) {
     strategy.assignment = assignment;
+    if (!shardings.is_mesh_order()) {
+      strategy.shardings = layouts.intern(shardings.of_all());
+    }
     for (std::size_t i = 0; i < operands.size(); ++i) {
       (i < call.op->inputs.size() ? strategy.inputs : strategy.outputs)
           .push_back(layouts.intern(operands[i]));
@@ -25,10 +28,11 @@ struct Interned {
 
 LocalPrice price_inside(const SearchContext& context, const BoundOp& call,
                         const Assignment& assignment,
+                        const FactorShardings& shardings,
                         std::span<const Layout> operands) {
   LocalPrice price;
   if (call.space->program == nullptr) return price;
-  const Interned interned(call, assignment, operands);
+  const Interned interned(call, assignment, shardings, operands);
   price.inside = collectives_inside({*call.op, *call.space, context.mesh,
                                      interned.layouts, interned.strategy},
                                     context.topology);
@@ -41,8 +45,9 @@ LocalPrice price_inside(const SearchContext& context, const BoundOp& call,
 
 std::int64_t price_compute(const SearchContext& context, const BoundOp& call,
                            const Assignment& assignment,
+                           const FactorShardings& shardings,
                            std::span<const Layout> operands) {
-  const Interned interned(call, assignment, operands);
+  const Interned interned(call, assignment, shardings, operands);
   return compute_nanoseconds({*call.op, *call.space, context.mesh,
                               interned.layouts, interned.strategy},
                              context.topology);

@@ -30,9 +30,11 @@ struct LocalPrice {
 };
 LocalPrice price_inside(const SearchContext& context, const BoundOp& call,
                         const Assignment& assignment,
+                        const FactorShardings& shardings,
                         std::span<const Layout> operands);
 std::int64_t price_compute(const SearchContext& context, const BoundOp& call,
                            const Assignment& assignment,
+                           const FactorShardings& shardings,
                            std::span<const Layout> operands);
 
 }  // namespace shardprop

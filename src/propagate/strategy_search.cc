@@ -5,6 +5,7 @@
 #include "propagate/assignment_bounds.h"
 #include "propagate/operand_needs.h"
 #include "propagate/strategy_price.h"
+#include "strategy/offered_shardings.h"
 #include "strategy/strategy_walk.h"
 
 #include <algorithm>
@@ -34,7 +35,9 @@ class Search {
       : context_(context),
         call_(call),
         given_(given),
-        needs_(*call.space, given),
+        offered_(offered_shardings(*call.space, context.mesh,
+                                   call.space->inputs, given)),
+        needs_(*call.space, given, offered_.empty()),
         walk_(*call.walk),
         written_(given.size(), false) {
     for (const WrittenOperand& write : call.writes) {
@@ -64,6 +67,7 @@ class Search {
   struct Pending {
     std::int64_t bound;
     Assignment assignment;
+    FactorShardings shardings;
     std::vector<Layout> operands;
   };
 
@@ -84,14 +88,15 @@ class Search {
       }
       return true;
     }
-    bool visit(const Assignment& assignment,
+    bool visit(const Assignment& assignment, const FactorShardings& shardings,
                std::span<const Layout> operands) override {
       if (!std::equal(s_.given_.begin(), s_.given_.end(), operands.begin()) ||
           !s_.keeps_written(operands)) {
         return true;
       }
       ++s_.fits_;
-      s_.consider(assignment, {operands.begin(), operands.end()}, 0, 0);
+      s_.consider(assignment, shardings, {operands.begin(), operands.end()}, 0,
+                  0);
       return true;
     }
 
@@ -101,7 +106,7 @@ class Search {
 
   void find_fits() {
     Fits fits(*this);
-    walk_.run(fits);
+    walk_.run(fits, offered_);
   }
 
   // --- All other strategies. ---
@@ -114,11 +119,11 @@ class Search {
       if (bound > s_.limit_) s_.beyond_ = std::min(s_.beyond_, bound);
       return bound <= s_.limit_;
     }
-    bool visit(const Assignment& assignment,
+    bool visit(const Assignment& assignment, const FactorShardings& shardings,
                std::span<const Layout> operands) override {
       // An earlier pass already priced assignments up to before_.
       if (s_.bounds_->of_last(assignment.size()) > s_.before_) {
-        s_.keep(assignment, operands);
+        s_.keep(assignment, shardings, operands);
       }
       return true;
     }
@@ -160,7 +165,8 @@ class Search {
       s_.open_.push_back({bound, beginning});
       return false;
     }
-    bool visit(const Assignment&, std::span<const Layout>) override {
+    bool visit(const Assignment&, const FactorShardings&,
+               std::span<const Layout>) override {
       return true;
     }
 
@@ -176,11 +182,11 @@ class Search {
     bounds_.emplace(context_, call_, given_, needs_, written_);
     open_.reserve(32);
     Opening opening(*this, bounds_->of_greedy_choices());
-    walk_.run(opening);
+    walk_.run(opening, offered_);
     if (opening.least() == kImpossible) {
       // The walk may not visit the guessed assignment.
       opening.forget_guess();
-      walk_.run(opening);
+      walk_.run(opening, offered_);
       if (opening.least() == kImpossible) return;
     }
     limit_ = sat_add(opening.least(), opening.least() / 4);
@@ -192,7 +198,7 @@ class Search {
         gather_open();
       } else {
         Gather gather(*this);
-        walk_.run(gather);
+        walk_.run(gather, offered_);
       }
       price_pending();
       if (beyond_ == kImpossible || (best_ && beyond_ > best_cost())) return;
@@ -204,6 +210,7 @@ class Search {
   }
 
   void gather_open() {
+    Gather gather(*this);
     std::erase_if(open_, [&](Open& open) {
       // A bound grows when more costs of moves become known.
       if (open.bound <= limit_) open.bound = bounds_->of_whole(open.assignment);
@@ -211,28 +218,28 @@ class Search {
         beyond_ = std::min(beyond_, open.bound);
         return false;
       }
-      if (const auto operands = walk_.layouts(open.assignment)) {
-        keep(open.assignment, *operands);
-      }
+      walk_.visit(open.assignment, offered_, gather);
       return true;
     });
   }
 
-  void keep(const Assignment& assignment, std::span<const Layout> operands) {
+  void keep(const Assignment& assignment, const FactorShardings& shardings,
+            std::span<const Layout> operands) {
     if (!keeps_written(operands)) {
       written_moves_ = true;
       return;
     }
     const std::int64_t bound = bounds_->of_last(assignment.size(), operands);
     if (best_ && bound > best_cost()) return;
-    pending_.push_back({bound, assignment, {operands.begin(), operands.end()}});
+    pending_.push_back(
+        {bound, assignment, shardings, {operands.begin(), operands.end()}});
   }
 
   void price_pending() {
     std::sort(pending_.begin(), pending_.end(),
               [](const Pending& a, const Pending& b) {
-                return std::tie(a.bound, a.assignment) <
-                       std::tie(b.bound, b.assignment);
+                return std::tie(a.bound, a.assignment, a.shardings) <
+                       std::tie(b.bound, b.assignment, b.shardings);
               });
     for (Pending& pending : pending_) {
       if (best_ && pending.bound > best_cost()) break;
@@ -248,7 +255,8 @@ class Search {
         reachable = !best_ || moved <= best_cost();
       }
       if (!reachable) continue;
-      consider(pending.assignment, std::move(pending.operands), moved, count);
+      consider(pending.assignment, pending.shardings,
+               std::move(pending.operands), moved, count);
     }
     pending_.clear();
   }
@@ -297,12 +305,14 @@ class Search {
     return best_->moved_nanoseconds + best_->inside_nanoseconds;
   }
 
-  void consider(const Assignment& assignment, std::vector<Layout> operands,
-                std::int64_t moved, int count) {
+  void consider(const Assignment& assignment, const FactorShardings& shardings,
+                std::vector<Layout> operands, std::int64_t moved, int count) {
     if (best_ && moved > best_cost()) return;
-    LocalPrice price = price_inside(context_, call_, assignment, operands);
+    LocalPrice price =
+        price_inside(context_, call_, assignment, shardings, operands);
     ChosenStrategy made;
     made.assignment = assignment;
+    made.shardings = shardings;
     made.operands = std::move(operands);
     made.inside = std::move(price.inside);
     made.moved_nanoseconds = moved;
@@ -321,13 +331,15 @@ class Search {
     const std::int64_t left = compute(a);
     const std::int64_t right = compute(b);
     if (left != right) return left < right;
-    return a.assignment < b.assignment;
+    return std::tie(a.assignment, a.shardings) <
+           std::tie(b.assignment, b.shardings);
   }
 
   std::int64_t compute(ChosenStrategy& strategy) {
     if (strategy.compute_nanoseconds < 0) {
-      strategy.compute_nanoseconds = price_compute(
-          context_, call_, strategy.assignment, strategy.operands);
+      strategy.compute_nanoseconds =
+          price_compute(context_, call_, strategy.assignment,
+                        strategy.shardings, strategy.operands);
     }
     return strategy.compute_nanoseconds;
   }
@@ -335,6 +347,8 @@ class Search {
   const SearchContext& context_;
   const BoundOp& call_;
   std::span<const Layout> given_;
+  // Shardings of factors that some inputs have, besides mesh order.
+  std::vector<OfferedSharding> offered_;
   OperandNeeds needs_;
   const StrategyWalk& walk_;
   std::vector<bool> written_;

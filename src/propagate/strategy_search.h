@@ -22,6 +22,7 @@ namespace shardprop {
 
 struct ChosenStrategy {
   Assignment assignment;
+  FactorShardings shardings;
   std::vector<Layout> operands;  // inputs first
   std::vector<CollectiveStep> inside;
   // One plan per input; null for an input that stays. Empty if all inputs stay.

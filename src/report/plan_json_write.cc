@@ -326,6 +326,9 @@ class Writer {
       json_.member("strategy", strategy_text(node, plan_.mesh.ndim() > 1));
       json_.member("assignment", node.assignment);
     }
+    if (!node.shardings.is_mesh_order()) {
+      json_.member("factor_shardings", to_strings(node.shardings.of_all()));
+    }
     if (node.is_random) json_.member("rng", "by element");
     if (!node.local.arguments.empty()) {
       json_.key("local_args");

@@ -247,6 +247,13 @@ class PlanProgramReader {
             static_cast<std::int16_t>(to.integer(kUnassigned, INT16_MAX)));
       }
     }
+    if (at.has("factor_shardings")) {
+      const JsonCursor of_all = at["factor_shardings"];
+      out.shardings = FactorShardings(layout(of_all));
+      if (out.shardings.of_all().has_partial()) {
+        of_all.fail("a factor is not partial");
+      }
+    }
     if (at.has("strategy")) at["strategy"].text();  // follows from the rest
     out.is_random = at.has("rng");
     if (out.is_random && at["rng"].text() != "by element") {

@@ -30,9 +30,13 @@ inline std::int64_t assignments_in_runs(std::int64_t choices, int dims,
 template <class Composer>
 class AssignmentWalk {
  public:
+  // `in_mesh_order`: no strategy shards a factor in another order.
   AssignmentWalk(const Composer& composer, const DeviceMesh& mesh,
-                 const StrategyOptions& options)
-      : composer_(composer), mesh_(mesh), joined_dims_(options.joined_dims) {
+                 const StrategyOptions& options, bool in_mesh_order)
+      : composer_(composer),
+        mesh_(mesh),
+        joined_dims_(options.joined_dims),
+        in_mesh_order_(in_mesh_order) {
     const int dims = mesh.num_active_dims();
     most_runs_ = std::min(dims, options.most_runs.value_or(dims));
     if (dims <= kMostFullDims || !options.most_assignments) return;
@@ -66,7 +70,7 @@ class AssignmentWalk {
     const auto go_on = [&](std::int16_t choice, int with_it) {
       prefix.push_back(choice);
       const bool more = with_it > most_runs_ || !follows(prefix) ||
-                        !composer_.may_begin(prefix) ||
+                        !composer_.may_begin(prefix, in_mesh_order_) ||
                         extend(prefix, with_it, follows, visit);
       prefix.pop_back();
       return more;
@@ -98,6 +102,7 @@ class AssignmentWalk {
   const Composer& composer_;
   const DeviceMesh& mesh_;
   std::uint32_t joined_dims_;
+  bool in_mesh_order_;
   int most_runs_ = 0;
 };
 

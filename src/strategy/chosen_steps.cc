@@ -2,7 +2,6 @@
 
 #include "base/index.h"
 #include "ops/trace/choice.h"
-#include "strategy/factor_shards.h"
 
 #include <algorithm>
 #include <utility>
@@ -73,9 +72,7 @@ class ChosenSteps {
     const DimFactors& factors =
         context_.space.inputs[index(operand)].dims[index(dim)];
     return std::any_of(factors.begin(), factors.end(), [&](FactorId factor) {
-      return !factor_shards(context_.space, context_.mesh,
-                            context_.strategy.assignment, factor)
-                  .mesh_dims.empty();
+      return context_.shards(factor);
     });
   }
 

@@ -2,28 +2,47 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 namespace shardprop {
 namespace {
+
+void add_size(std::vector<std::int64_t>& sizes, std::int64_t size) {
+  if (std::find(sizes.begin(), sizes.end(), size) == sizes.end()) {
+    sizes.push_back(size);
+  }
+}
 
 // Returns the different sizes of shards if each of `sizes` is cut into chunks.
 // The list is always short.
 std::vector<std::int64_t> cut_sizes(const std::vector<std::int64_t>& sizes,
                                     std::int64_t parts) {
   std::vector<std::int64_t> out;
-  const auto add = [&](std::int64_t size) {
-    if (std::find(out.begin(), out.end(), size) == out.end()) {
-      out.push_back(size);
-    }
-  };
   for (const std::int64_t size : sizes) {
     const std::int64_t full = chunk(size, parts, 0).size();
-    add(full);
+    add_size(out, full);
     // After the full chunks comes one shorter chunk, then only empty ones.
     if (full * parts == size) continue;
     const std::int64_t whole = full == 0 ? 0 : size / full;
-    add(size - whole * full);
-    if (whole + 1 < parts) add(0);
+    add_size(out, size - whole * full);
+    if (whole + 1 < parts) add_size(out, 0);
+  }
+  return out;
+}
+
+// Does the same if each of `pieces` pieces of a shard is cut.
+std::vector<std::int64_t> strided_sizes(const std::vector<std::int64_t>& sizes,
+                                        std::int64_t parts,
+                                        std::int64_t pieces) {
+  std::vector<std::int64_t> out;
+  for (const std::int64_t size : sizes) {
+    const std::int64_t full = chunk(size, pieces, 0).size();
+    const std::int64_t count = full == 0 ? 0 : size / full;
+    const std::int64_t rest = size - count * full;
+    for (std::int64_t i = 0; i < parts; ++i) {
+      add_size(out, count * chunk(full, parts, i).size() +
+                        chunk(rest, parts, i).size());
+    }
   }
   return out;
 }
@@ -37,29 +56,70 @@ std::int64_t longest_run_of(std::int64_t size, std::int64_t parts) {
                       : (parts - 1) / lacking;
 }
 
+// A factor after some of its cuts.
+class CutFactor {
+ public:
+  explicit CutFactor(std::int64_t size) : sizes_({size}) {
+    shards_.largest = size;
+  }
+
+  // Cuts each of `pieces` pieces of every shard into `parts` chunks.
+  void cut(std::int32_t mesh_dim, std::int64_t parts, std::int64_t pieces) {
+    shards_.mesh_dims.push_back(mesh_dim);
+    if (pieces > 1) {
+      shards_.split_factors.resize(shards_.mesh_dims.size(), 1);
+      shards_.split_factors.back() = static_cast<std::int32_t>(pieces);
+    } else if (!shards_.split_factors.empty()) {
+      shards_.split_factors.push_back(1);
+    }
+    shards_.even = shards_.even && shards_.largest % (parts * pieces) == 0;
+    for (const std::int64_t size : sizes_) {
+      if (size % pieces != 0) shards_.equal_pieces = false;
+      shards_.longest_run =
+          std::min(shards_.longest_run, longest_run_of(size / pieces, parts));
+    }
+    sizes_ = pieces == 1 ? cut_sizes(sizes_, parts)
+                         : strided_sizes(sizes_, parts, pieces);
+    shards_.largest = *std::max_element(sizes_.begin(), sizes_.end());
+  }
+
+  FactorShards shards() && {
+    shards_.smallest = *std::min_element(sizes_.begin(), sizes_.end());
+    shards_.alike =
+        std::all_of(sizes_.begin(), sizes_.end(), [&](std::int64_t size) {
+          return size == 0 || size == shards_.largest;
+        });
+    return std::move(shards_);
+  }
+
+ private:
+  FactorShards shards_;
+  std::vector<std::int64_t> sizes_;  // of shards, each once
+};
+
 }  // namespace
 
 FactorShards factor_shards(const IndexSpace& space, const DeviceMesh& mesh,
-                           const Assignment& assignment, int factor) {
-  FactorShards out;
-  out.largest = space.factor(factor).size;
-  std::vector<std::int64_t> sizes = {out.largest};
+                           const Assignment& assignment,
+                           const Layout* shardings, int factor) {
+  CutFactor cut(space.factor(factor).size);
+  if (shardings != nullptr) {
+    for (const std::int32_t m : shardings->cuts(factor)) {
+      cut.cut(m, mesh.size(m), (*shardings)[m].split_factor());
+    }
+    return std::move(cut).shards();
+  }
   for (std::size_t m = 0; m < assignment.size(); ++m) {
     if (assignment[m] != factor) continue;
-    const std::int64_t parts = mesh.size(static_cast<int>(m));
-    out.mesh_dims.push_back(static_cast<std::int32_t>(m));
-    out.even = out.even && out.largest % parts == 0;
-    out.largest = chunk(out.largest, parts, 0).size();
-    for (const std::int64_t size : sizes) {
-      out.longest_run = std::min(out.longest_run, longest_run_of(size, parts));
-    }
-    sizes = cut_sizes(sizes, parts);
+    const auto mesh_dim = static_cast<std::int32_t>(m);
+    cut.cut(mesh_dim, mesh.size(mesh_dim), 1);
   }
-  out.smallest = *std::min_element(sizes.begin(), sizes.end());
-  out.alike = std::all_of(sizes.begin(), sizes.end(), [&](std::int64_t size) {
-    return size == 0 || size == out.largest;
-  });
-  return out;
+  return std::move(cut).shards();
+}
+
+FactorShards factor_shards(const LocalContext& context, int factor) {
+  return factor_shards(context.space, context.mesh, context.strategy.assignment,
+                       context.shardings(), factor);
 }
 
 bool averages_as_sums(const IndexSpace& space,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <shardprop/placement/local_region.h>
+#include <shardprop/strategy/local_context.h>
 #include <shardprop/strategy/op_strategy.h>
 
 #include <cstdint>
@@ -12,8 +13,12 @@ namespace shardprop {
 
 struct FactorShards {
   DimIndices mesh_dims;  // given to the factor; first cut first
-  bool even = true;      // all ranks hold the same number of elements
-  bool alike = true;     // all ranks that hold any element hold the same number
+  // Split factor of the cut over each of mesh_dims; empty if all are 1.
+  DimIndices split_factors;
+  // Every strided cut divides a part into pieces of equal size.
+  bool equal_pieces = true;
+  bool even = true;   // all ranks hold the same number of elements
+  bool alike = true;  // all ranks that hold any element hold the same number
   std::int64_t largest = 1;
   std::int64_t smallest = 1;
   // In a dim, each element of the factor may be a run of several elements. The
@@ -24,8 +29,12 @@ struct FactorShards {
   std::int64_t longest_run = std::numeric_limits<std::int64_t>::max();
 };
 
+// `shardings` is FactorShardings::of_all() and gives the factor the mesh dims
+// that `assignment` gives it; null stands for mesh order.
 FactorShards factor_shards(const IndexSpace& space, const DeviceMesh& mesh,
-                           const Assignment& assignment, int factor);
+                           const Assignment& assignment,
+                           const Layout* shardings, int factor);
+FactorShards factor_shards(const LocalContext& context, int factor);
 
 // Returns whether averages over unequal shards are written as sums with the
 // global divisor.

@@ -8,6 +8,7 @@
 #include <shardprop/strategy/local_context.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace shardprop {
 namespace {
@@ -16,9 +17,7 @@ std::vector<FactorShards> all_shards(const LocalContext& context) {
   std::vector<FactorShards> shards;
   shards.reserve(context.space.factors.size());
   for (std::size_t f = 0; f < context.space.factors.size(); ++f) {
-    shards.push_back(factor_shards(context.space, context.mesh,
-                                   context.strategy.assignment,
-                                   static_cast<int>(f)));
+    shards.push_back(factor_shards(context, static_cast<int>(f)));
   }
   return shards;
 }
@@ -92,7 +91,13 @@ std::int64_t elements(const Layout& layout, const DeviceMesh& mesh,
 }  // namespace
 
 DimIndices LocalContext::mesh_dims(int factor) const {
-  return factor_shards(space, mesh, strategy.assignment, factor).mesh_dims;
+  if (const Layout* of_all = shardings()) return of_all->cuts(factor);
+  DimIndices out;
+  for (std::size_t m = 0; m < strategy.assignment.size(); ++m) {
+    if (strategy.assignment[m] != factor) continue;
+    out.push_back(static_cast<std::int32_t>(m));
+  }
+  return out;
 }
 
 const Layout& LocalContext::input(int i) const {
@@ -143,6 +148,31 @@ std::int64_t offset_of(const Intervals& held, std::int64_t size) {
   return held.empty() ? size : held[0].begin;
 }
 
+std::int64_t elements_of(const Intervals& held) {
+  std::int64_t count = 0;
+  for (const Interval& piece : held) count += piece.size();
+  return count;
+}
+
+std::int64_t local_size(const Layout& layout, const DeviceMesh& mesh,
+                        int tensor_dim, std::int64_t size,
+                        const Coordinate& at) {
+  return elements_of(local_intervals(layout, mesh, tensor_dim, size, at));
+}
+
+FactorSharding sharding_of(int factor, const LocalContext& context) {
+  if (const Layout* of_all = context.shardings()) {
+    return FactorShardings(*of_all).of(factor);
+  }
+  Placements placements(context.strategy.assignment.size());
+  for (const std::int32_t m : context.mesh_dims(factor)) {
+    placements[index(m)] = Placement::shard(0);
+  }
+  auto sharding = FactorSharding::create(std::move(placements));
+  if (!sharding) throw InternalError("the sharding of a factor is malformed");
+  return *std::move(sharding);
+}
+
 }  // namespace
 
 std::int64_t RankArgument::value(const Entry& entry,
@@ -153,16 +183,10 @@ std::int64_t RankArgument::value(const Entry& entry,
     case RankScalar::Kind::kConstant:
       break;
     case RankScalar::Kind::kFactorSize:
-      x = entry.size;
-      for (const std::int32_t m : entry.cuts) {
-        x = chunk(x, mesh_.size(m), at[index(m)]).size();
-      }
+      x = local_size(entry.layout, mesh_, 0, entry.size, at);
       break;
     case RankScalar::Kind::kLocalSize:
-      for (const Interval& piece :
-           local_intervals(entry.layout, mesh_, scalar.dim, entry.size, at)) {
-        x += piece.size();
-      }
+      x = local_size(entry.layout, mesh_, scalar.dim, entry.size, at);
       break;
     case RankScalar::Kind::kOffset:
       x = offset_of(
@@ -201,13 +225,10 @@ std::int64_t evaluate(const RankScalar& scalar, const LocalContext& context,
   switch (scalar.kind) {
     case RankScalar::Kind::kConstant:
       break;
-    case RankScalar::Kind::kFactorSize: {
-      x = context.space.factors[index(scalar.operand)].size;
-      for (const std::int32_t m : context.mesh_dims(scalar.operand)) {
-        x = chunk(x, context.mesh.size(m), at[index(m)]).size();
-      }
+    case RankScalar::Kind::kFactorSize:
+      x = local_size(sharding_of(scalar.operand, context), context.mesh, 0,
+                     context.space.factors[index(scalar.operand)].size, at);
       break;
-    }
     case RankScalar::Kind::kLocalSize:
     case RankScalar::Kind::kOffset: {
       const auto operand = index(scalar.operand);
@@ -217,11 +238,9 @@ std::int64_t evaluate(const RankScalar& scalar, const LocalContext& context,
                                               : context.input(scalar.operand);
       const Intervals held = local_intervals(layout, context.mesh, scalar.dim,
                                              meta.size(scalar.dim), at);
-      if (scalar.kind == RankScalar::Kind::kLocalSize) {
-        for (const Interval& piece : held) x += piece.size();
-      } else {
-        x = offset_of(held, meta.size(scalar.dim));
-      }
+      x = scalar.kind == RankScalar::Kind::kLocalSize
+              ? elements_of(held)
+              : offset_of(held, meta.size(scalar.dim));
       break;
     }
   }
@@ -239,6 +258,7 @@ RankArgument::RankArgument(std::string name, bool is_list,
     const auto operand = index(scalar.operand);
     if (scalar.kind == RankScalar::Kind::kFactorSize) {
       entry.size = context.space.factors[operand].size;
+      entry.layout = sharding_of(scalar.operand, context);
       entry.cuts = context.mesh_dims(scalar.operand);
       continue;
     }

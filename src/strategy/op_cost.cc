@@ -91,9 +91,7 @@ double read_bytes(const LocalContext& context, std::size_t i) {
       looked_up = true;
       continue;
     }
-    found *= static_cast<double>(
-        factor_shards(space, context.mesh, context.strategy.assignment, factor)
-            .largest);
+    found *= static_cast<double>(factor_shards(context, factor).largest);
   }
   return looked_up ? std::min(all, found) : all;
 }

@@ -12,6 +12,7 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <span>
 #include <unordered_set>
 #include <utility>
 
@@ -31,10 +32,14 @@ struct StrategyEqual {
 };
 
 PlacementStrategy interned(const Assignment& assignment,
+                           const FactorShardings& shardings,
                            const std::vector<Layout>& operands,
                            std::size_t inputs, LayoutTable& layouts) {
   PlacementStrategy strategy;
   strategy.assignment = assignment;
+  if (!shardings.is_mesh_order()) {
+    strategy.shardings = layouts.intern(shardings.of_all());
+  }
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const LayoutId id = layouts.intern(operands[i]);
     (i < inputs ? strategy.inputs : strategy.outputs).push_back(id);
@@ -42,18 +47,40 @@ PlacementStrategy interned(const Assignment& assignment,
   return strategy;
 }
 
+// Calls visit(shardings, operands) for each valid strategy of one assignment,
+// until it returns false.
+template <class Visit>
+bool visit_shardings(const StrategyComposer& composer,
+                     const Assignment& assignment,
+                     std::span<const OfferedSharding> offered,
+                     const Visit& visit) {
+  if (auto operands = composer.layouts(assignment)) {
+    if (!visit(FactorShardings(), *operands)) return false;
+  }
+  if (offered.empty()) return true;
+  for (Layout& choice : composer.sharding_choices(assignment, offered)) {
+    const auto operands = composer.layouts(assignment, &choice);
+    if (operands && !visit(FactorShardings(std::move(choice)), *operands)) {
+      return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
-std::optional<PlacementStrategy> strategy_of(const OpSchema& op,
-                                             const IndexSpace& space,
-                                             const DeviceMesh& mesh,
-                                             const Assignment& assignment,
-                                             LayoutTable& layouts,
-                                             const StrategyOptions& options) {
-  const auto operands =
-      StrategyComposer(op, space, mesh, options).layouts(assignment);
+std::optional<PlacementStrategy> strategy_of(
+    const OpSchema& op, const IndexSpace& space, const DeviceMesh& mesh,
+    const Assignment& assignment, const FactorShardings& shardings,
+    LayoutTable& layouts, const StrategyOptions& options) {
+  const StrategyComposer composer(op, space, mesh, options);
+  if (!composer.accepts(shardings)) return std::nullopt;
+  const auto operands = shardings.is_mesh_order()
+                            ? composer.layouts(assignment)
+                            : composer.layouts(assignment, &shardings.of_all());
   if (!operands) return std::nullopt;
-  return interned(assignment, *operands, space.inputs.size(), layouts);
+  return interned(assignment, shardings, *operands, space.inputs.size(),
+                  layouts);
 }
 
 OpStrategy op_strategies(std::shared_ptr<const OpSchema> op,
@@ -65,20 +92,24 @@ OpStrategy op_strategies(std::shared_ptr<const OpSchema> op,
   std::unordered_set<const PlacementStrategy*, StrategyHash, StrategyEqual>
       seen;
   std::deque<PlacementStrategy> kept;
-  AssignmentWalk(composer, mesh, options)
+  const std::span<const OfferedSharding> offered = options.shardings;
+  AssignmentWalk(composer, mesh, options, offered.empty())
       .run([](const Assignment&) { return true; },
            [&](const Assignment& assignment) {
-             const auto operands = composer.layouts(assignment);
-             if (!operands) return true;
-             kept.push_back(interned(assignment, *operands,
-                                     space->inputs.size(), layouts));
-             if (!seen.insert(&kept.back()).second) {
-               kept.pop_back();
-             } else if (kept.size() == options.limit) {
-               out.truncated = true;
-               return false;
-             }
-             return true;
+             return visit_shardings(
+                 composer, assignment, offered,
+                 [&](const FactorShardings& shardings,
+                     const std::vector<Layout>& operands) {
+                   kept.push_back(interned(assignment, shardings, operands,
+                                           space->inputs.size(), layouts));
+                   if (!seen.insert(&kept.back()).second) {
+                     kept.pop_back();
+                   } else if (kept.size() == options.limit) {
+                     out.truncated = true;
+                     return false;
+                   }
+                   return true;
+                 });
            });
   out.strategies.assign(std::make_move_iterator(kept.begin()),
                         std::make_move_iterator(kept.end()));
@@ -97,6 +128,17 @@ struct StrategyWalk::Body {
   DeviceMesh mesh;
   StrategyOptions options;
   StrategyComposer composer;
+
+  bool visit_valid(const Assignment& assignment,
+                   std::span<const OfferedSharding> offered,
+                   StrategyVisitor& visitor) const {
+    return visit_shardings(composer, assignment, offered,
+                           [&](const FactorShardings& shardings,
+                               const std::vector<Layout>& operands) {
+                             return visitor.visit(assignment, shardings,
+                                                  operands);
+                           });
+  }
 };
 
 StrategyWalk::StrategyWalk(const OpSchema& op, const IndexSpace& space,
@@ -105,23 +147,24 @@ StrategyWalk::StrategyWalk(const OpSchema& op, const IndexSpace& space,
     : body_(std::make_unique<Body>(op, space, mesh, options)) {}
 StrategyWalk::~StrategyWalk() = default;
 
-void StrategyWalk::run(StrategyVisitor& visitor) const {
-  AssignmentWalk(body_->composer, body_->mesh, body_->options)
+void StrategyWalk::run(StrategyVisitor& visitor,
+                       std::span<const OfferedSharding> offered) const {
+  AssignmentWalk(body_->composer, body_->mesh, body_->options, offered.empty())
       .run([&](const Assignment& prefix) { return visitor.follows(prefix); },
            [&](const Assignment& assignment) {
-             const auto operands = body_->composer.layouts(assignment);
-             return !operands || visitor.visit(assignment, *operands);
+             return body_->visit_valid(assignment, offered, visitor);
            });
 }
 
-std::optional<std::vector<Layout>> StrategyWalk::layouts(
-    const Assignment& assignment) const {
+bool StrategyWalk::visit(const Assignment& assignment,
+                         std::span<const OfferedSharding> offered,
+                         StrategyVisitor& visitor) const {
   Assignment beginning;
   for (const std::int16_t choice : assignment) {
     beginning.push_back(choice);
-    if (!body_->composer.may_begin(beginning)) return std::nullopt;
+    if (!body_->composer.may_begin(beginning, offered.empty())) return true;
   }
-  return body_->composer.layouts(assignment);
+  return body_->visit_valid(assignment, offered, visitor);
 }
 
 std::string to_string(const PlacementStrategy& strategy,

@@ -23,10 +23,9 @@ std::optional<double> products_of_many(const LocalContext& context) {
   std::vector<double> sizes;
   for (std::size_t f = 0; f < space.factors.size(); ++f) {
     if (space.factors[f].kind == FactorKind::kIndexed) return std::nullopt;
-    sizes.push_back(static_cast<double>(
-        factor_shards(space, context.mesh, context.strategy.assignment,
-                      static_cast<int>(f))
-            .largest));
+    const auto factor = static_cast<int>(f);
+    sizes.push_back(
+        static_cast<double>(factor_shards(context, factor).largest));
   }
   return least_products(space, sizes);
 }
@@ -60,9 +59,8 @@ std::optional<ProductShape> shape_of(const LocalContext& context,
   ProductShape shape;
   for (std::size_t f = 0; f < space.factors.size(); ++f) {
     const auto factor = static_cast<int>(f);
-    const auto size = static_cast<double>(
-        factor_shards(space, context.mesh, context.strategy.assignment, factor)
-            .largest);
+    const auto size =
+        static_cast<double>(factor_shards(context, factor).largest);
     const bool first = space.inputs[operands[0]].holds(factor);
     const bool second = space.inputs[operands[1]].holds(factor);
     const bool windowed = space.factors[f].kind == FactorKind::kWindowed;

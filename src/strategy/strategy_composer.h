@@ -4,7 +4,9 @@
 
 #include "base/index.h"
 #include "placement/split_factor.h"
+#include "strategy/carried_factors.h"
 #include "strategy/factor_shards.h"
+#include "strategy/sharding_choices.h"
 
 #include <shardprop/placement/partials.h>
 #include <shardprop/strategy/op_strategy.h>
@@ -13,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -34,6 +37,7 @@ class StrategyComposer {
       add_choice(static_cast<std::int16_t>(space.factors.size() + c));
     }
     find_mixes();
+    carried_ = carried_factors(space_);
     for (const auto* operands : {&space.inputs, &space.outputs}) {
       for (const Operand& operand : *operands) {
         for (const DimFactors& factors : operand.dims) {
@@ -49,24 +53,43 @@ class StrategyComposer {
 
   // Returns false if no assignment with this prefix is valid. The choices of
   // later mesh dims do not matter. Precondition: it is true for the prefix
-  // without its last mesh dim.
-  bool may_begin(const Assignment& prefix) const {
+  // without its last mesh dim. `in_mesh_order` asks about strategies with all
+  // factors in mesh order only.
+  bool may_begin(const Assignment& prefix, bool in_mesh_order) const {
     const std::int16_t last = prefix[prefix.size() - 1];
     if (last == kUnassigned) return true;
-    if (!is_linearity(last) && !may_be_cut(prefix, last)) return false;
+    if (!is_linearity(last) && !may_be_cut(prefix, last, in_mesh_order)) {
+      return false;
+    }
     for (const std::int16_t other : prefix) {
       if (other != kUnassigned && !mixes(last, other)) return false;
     }
     return true;
   }
 
+  // Returns the `shardings` that layouts() accepts besides mesh order, from
+  // those that are offered.
+  std::vector<Layout> sharding_choices(
+      const Assignment& assignment,
+      std::span<const OfferedSharding> offered) const {
+    return shardprop::sharding_choices(space_, mesh_, carried_, assignment,
+                                       offered);
+  }
+
+  // Returns whether every factor accepts its sharding.
+  bool accepts(const FactorShardings& shardings) const {
+    return shardings.is_mesh_order() ||
+           accept(space_, mesh_, carried_, shardings);
+  }
+
   // Returns the layouts of all operands, inputs first; nullopt if the
-  // assignment is not valid.
+  // assignment is not valid. `shardings` is as in factor_shards().
   std::optional<std::vector<Layout>> layouts(
-      const Assignment& assignment) const {
+      const Assignment& assignment, const Layout* shardings = nullptr) const {
     std::vector<FactorShards> shards(space_.factors.size());
     for (std::size_t f = 0; f < shards.size(); ++f) {
-      shards[f] = factor_shards(space_, mesh_, assignment, static_cast<int>(f));
+      shards[f] = factor_shards(space_, mesh_, assignment, shardings,
+                                static_cast<int>(f));
       if (!allowed(space_.factors[f], shards[f])) return std::nullopt;
     }
     const bool sums_for_averages = averages_as_sums(space_, shards);
@@ -193,14 +216,18 @@ class StrategyComposer {
   }
 
   // Returns whether the mesh dims of `prefix` may cut the factor.
-  bool may_be_cut(const Assignment& prefix, std::int16_t factor) const {
+  bool may_be_cut(const Assignment& prefix, std::int16_t factor,
+                  bool in_mesh_order) const {
     std::int64_t parts = 1;
     for (std::size_t m = 0; m < prefix.size(); ++m) {
       if (prefix[m] == factor) parts *= mesh_.size(static_cast<int>(m));
     }
     const Factor& cut = space_.factors[index(factor)];
     if (cut.size % parts == 0) return cut.size / parts >= cut.least;
-    const FactorShards shards = factor_shards(space_, mesh_, prefix, factor);
+    // The sizes of uneven shards depend on the order of the cuts.
+    if (!in_mesh_order) return true;
+    const FactorShards shards =
+        factor_shards(space_, mesh_, prefix, nullptr, factor);
     // Further cuts cannot make uneven shards even.
     return allowed(cut, shards) &&
            std::all_of(majors_.begin(), majors_.end(), [&](const Major& major) {
@@ -271,6 +298,7 @@ class StrategyComposer {
   // Adds the cuts of one tensor dim, those of its major factor first. A minor
   // factor is cut within each piece that the major factors leave. An uneven cut
   // of a factor is valid if its shards end at the same places as chunks of the
+  // dim. A strided cut needs pieces of equal size, unless the factor is the
   // dim. If shards have two different nonzero sizes, the dim is not cut again.
   bool cut_dim(const DimFactors& factors, int dim,
                const std::vector<FactorShards>& shards, Placements& placements,
@@ -281,12 +309,17 @@ class StrategyComposer {
     for (std::size_t k = 0; k < factors.size(); ++k) {
       const FactorShards& cut = shards[index(factors[k])];
       if (!cut.even && run_behind(factors, k) > cut.longest_run) return false;
+      if (!cut.equal_pieces && (pieces > 1 || run_behind(factors, k) > 1)) {
+        return false;
+      }
       if (!alike && !cut.mesh_dims.empty()) return false;
       alike = alike && cut.alike;
-      for (const std::int32_t mesh_dim : cut.mesh_dims) {
-        const auto m = index(mesh_dim);
-        if (pieces > kMostPieces) return false;
-        placements[m] = Placement::strided_shard(dim, static_cast<int>(pieces));
+      for (std::size_t i = 0; i < cut.mesh_dims.size(); ++i) {
+        const auto m = index(cut.mesh_dims[i]);
+        const std::int64_t split =
+            cut.split_factors.empty() ? pieces : pieces * cut.split_factors[i];
+        if (split > kMostPieces) return false;
+        placements[m] = Placement::strided_shard(dim, static_cast<int>(split));
         order[m] = place++;
       }
       pieces *= cut.largest;
@@ -311,6 +344,7 @@ class StrategyComposer {
     std::int64_t run;
   };
   std::vector<Major> majors_;
+  std::vector<Carried> carried_;  // by factor
 };
 
 }  // namespace shardprop

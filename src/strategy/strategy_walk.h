@@ -21,9 +21,10 @@ class StrategyVisitor {
   // Returns whether to visit assignments with this prefix. The prefix is not
   // empty, and its last entry was just added.
   virtual bool follows(const Assignment& beginning) = 0;
-  // Receives a valid assignment and the layouts of all operands, inputs first.
-  // Returns false to end the walk.
+  // Receives a valid assignment, the shardings of its factors and the layouts
+  // of all operands, inputs first. Returns false to end the walk.
   virtual bool visit(const Assignment& assignment,
+                     const FactorShardings& shardings,
                      std::span<const Layout> operands) = 0;
 };
 
@@ -37,15 +38,18 @@ class StrategyWalk {
   StrategyWalk(const StrategyWalk&) = delete;
   StrategyWalk& operator=(const StrategyWalk&) = delete;
 
-  // Visits strategies in the order of op_strategies() and ignores
-  // options.limit. Several assignments may have the same layouts;
-  // op_strategies() keeps the first of them.
-  void run(StrategyVisitor& visitor) const;
+  // Visits strategies in the order of op_strategies(), with `offered` shardings
+  // instead of options.shardings, and ignores options.limit. Several
+  // assignments may have the same layouts; op_strategies() keeps the first of
+  // them.
+  void run(StrategyVisitor& visitor,
+           std::span<const OfferedSharding> offered = {}) const;
 
-  // Returns the layouts of all operands, inputs first; nullopt if the
-  // assignment is not valid.
-  std::optional<std::vector<Layout>> layouts(
-      const Assignment& assignment) const;
+  // Calls visitor.visit() for the strategies of one assignment. Returns false
+  // if the visitor ended the walk.
+  bool visit(const Assignment& assignment,
+             std::span<const OfferedSharding> offered,
+             StrategyVisitor& visitor) const;
 
  private:
   struct Body;

@@ -60,8 +60,7 @@ class Transcript {
   // Returns the local size of a dim on the busiest rank.
   std::int64_t local_size(std::int64_t size, const DimFactors& dim) const {
     for (const FactorId factor : dim) {
-      const FactorShards shards = factor_shards(
-          context_.space, context_.mesh, context_.strategy.assignment, factor);
+      const FactorShards shards = factor_shards(context_, factor);
       if (shards.mesh_dims.empty()) continue;
       size = size / context_.space.factor(factor).size * shards.largest;
     }

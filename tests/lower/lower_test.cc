@@ -213,6 +213,11 @@ TEST_CASE("plans that were changed are refused") {
         p.nodes[sharded].assignment = {kUnassigned, kUnassigned};
       },
       [&](Plan& p) { p.nodes[sharded].assignment = {99, 99}; },
+      [&](Plan& p) {
+        p.nodes[sharded].shardings =
+            FactorShardings(value_of(Layout::parse("SS(0,2),S(0)")));
+      },
+      [&](Plan& p) { p.nodes[sharded].shardings = FactorShardings(whole); },
       [&](Plan& p) { p.nodes[sharded].local = {}; },
       [&](Plan& p) { p.nodes[sharded].name += "x"; },
       [&](Plan& p) { p.nodes[sharded].inputs[0].copy = 1u << 20; },

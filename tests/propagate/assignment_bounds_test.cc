@@ -29,7 +29,7 @@ constexpr std::int64_t kNever = AssignmentBounds::kImpossible;
 class EveryAssignment : public StrategyVisitor {
  public:
   bool follows(const Assignment&) override { return true; }
-  bool visit(const Assignment& assignment,
+  bool visit(const Assignment& assignment, const FactorShardings&,
              std::span<const Layout> operands) override {
     found.push_back({assignment, {operands.begin(), operands.end()}});
     return true;

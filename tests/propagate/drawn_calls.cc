@@ -256,6 +256,7 @@ std::string difference(const OutputSharding& a, const OutputSharding& b,
   if (a.output_slots != b.output_slots) return "output slots";
   if (a.inside != b.inside) return "collectives inside";
   if (a.assignments != b.assignments) return "assignments";
+  if (a.shardings != b.shardings) return "factor shardings";
   if (a.redistribute_nanoseconds != b.redistribute_nanoseconds ||
       a.inside_nanoseconds != b.inside_nanoseconds) {
     return "cost";

@@ -115,7 +115,7 @@ class ComparedNeeds : public StrategyVisitor {
  public:
   explicit ComparedNeeds(const BoundedCall& c) : c_(c) {}
   bool follows(const Assignment&) override { return true; }
-  bool visit(const Assignment& assignment,
+  bool visit(const Assignment& assignment, const FactorShardings&,
              std::span<const Layout> operands) override {
     for (std::size_t i = 0; i < c_.given.size(); ++i) {
       if (!c_.needs.is_exact(i)) continue;

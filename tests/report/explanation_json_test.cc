@@ -122,6 +122,7 @@ Plan explained_plan() {
   node.source = "src/model.py:53";
   node.inputs = {{"w", layout_of("S(0)"), 0}, {"w", layout_of("S(0)"), 0}};
   // Rare keys of the schema, which few plans of the command line have.
+  node.shardings = FactorShardings(layout_of("SS(0,2)"));
   CollectiveStep gather;
   gather.kind = CollectiveKind::kAllGather;
   gather.mesh_dims = {0};

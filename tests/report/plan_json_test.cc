@@ -14,6 +14,7 @@
 #include <functional>
 #include <iterator>
 #include <string>
+#include <vector>
 
 namespace shardprop {
 namespace {
@@ -41,6 +42,17 @@ TEST_CASE("a plan reads back as it was written") {
   test::check_plan(back);
   CHECK(back == plan);
   CHECK(plan_to_json(back) == plan_to_json(plan));
+}
+
+TEST_CASE("shardings of factors that are not in mesh order read back") {
+  Plan plan = training_plan();
+  const std::vector<std::string> entries = {"SS(2,4)@1", "S(2)@0"};
+  plan.nodes[0].shardings = FactorShardings(value_of(parse_layout(entries)));
+  const std::string text = plan_to_json(plan);
+  const auto json = ordered_json::parse(text);
+  CHECK(json["nodes"][0]["factor_shardings"] == ordered_json(entries));
+  CHECK_FALSE(json["nodes"][1].contains("factor_shardings"));
+  CHECK(value_of(parse_plan_json(text)) == plan);
 }
 
 TEST_CASE("rules and bounds that a graph was read with are lists") {
@@ -216,6 +228,9 @@ TEST_CASE("what hangs together wrongly says where") {
   CHECK(located([](auto& j) {
           j["nodes"][0]["local_args"]["size"] = {1, 2, 3};
         }) == "$.nodes[0].local_args.size");
+  CHECK(located([](auto& j) {
+          j["nodes"][0]["factor_shardings"] = {"S(0)", "P(sum)"};
+        }) == "$.nodes[0].factor_shardings");
   CHECK(located([](auto& j) { j["outputs"][0]["kind"] = "gift"; }) ==
         "$.outputs[0].kind");
   CHECK(located([](auto& j) { j["values"]["net.w"]["role"] = "guest"; }) ==

@@ -51,13 +51,16 @@ class Strategies {
     return std::find(every.begin(), every.end(), text) != every.end();
   }
 
+  LocalContext context(const PlacementStrategy& strategy) const {
+    return {*all_.op, *all_.space, mesh_, layouts_, strategy};
+  }
   // Returns the strategy with that text, to ask about its local program.
   LocalContext context(std::string_view text) const {
     const std::vector<std::string> every = texts();
     const auto at = std::find(every.begin(), every.end(), text);
     REQUIRE_MESSAGE(at != every.end(), "no strategy ", std::string(text));
-    return {*all_.op, *all_.space, mesh_, layouts_,
-            all_.strategies[static_cast<std::size_t>(at - every.begin())]};
+    return context(
+        all_.strategies[static_cast<std::size_t>(at - every.begin())]);
   }
 
  private:

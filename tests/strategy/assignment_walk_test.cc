@@ -25,7 +25,7 @@ struct FreeComposer {
   std::int16_t never_after = -2;  // this choice may not follow itself
 
   const Choices& choices() const { return all; }
-  bool may_begin(const Assignment& prefix) const {
+  bool may_begin(const Assignment& prefix, bool) const {
     const std::size_t n = prefix.size();
     return n < 2 || prefix[n - 1] != never_after ||
            prefix[n - 2] != never_after;
@@ -36,7 +36,7 @@ std::vector<Choices> walked(const FreeComposer& composer,
                             const DeviceMesh& mesh,
                             const StrategyOptions& options = {}) {
   std::vector<Choices> out;
-  AssignmentWalk<FreeComposer>(composer, mesh, options)
+  AssignmentWalk<FreeComposer>(composer, mesh, options, true)
       .run([](const Assignment&) { return true; },
            [&](const Assignment& assignment) {
              out.emplace_back(assignment.begin(), assignment.end());
@@ -97,7 +97,7 @@ TEST_CASE("the walk asks about each prefix before it follows it") {
   const DeviceMesh mesh = value_of(DeviceMesh::parse("2,2"));
   std::vector<Choices> asked;
   std::vector<Choices> visited;
-  AssignmentWalk<FreeComposer>(composer, mesh, {})
+  AssignmentWalk<FreeComposer>(composer, mesh, {}, true)
       .run(
           [&](const Assignment& prefix) {
             asked.emplace_back(prefix.begin(), prefix.end());
@@ -232,7 +232,7 @@ TEST_CASE("may_begin() refuses only prefixes that no valid assignment has") {
           Assignment prefix;
           for (const std::int16_t choice : assignment) {
             prefix.push_back(choice);
-            followed = followed && c.composer.may_begin(prefix);
+            followed = followed && c.composer.may_begin(prefix, true);
           }
           // A valid assignment has no prefix that is refused.
           if (valid) CHECK(followed);
@@ -293,7 +293,7 @@ TEST_CASE("options remove assignments and change no layout") {
         bool is_full = true;
         for (std::size_t f = 0; f < all.space.factors.size(); ++f) {
           const FactorShards shards = factor_shards(
-              all.space, all.mesh, assignment, static_cast<int>(f));
+              all.space, all.mesh, assignment, nullptr, static_cast<int>(f));
           is_even = is_even && shards.even;
           is_full = is_full && shards.smallest > 0;
         }

@@ -66,7 +66,7 @@ TEST_CASE("FactorShards has the sizes of the shards of all ranks") {
         CAPTURE(given);
         CAPTURE(size);
         const FactorShards found =
-            factor_shards(one_factor(size), mesh, assignment, 0);
+            factor_shards(one_factor(size), mesh, assignment, nullptr, 0);
         std::set<std::int64_t> sizes;
         for (const Interval& shard : shards_of(size, mesh, assignment)) {
           sizes.insert(shard.size());
@@ -92,7 +92,8 @@ TEST_CASE("a dim of runs up to longest_run is cut where its factor is") {
     const DeviceMesh mesh = value_of(DeviceMesh::parse(text));
     const Assignment all(static_cast<std::size_t>(mesh.ndim()), 0);
     for (std::int64_t size = 1; size <= 17; ++size) {
-      const FactorShards found = factor_shards(one_factor(size), mesh, all, 0);
+      const FactorShards found =
+          factor_shards(one_factor(size), mesh, all, nullptr, 0);
       for (std::int64_t run = 1; run <= 12; ++run) {
         CAPTURE(text);
         CAPTURE(size);
@@ -110,8 +111,9 @@ TEST_CASE("a dim of runs up to longest_run is cut where its factor is") {
   }
   CHECK(limited > 50);
   // The worked example of the header: 3 rows over 4 ranks.
-  const FactorShards rows = factor_shards(
-      one_factor(3), value_of(DeviceMesh::parse("4")), Assignment{0}, 0);
+  const FactorShards rows =
+      factor_shards(one_factor(3), value_of(DeviceMesh::parse("4")),
+                    Assignment{0}, nullptr, 0);
   CHECK(rows.longest_run == 3);
 }
 
@@ -119,8 +121,10 @@ TEST_CASE("mesh dims of other factors do not cut a factor") {
   IndexSpace space = one_factor(12);
   space.add_factor(7, 'b');
   const DeviceMesh mesh = value_of(DeviceMesh::parse("2,4"));
-  const FactorShards a = factor_shards(space, mesh, Assignment{0, 1}, 0);
-  const FactorShards b = factor_shards(space, mesh, Assignment{0, 1}, 1);
+  const FactorShards a =
+      factor_shards(space, mesh, Assignment{0, 1}, nullptr, 0);
+  const FactorShards b =
+      factor_shards(space, mesh, Assignment{0, 1}, nullptr, 1);
   CHECK(a.largest == 6);
   CHECK(a.even);
   CHECK(b.largest == 2);
@@ -132,7 +136,8 @@ TEST_CASE("averages are sums if an uneven factor has a program for that") {
   IndexSpace space = one_factor(7);
   const DeviceMesh mesh = value_of(DeviceMesh::parse("2"));
   const auto written_as_sums = [&](const Assignment& assignment) {
-    return averages_as_sums(space, {factor_shards(space, mesh, assignment, 0)});
+    return averages_as_sums(
+        space, {factor_shards(space, mesh, assignment, nullptr, 0)});
   };
   CHECK(!written_as_sums({0}));
   space.factors[0].program = ProgramUse::kWhenUneven;

@@ -70,6 +70,12 @@ def parse_arguments():
         default=[mesh_sizes(mesh) for mesh in MESHES],
         help=f"default {' '.join(MESHES)}",
     )
+    parser.add_argument(
+        "--shardings",
+        action="store_true",
+        help="factors in all orders of mesh dims and with strides; only strategies that "
+        "have such operands",
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
         "--slice",
@@ -178,6 +184,7 @@ def main():
         meshes_per_call=options.meshes_per_call,
         sample=options.sample,
         seed=f"{options.seed} {index}/{count}",
+        shardings=options.shardings,
     )
     tasks = [(name, settings) for name in names]
     # Slow operators are adjacent in the catalogue.

@@ -112,6 +112,7 @@ class EagerRun {
     }
     REQUIRE(how.assignments.size() == 1);
     planned.assignment = how.assignments[0];
+    planned.shardings = how.shardings.at(0);
     planned.inside = how.inside;
     inside_ += how.inside.empty() ? 0 : 1;
     const auto local = value_of(propagator_.local_strategy(node.op, how));

@@ -122,7 +122,32 @@ class LineReader {
 
   std::vector<TensorMeta> metas;
   std::vector<std::optional<Layout>> layouts;
-  std::vector<std::string> paths;  // of the tensors, for errors
+  std::vector<JsonCursor> tensors;  // their places, for errors
+
+  Result<Layout> layout(const JsonCursor& at) const {
+    const std::vector<std::string> texts = at.texts();
+    SP_CHECK(check());
+    return placed(parse_layout(texts), at);
+  }
+
+  // Reads layouts of one tensor dim, of any size.
+  Result<std::vector<FactorSharding>> factor_shardings(const JsonCursor& list,
+                                                       const DeviceMesh& mesh) {
+    const TensorMeta factor =
+        TensorMeta::contiguous(Dims{1}, DType::kF32).value();
+    std::vector<FactorSharding> out;
+    for (const JsonCursor& at : list.elements()) {
+      SP_ASSIGN(FactorSharding sharding, layout(at));
+      SP_CHECK(placed(check_layout(sharding, mesh, factor), at));
+      if (sharding.has_partial()) {
+        return bad_line(at, "a factor is not partial",
+                        "write R, S(0), SS(0,k)");
+      }
+      out.push_back(std::move(sharding));
+    }
+    SP_CHECK(check());
+    return out;
+  }
 
  private:
   static Argument text_argument(const std::string& text) {
@@ -137,15 +162,11 @@ class LineReader {
     SP_ASSIGN(TensorMeta meta, tensor_meta(at));
     std::optional<Layout> layout;
     if (at.has("placements")) {
-      const JsonCursor placements = at["placements"];
-      const std::vector<std::string> texts = placements.texts();
-      SP_CHECK(check());
-      SP_ASSIGN(Layout parsed, placed(parse_layout(texts), placements));
-      layout = std::move(parsed);
+      SP_ASSIGN(layout, this->layout(at["placements"]));
     }
     metas.push_back(std::move(meta));
     layouts.push_back(std::move(layout));
-    paths.push_back(at.path());
+    tensors.push_back(at);
     return TensorArg{static_cast<std::int32_t>(metas.size()) - 1};
   }
 
@@ -262,7 +283,7 @@ Error at_path(Error error, const OpSchema& op, const LineReader& reader) {
     if (error.location.empty() || error.location != operand_name(op, i)) {
       continue;
     }
-    error.location = "$" + reader.paths[i];
+    error.location = "$" + reader.tensors[i].path();
     break;
   }
   return error;
@@ -335,8 +356,8 @@ Result<OpLine> parse_op_line(std::string_view line, const OpLibrary& library,
       root["op"].json().is_string()) {
     name = root["op"].text();
   }
-  static constexpr std::string_view kKeys[] = {"op", "mesh", "args", "kwargs",
-                                               "outputs"};
+  static constexpr std::string_view kKeys[] = {
+      "op", "mesh", "args", "kwargs", "outputs", "factor_shardings"};
   SP_CHECK(check_keys(root, kKeys, 2));
   LineReader reader(reading);
   SP_CHECK(reader.text(root["op"]));
@@ -361,20 +382,19 @@ Result<OpLine> parse_op_line(std::string_view line, const OpLibrary& library,
   std::size_t placed_count = 0;
   for (const auto& layout : reader.layouts) placed_count += layout ? 1 : 0;
   for (std::size_t i = 0; placed_count != 0 && i < op.inputs.size(); ++i) {
-    const std::string where = "$" + reader.paths[i];
+    const JsonCursor& at = reader.tensors[i];
     if (!reader.layouts[i]) {
-      return fail(Error{ErrorCode::kBatchLine,
-                        "some tensors of the line have placements, this one "
-                        "has none",
-                        where,
-                        {},
-                        "give all of them placements, or none"});
+      return bad_line(
+          at, "some tensors of the line have placements, this one has none",
+          "give all of them placements, or none");
     }
-    if (auto fits = check_layout(*reader.layouts[i], out.mesh, op.inputs[i]);
-        !fits) {
-      return fail(std::move(fits).error().at(where));
-    }
+    SP_CHECK(
+        placed(check_layout(*reader.layouts[i], out.mesh, op.inputs[i]), at));
     out.layouts.push_back(*std::move(reader.layouts[i]));
+  }
+  if (root.has("factor_shardings")) {
+    SP_ASSIGN(out.shardings,
+              reader.factor_shardings(root["factor_shardings"], out.mesh));
   }
   out.op = std::make_shared<const OpSchema>(std::move(op));
   return out;

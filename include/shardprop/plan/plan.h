@@ -173,6 +173,7 @@ struct PlannedNode {
   // The strategy: the target of each mesh dim (op_strategy.h). It is empty for
   // assertions and in plans of schema 1.
   Assignment assignment;
+  FactorShardings shardings;  // of the factors of the assignment
   LocalRun local;
   // True if it draws random numbers. The numbers of an element depend on its
   // index in the full tensor, not on the rank that holds it.

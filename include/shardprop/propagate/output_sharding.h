@@ -43,6 +43,8 @@ struct OutputSharding {
   // The target of each mesh dim. There is one assignment, or one per element of
   // an operator on lists (foreach), whose elements are propagated separately.
   std::vector<Assignment> assignments;
+  // The shardings of factors, one entry per assignment.
+  std::vector<FactorShardings> shardings;
 
   std::int64_t redistribute_nanoseconds = 0;
   std::int64_t inside_nanoseconds = 0;
@@ -58,6 +60,7 @@ struct Candidate {
   std::vector<Layout> inputs;
   std::vector<Layout> outputs;
   Assignment assignment;
+  FactorShardings shardings;
   std::int64_t redistribute_nanoseconds = 0;
   std::int64_t inside_nanoseconds = 0;
   std::int64_t compute_nanoseconds = 0;

@@ -28,9 +28,13 @@ struct LocalContext {
   const LayoutTable& layouts;
   const PlacementStrategy& strategy;
 
-  // Returns the mesh dims that shard a factor.
+  // Returns the mesh dims that shard a factor, in shard order.
   DimIndices mesh_dims(int factor) const;
   bool shards(int factor) const { return !mesh_dims(factor).empty(); }
+  // Returns the shardings of all factors; null for mesh order.
+  const Layout* shardings() const {
+    return strategy.shardings.valid() ? &layouts[strategy.shardings] : nullptr;
+  }
   const Layout& input(int i) const;
   const Layout& output(int i) const;
   // Returns the elements of the largest local tensor of an operand.
@@ -74,8 +78,9 @@ class RankArgument {
   struct Entry {
     RankScalar scalar;
     std::int64_t size = 0;
-    Layout layout;    // for kLocalSize, kOffset: shards `scalar.dim`
-    DimIndices cuts;  // for kFactorSize: mesh dims in shard order
+    // Shards `scalar.dim`; for kFactorSize, dim 0 stands for the factor.
+    Layout layout;
+    DimIndices cuts;  // the mesh dims that shard it
   };
   std::int64_t value(const Entry& entry, const Coordinate& at) const;
 

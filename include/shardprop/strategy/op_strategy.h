@@ -6,10 +6,11 @@
 //   * to one linearity (partials that pass through), or
 //   * to no target: the ranks of that mesh dim replicate the compute.
 // Mesh dims assigned to the same factor shard it in mesh order, outermost
-// first. The layouts of all operands follow; a dim with several factors can
-// have strided shards or another shard order. An assignment is a strategy if
-// every operand's layout is valid (no mixed partials, reductions defined on the
-// dtype) and exact for the given shard sizes.
+// first, unless the strategy has another FactorSharding. The layouts of all
+// operands follow; a dim with several factors can have strided shards or
+// another shard order. An assignment is a strategy if every operand's layout is
+// valid (no mixed partials, reductions defined on the dtype) and exact for the
+// given shard sizes.
 //
 //   mm f32[16,8], f32[8,4] on [2]:
 //     S(0),R->S(0)  R,S(1)->S(1)  S(1),S(0)->P(sum)
@@ -22,6 +23,7 @@
 #include <shardprop/ops/index_space.h>
 #include <shardprop/ops/op_schema.h>
 #include <shardprop/placement/layout.h>
+#include <shardprop/strategy/factor_sharding.h>
 #include <shardprop/strategy/layout_table.h>
 
 #include <cstdint>
@@ -38,6 +40,8 @@ inline constexpr std::int16_t kUnassigned = -1;
 
 struct PlacementStrategy {
   Assignment assignment;
+  // FactorShardings::of_all(); invalid for mesh order.
+  LayoutId shardings;
   InlineVector<LayoutId, 4> inputs;   // required layout of each operand
   InlineVector<LayoutId, 4> outputs;  // layout of each result
 };
@@ -48,6 +52,14 @@ struct OpStrategy {
   // Never empty: has the replicated one.
   std::vector<PlacementStrategy> strategies;
   bool truncated = false;  // there are more than options.limit
+};
+
+// `OfferedSharding` is a sharding that strategies may use besides mesh order.
+struct OfferedSharding {
+  FactorSharding sharding;
+  // The factor that may have it; empty for every factor that is given exactly
+  // its mesh dims.
+  std::optional<int> factor;
 };
 
 // `StrategyOptions` restrict the strategies that op_strategies() lists.
@@ -73,11 +85,15 @@ struct StrategyOptions {
   // Bit m: mesh dim m must have the same factor as the mesh dim before it. Mesh
   // dims of size 1 are not counted.
   std::uint32_t joined_dims = 0;
+  // Factor shardings that are listed besides mesh order. Factors whose
+  // positions matter to the operator stay in mesh order.
+  std::vector<OfferedSharding> shardings;
   std::size_t limit = 100'000;
 };
 
 // Returns every strategy of the space, in a fixed order: assignments are
-// counted with the last mesh dim fastest, and "no target" comes first. No two
+// counted with the last mesh dim fastest, and "no target" comes first. The
+// strategy in mesh order comes before others of the same assignment. No two
 // strategies have the same layouts. Precondition: op.outputs is filled in.
 OpStrategy op_strategies(std::shared_ptr<const OpSchema> op,
                          std::shared_ptr<const IndexSpace> space,

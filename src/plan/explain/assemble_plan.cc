@@ -147,6 +147,9 @@ class Assembler {
     out.kind = kind_of(node, *set->op.space);
     out.compute_nanoseconds = set->compute[chosen];
     out.assignment = strategy.assignment;
+    if (strategy.shardings.valid()) {
+      out.shardings = FactorShardings(problem_.layouts()[strategy.shardings]);
+    }
     out.local = local_of(*set, chosen, context);
     out.inside = collectives_inside(context, problem_.topology());
     const PlanVariableId variable = problem_.variable_of(node.id);

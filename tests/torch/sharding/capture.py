@@ -208,9 +208,10 @@ def distinct_calls(paths):
     return sorted(calls, key=lambda call: call.op)
 
 
-def batch_line(call, mesh, *, outputs=True, placements=None):
+def batch_line(call, mesh, *, outputs=True, placements=None, shardings=None):
     """The call as a line for `shardprop propagate --batch`, with or without its
-    results; `placements` are those of every operand, or, by operand, lists of them."""
+    results; `placements` are those of every operand, or, by operand, lists of them.
+    `shardings` are factor shardings that strategies may have."""
     by_operand = placements if placements and isinstance(placements[0], list) else None
 
     def placed(index):
@@ -239,4 +240,6 @@ def batch_line(call, mesh, *, outputs=True, placements=None):
         "mesh": list(mesh),
         "kwargs": {name: value(held) for name, held in call.args},
     }
+    if shardings:
+        line["factor_shardings"] = shardings
     return line | ({"outputs": list(map(tensor, call.outputs))} if outputs else {})

@@ -12,6 +12,7 @@ from .drawn_calls import draw_calls
 from .failure_classes import class_of
 from .kernel_quirks import quirk_of
 from .proof import prove
+from .shardings import every_sharding, is_unusual
 from .words import in_short, in_words
 
 _LIMIT = 20_000  # strategies of one answer
@@ -27,6 +28,7 @@ class Settings(NamedTuple):
     meshes_per_call: int
     sample: int
     seed: str
+    shardings: bool = False  # all orders and strides of factors, and only those
 
 
 class Failure(NamedTuple):
@@ -152,12 +154,16 @@ def _is_sized_by_data(op):
     )
 
 
-def _placed(call, mesh):
+def _placed(call, mesh, shardings=None):
     """The question with all operands replicated: the answer tells the outputs."""
     sized_by_data = _is_sized_by_data(call.op)
     replicated = ["R"] * len(mesh)
     return capture.batch_line(
-        call, mesh, outputs=sized_by_data, placements=replicated
+        call,
+        mesh,
+        outputs=sized_by_data,
+        placements=replicated,
+        shardings=shardings,
     )
 
 
@@ -198,10 +204,13 @@ def _all(strategies, _mesh):
     return strategies
 
 
-def check_calls(result, command, asked, *, choose=_all, seeds=(0,)):
+def check_calls(result, command, asked, *, choose=_all, seeds=(0,), shardings=None):
     """Asks for every call on its mesh and runs the strategies of the answer:
-    all of them, or the subset that `choose` returns."""
-    questions = [_placed(one.call, mesh) for one, mesh in asked]
+    all of them, or the subset that `choose` returns. `shardings(mesh)` are factor
+    shardings that the strategies may have."""
+    questions = [
+        _placed(one.call, mesh, shardings and shardings(mesh)) for one, mesh in asked
+    ]
     refused = set()
     for (one, mesh), answer in zip(asked, ask(command, questions), strict=True):
         if "died" in answer:
@@ -273,11 +282,19 @@ def prove_operator(op, settings):
     ]
 
     def choose(strategies, mesh):
+        if settings.shardings:
+            strategies = list(filter(is_unusual, strategies))
         if mesh in EXHAUSTIVE or len(strategies) <= settings.sample:
             return strategies
         return stratified(strategies, settings.sample, rng)
 
-    check_calls(result, propagate_command(settings.binary), asked, choose=choose)
+    check_calls(
+        result,
+        propagate_command(settings.binary),
+        asked,
+        choose=choose,
+        shardings=every_sharding if settings.shardings else None,
+    )
     if settings.metas:
         check_strides(result, settings.metas, drawn)
     _ask_refused(result, settings, calls.refused)

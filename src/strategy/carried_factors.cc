@@ -1,0 +1,73 @@
+#include "strategy/carried_factors.h"
+
+#include "base/index.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <variant>
+
+namespace shardprop {
+namespace {
+
+// Returns whether ranks concatenate values, which they do in mesh order.
+bool gathers(const Decomposition& program) {
+  return std::any_of(program.steps.begin(), program.steps.end(),
+                     [](const DecompositionStep& step) {
+                       return step.collective && step.collective->kind ==
+                                                     CollectiveKind::kAllGather;
+                     });
+}
+
+Carried carried_by_kind(const IndexSpace& space, const Factor& factor) {
+  if (space.is_random || factor.kind != FactorKind::kParallel) {
+    return Carried::kMeshOrder;
+  }
+  const bool runs_program =
+      space.program != nullptr && factor.program != ProgramUse::kNever;
+  return runs_program && gathers(*space.program) ? Carried::kMeshOrder
+                                                 : Carried::kAny;
+}
+
+// Calls visit(scalar) for every scalar that a rank computes.
+template <class Visit>
+void visit_scalars(const IndexSpace& space, const Visit& visit) {
+  for (const LocalArgument& argument : space.local_arguments) {
+    for (const RankScalar& scalar : argument.values) visit(scalar);
+  }
+  if (space.program == nullptr) return;
+  for (const DecompositionStep& step : space.program->steps) {
+    for (const auto& [name, value] : step.op.args) {
+      if (const auto* scalar = std::get_if<RankScalar>(&value)) visit(*scalar);
+      if (const auto* list = std::get_if<std::vector<RankScalar>>(&value)) {
+        for (const RankScalar& scalar : *list) visit(scalar);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Carried> carried_factors(const IndexSpace& space) {
+  std::vector<Carried> carried;
+  carried.reserve(space.factors.size());
+  for (const Factor& factor : space.factors) {
+    carried.push_back(carried_by_kind(space, factor));
+  }
+  visit_scalars(space, [&](const RankScalar& scalar) {
+    if (scalar.kind != RankScalar::Kind::kOffset) return;
+    const auto& operands = scalar.of_output ? space.outputs : space.inputs;
+    const Operand& operand = operands[index(scalar.operand)];
+    for (const FactorId factor : operand.dims[index(scalar.dim)]) {
+      Carried& accepted = carried[index(factor)];
+      accepted = std::min(accepted, Carried::kAnyOrder);
+    }
+  });
+  return carried;
+}
+
+bool accepts(Carried carried, const FactorSharding& sharding) {
+  if (sharding.has_strided()) return carried == Carried::kAny;
+  return carried != Carried::kMeshOrder || sharding.has_default_order();
+}
+
+}  // namespace shardprop

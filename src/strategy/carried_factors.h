@@ -1,0 +1,29 @@
+// Says which factors of a call accept which shardings.
+#pragma once
+
+#include <shardprop/ops/index_space.h>
+#include <shardprop/strategy/factor_sharding.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace shardprop {
+
+enum class Carried : std::uint8_t {
+  kMeshOrder,  // only shardings in mesh order
+  kAnyOrder,   // any order of mesh dims, so that each rank has one run
+  kAny,        // any sharding
+};
+
+// Returns this for each factor. A factor accepts any sharding if it is parallel
+// and no rank needs to know which elements it has.
+//
+//   relu, sum, mm    all factors: kAny
+//   arange           kAnyOrder (its first number depends on the offset)
+//   rand             kMeshOrder (draws by global element)
+std::vector<Carried> carried_factors(const IndexSpace& space);
+
+// Returns whether a factor accepts a sharding in canonical form.
+bool accepts(Carried carried, const FactorSharding& sharding);
+
+}  // namespace shardprop
