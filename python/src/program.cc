@@ -4,6 +4,7 @@
 #include <shardprop/io/emit_program.h>
 #include <shardprop/lower/lower.h>
 #include <shardprop/request/graph_reading.h>
+#include <shardprop/request/plan_request.h>
 
 #include "bindings.h"
 #include "raise.h"
@@ -49,8 +50,9 @@ void bind_program(nb::module_& module) {
         GraphReading reading;
         value_of(add_reading_of(plan, "the plan", reading));
         auto library = value_of(library_with(reading.rules));
+        const auto graph = value_of(graph_of(plan, loaded.graph, *library));
         SpmdProgram program =
-            value_of(lower(plan, *loaded.graph, *library,
+            value_of(lower(plan, *graph, *library,
                            {.optimizer_step = optimizer_step}));
         return LoweredProgram{std::move(program), std::move(library)};
       },

@@ -172,6 +172,8 @@ Result<std::vector<ValueId>> NodeList::append(NewNode added,
   for (const auto* names : {&node_names_, &renamed_}) {
     const auto forward = names->find(added.forward_node);
     if (forward != names->end()) node.forward_node = forward->second;
+    const auto first = names->find(added.second_run_of);
+    if (first != names->end()) node.second_run_of = first->second;
   }
   node.name = std::move(added.name);
   node.op = std::move(added.op);
@@ -262,6 +264,7 @@ void NodeList::drop_unused_generated() {
     for (ValueId& id : node.inputs) id = moved(id, new_value);
     for (ValueId& id : node.outputs) id = moved(id, new_value);
     node.forward_node = moved(node.forward_node, new_node);
+    node.second_run_of = moved(node.second_run_of, new_node);
   }
   for (GraphInput& input : body_->inputs) {
     input.value = moved(input.value, new_value);

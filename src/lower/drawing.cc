@@ -14,7 +14,7 @@ Drawing::Drawing(ProgramBuilder& build, const Node& node,
       node_(node),
       planned_(planned),
       inputs_(inputs),
-      draws_{seed, static_cast<std::int64_t>(node.id.index())},
+      draws_{seed, static_cast<std::int64_t>(node.drawn_by().index())},
       ops_(build, node.name + ".r", node.op.outputs[0].shape(),
            planned.outputs[0].tensor.layout) {}
 

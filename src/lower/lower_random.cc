@@ -48,14 +48,14 @@ Distribution Lowering::distribution_of(const Node& node) const {
 // reads, possibly through views and copies.
 Result<std::int64_t> Lowering::drawing_node(const Node& node) const {
   if (distribution_of(node) == Distribution::kAttention) {
-    return static_cast<std::int64_t>(node.id.index());
+    return static_cast<std::int64_t>(node.drawn_by().index());
   }
   if (const auto state = node.op.tensor_arg("philox_seed")) {
     const Value* value = &graph_.value(node.inputs[*state]);
     while (!value->is_input()) {
       const Node& maker = graph_.nodes()[value->producer.index()];
       if (distribution_of(maker) == Distribution::kAttention) {
-        return static_cast<std::int64_t>(maker.id.index());
+        return static_cast<std::int64_t>(maker.drawn_by().index());
       }
       if (maker.inputs.empty()) break;
       value = &graph_.value(maker.inputs[0]);

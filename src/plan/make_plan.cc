@@ -49,10 +49,25 @@ Result<void> check_start(const PlanOptions& options) {
                "start from another plan, or from none"});
 }
 
+// A rule must not be stated for a graph that does not follow it.
+Result<void> check_recompute(const Graph& graph, const PlanOptions& options) {
+  const bool has_rule = options.recompute &&
+                        options.recompute->rule != Recompute::Rule::kNone;
+  const bool follows = std::any_of(
+      graph.nodes().begin(), graph.nodes().end(),
+      [](const Node& node) { return node.runs_again(); });
+  if (!has_rule || follows) return {};
+  return fail(ErrorCode::kInvalidArgument,
+              "no operator of the graph runs again, as --recompute " +
+                  to_string(*options.recompute) + " requires",
+              "leave out --recompute, or plan the graph of running_graph()");
+}
+
 Result<Plan> plan_for(const Graph& graph, const DeviceMesh& mesh,
                       const Topology& topology, const OpLibrary& library,
                       const PlanOptions& options) {
   SP_CHECK(check_start(options));
+  SP_CHECK(check_recompute(graph, options));
   const Budget budget = budget_of(options);
   PlanOptions own = options;
   const auto tell = [&](PlanProgress progress) {

@@ -114,6 +114,24 @@ PlanSummary summarize(const Plan& plan) {
     sum.compute_nanoseconds =
         sat_add(sum.compute_nanoseconds, node.compute_nanoseconds);
     for (const CollectiveStep& step : node.inside) add(step);
+    if (node.second_run_of.empty()) continue;
+    sum.recompute_nanoseconds =
+        sat_add(sum.recompute_nanoseconds, node.compute_nanoseconds);
+    for (const CollectiveStep& step : node.inside) {
+      sum.recompute_nanoseconds =
+          sat_add(sum.recompute_nanoseconds, step.nanoseconds);
+    }
+  }
+  // A copy belongs to the node before which it is made.
+  for (const PlannedCopy& copy : plan.copies) {
+    const auto at = static_cast<std::size_t>(copy.produced_at);
+    if (at >= plan.nodes.size() || plan.nodes[at].second_run_of.empty()) {
+      continue;
+    }
+    sum.recompute_nanoseconds =
+        sat_add(sum.recompute_nanoseconds,
+                sat_add(copy.nanoseconds() - copy.overlapped_nanoseconds,
+                        copy.cut_nanoseconds));
   }
   return sum;
 }

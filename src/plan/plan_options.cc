@@ -18,6 +18,7 @@ constexpr std::string_view kPrecisions[] = {"mixed", "own"};
 // Unit: micro-batches a step.
 constexpr std::uint64_t kMostMicroBatches = 1'000'000;
 constexpr std::string_view kFusions[] = {"compiler", "none"};
+constexpr std::string_view kExecutions[] = {"compiled", "eager"};
 constexpr std::string_view kLayers[] = {"alike", "free"};
 
 Precision precision_of(const PlanQuestion& question) {
@@ -65,11 +66,36 @@ const OptionField<PlanOptions> kFields[] = {
                               [](PlanOptions& o, std::size_t i) {
                                 o.precision = static_cast<Precision>(i);
                               }}},
+    {"execution", "compiled|eager",
+     "how the program runs: as torch.compile runs it, with shared kernels and "
+     "fewer activations kept, or operator by operator",
+     ChoiceField<PlanOptions>{
+         kExecutions,
+         [](const PlanOptions& o) { return std::optional(index(o.fusion)); },
+         [](PlanOptions& o, std::size_t i) {
+           o.fusion = static_cast<Fusion>(i);
+         }}},
+    {"recompute", "none|selective|full[:N]|auto",
+     "what runs again in the backward phase instead of being kept: nothing, the "
+     "repeated blocks without attention and every second matmul, the repeated "
+     "blocks, the first N of each row, or what is cheapest in the memory limit",
+     ListField<PlanOptions>{
+         [](PlanOptions& o, std::string_view text) -> Result<void> {
+           if (text == "auto") {
+             o.recompute.reset();
+             return {};
+           }
+           SP_ASSIGN(o.recompute, Recompute::parse(text));
+           return {};
+         },
+         [](const PlanOptions& o) {
+           return o.recompute ? to_string(*o.recompute) : std::string("auto");
+         }}},
     {"fusion", "compiler|none",
-     "whether operators on elements, casts and reductions share kernels",
+     "an older name of execution: compiler is compiled, none is eager",
      ChoiceField<PlanOptions>{
          kFusions,
-         [](const PlanOptions& o) { return std::optional(index(o.fusion)); },
+         [](const PlanOptions&) { return std::optional<std::size_t>(); },
          [](PlanOptions& o, std::size_t i) {
            o.fusion = static_cast<Fusion>(i);
          }}},
@@ -173,6 +199,11 @@ std::string_view to_string(Precision precision) {
 std::string_view to_string(Fusion fusion) {
   const auto at = index(fusion);
   return at < std::size(kFusions) ? kFusions[at] : kFusions[0];
+}
+
+std::string_view execution_of(Fusion fusion) {
+  const auto at = index(fusion);
+  return at < std::size(kExecutions) ? kExecutions[at] : kExecutions[0];
 }
 
 std::string_view to_string(Layers layers) {

@@ -276,9 +276,6 @@ inline constexpr double kWeighedPlanTimeShare = 0.5;
 inline constexpr double kSecondsBetweenReports = 0.2;
 // Share of the plan's compute. A smaller loss is not noted.
 inline constexpr double kLeastNotedComputeShare = 0.02;
-// Share of the memory limit. Plans that take less need no note about the
-// activations that are kept.
-inline constexpr double kNotedMemoryShare = 0.5;
 // Unit: layouts in the note of an error.
 inline constexpr std::size_t kMostListedLayouts = 8;
 // Unit: differences between a saved plan and its judgement.

@@ -1,6 +1,7 @@
 #include "report/plan_heading.h"
 
 #include "base/quantities.h"
+#include "report/once_a_step.h"
 #include "report/plan_in_words.h"
 #include "report/text_lines.h"
 
@@ -101,9 +102,11 @@ void add_why_no_plan(const Plan& plan, TextLines& lines) {
 
 std::string plan_heading(const Plan& plan) {
   TextLines lines;
-  lines.add("{} ({}) on {} ({}), {}", plan.graph_name,
+  const std::string execution = option_of(plan, "execution");
+  lines.add("{} ({}) on {} ({}), {}{}", plan.graph_name,
             counted(plan.graph_ops, "op"), to_string(plan.mesh),
-            counted(plan.mesh.size(), "rank"), plan.topology.name);
+            counted(plan.mesh.size(), "rank"), plan.topology.name,
+            execution.empty() ? "" : ", " + execution);
   if (!plan.has_plan()) {
     add_why_no_plan(plan, lines);
     return std::move(lines.text);

@@ -211,6 +211,10 @@ class Reader {
 
   void read_memory(const JsonCursor& memory) {
     plan_.memory.peak_bytes = memory["peak_bytes_per_rank"].integer();
+    plan_.memory.unfused_peak_bytes =
+        memory.has("unfused_peak_bytes_per_rank")
+            ? memory["unfused_peak_bytes_per_rank"].integer()
+            : plan_.memory.peak_bytes;
     plan_.memory.peak_at = memory["peak_at"].integer(0, end_);
     plan_.memory.parameter_bytes = memory["parameter_bytes"].integer();
     plan_.memory.optimizer_bytes = memory["optimizer_bytes"].integer();
@@ -240,6 +244,9 @@ class Reader {
     said.compute_nanoseconds = summary["compute_us"].nanoseconds();
     said.communication_nanoseconds = summary["communication_us"].nanoseconds();
     said.overlapped_nanoseconds = summary["hidden_us"].nanoseconds();
+    if (summary.has("recompute_us")) {
+      said.recompute_nanoseconds = summary["recompute_us"].nanoseconds();
+    }
     said.bytes_per_rank = summary["bytes_per_rank"].integer();
     for (const CollectiveKind kind : kAllCollectiveKinds) {
       said.collectives[index(kind)] =

@@ -201,6 +201,7 @@ class Writer {
     const PlanMemory& memory = plan_.memory;
     json_.key("memory").open('{');
     json_.member("peak_bytes_per_rank", memory.peak_bytes);
+    json_.member("unfused_peak_bytes_per_rank", memory.unfused_peak_bytes);
     json_.member("limit_bytes", memory.limit_bytes);
     json_.member("peak_at", memory.peak_at);
     json_.member("parameter_bytes", memory.parameter_bytes);
@@ -218,6 +219,7 @@ class Writer {
     json_.member("optimizer_us", us(plan_.optimizer_nanoseconds));
     json_.member("communication_us", us(sum.communication_nanoseconds));
     json_.member("hidden_us", us(sum.overlapped_nanoseconds));
+    json_.member("recompute_us", us(sum.recompute_nanoseconds));
     json_.key("collectives").open('{');
     for (const CollectiveKind kind : kAllCollectiveKinds) {
       json_.member(to_string(kind), sum.collectives[index(kind)]);
@@ -320,7 +322,11 @@ class Writer {
     json_.open('{').member("id", node.name).member("op", node.op);
     json_.member("kind", to_string(node.kind));
     json_.member("module", node.module_path).member("source", node.source);
-    json_.member("phase", to_string(node.phase));
+    if (node.second_run_of.empty()) {
+      json_.member("phase", to_string(node.phase));
+    } else {
+      json_.member("phase", kSecondRunPhase).member("of", node.second_run_of);
+    }
     json_.member("compute_us", us(node.compute_nanoseconds));
     if (!node.assignment.empty()) {
       json_.member("strategy", strategy_text(node, plan_.mesh.ndim() > 1));

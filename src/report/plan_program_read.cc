@@ -268,6 +268,9 @@ class PlanProgramReader {
     const std::string phase = at["phase"].text();
     if (phase == to_string(Phase::kBackward)) {
       out.phase = Phase::kBackward;
+    } else if (phase == kSecondRunPhase) {
+      out.phase = Phase::kBackward;
+      out.second_run_of = at["of"].text();
     } else if (phase != to_string(Phase::kForward)) {
       at["phase"].fail("unknown phase");
     }

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -34,6 +35,7 @@ class Totals {
                time_text(sum.compute_nanoseconds +
                          sum.communication_nanoseconds) +
                    " without overlap" + rate_text()) +
+           second_runs_row() +
            row("memory", bytes_text(plan_.memory.peak_bytes), memory_text()) +
            row("sent", bytes_text(sum.bytes_per_rank),
                collectives_text(sum) + once_text()) +
@@ -71,6 +73,24 @@ class Totals {
                            "differs by {}{}",
                            count_text(kernels.kernels), more < 0 ? "-" : "+",
                            time_text(std::abs(more))));
+  }
+
+  // The time of second runs by a rule. Those of a compiled program cost next to
+  // nothing.
+  std::string second_runs_row() const {
+    const std::string rule = option_of(plan_, "recompute");
+    if (rule.empty() || rule == "none") return "";
+    const auto runs = std::count_if(
+        plan_.nodes.begin(), plan_.nodes.end(),
+        [](const PlannedNode& node) { return !node.second_run_of.empty(); });
+    const std::int64_t time = plan_.summary.recompute_nanoseconds;
+    return row("recompute", time_text(time),
+               fmt::format("of the total ({:.1f} %): by the rule {}, {} "
+                           "operators run again in the backward phase",
+                           100 * static_cast<double>(time) /
+                               static_cast<double>(std::max<std::int64_t>(
+                                   *plan_.objective_nanoseconds, 1)),
+                           rule, count_text(runs)));
   }
 
   // "; 125,300 tokens/s, MFU 41.2 %"

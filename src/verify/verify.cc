@@ -99,7 +99,7 @@ VerifyReport verify_report(const SpmdProgram& program,
                            const std::vector<RankFindings>& ranks,
                            const Plan& plan) {
   VerifyReport report = verify_report(program, ranks);
-  report.planned_peak_bytes = plan.memory.peak_bytes;
+  report.planned_peak_bytes = plan.memory.unfused_peak_bytes;
   if (!report.mismatch && report.peak_bytes > report.planned_peak_bytes) {
     report.findings.push_back("a rank holds " +
                               std::to_string(report.peak_bytes) +

@@ -140,7 +140,7 @@ void check_solution(const PlanProblem& problem, const PlanSolution& solution,
   CHECK(sent.bytes_per_rank == plan.summary.bytes_per_rank);
   const std::vector<std::int64_t> held = live_bytes(*lowered);
   const std::vector<std::int64_t> planned =
-      bytes_by_slot(problem, *solution.assignment);
+      bytes_by_slot(problem, *solution.assignment, KernelMemory::kUnfused);
   for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
     CAPTURE(graph.nodes()[n].name);
     CHECK(held[n] <= planned[n]);

@@ -1,6 +1,7 @@
 // The evaluator, the network and enumeration agree on random training graphs,
 // and optima make use of every feature that the price or the memory of a plan
 // depends on.
+#include "graph/recompute/second_runs.h"
 #include "plan/explain/alternatives.h"
 #include "plan/enumerated_network.h"
 #include "plan/exhaustive.h"
@@ -152,6 +153,21 @@ constexpr const char* kLessAccumulated =
     "less is accumulated unreduced to fit";
 constexpr const char* kAlternative = "a copy has an alternative";
 constexpr const char* kRecipe = "a recipe is an optimum";
+constexpr const char* kRunsAgain = "an operator runs again";
+
+// Some forward operators run again, each by itself or two together.
+Graph with_random_runs(const Graph& graph, std::mt19937& draw) {
+  SecondRuns runs;
+  const std::size_t last = last_forward(graph);
+  for (const Node& node : graph.nodes()) {
+    const bool again = node.phase == Phase::kForward && draw() % 2 == 0;
+    runs.group.push_back(again ? static_cast<std::int32_t>(draw() % 3)
+                               : SecondRuns::kOnce);
+    runs.moves.push_back(node.phase == Phase::kBackward &&
+                         node.id.index() < last && draw() % 2 == 0);
+  }
+  return value_of(with_second_runs(graph, testing::standard_library(), runs));
+}
 
 // Whether a copy of the plan has an alternative. No plan is cheaper unless it
 // exceeds the memory limit.
@@ -183,7 +199,8 @@ class Agreement {
  public:
   Agreement() {
     for (const char* feature : {kLimitBinds, kNothingFits, kOtherFits,
-                                kLessAccumulated, kAlternative, kRecipe}) {
+                                kLessAccumulated, kAlternative, kRecipe,
+                                kRunsAgain}) {
       features_[feature] = 0;
     }
   }
@@ -217,6 +234,11 @@ class Agreement {
     }
 
     ++runs_;
+    features_[kRunsAgain] +=
+        std::any_of(graph.nodes().begin(), graph.nodes().end(),
+                    [](const Node& node) { return node.runs_again(); })
+            ? 1
+            : 0;
     CHECK(plans.least_cost() == optimum);
     CHECK(test::ExhaustiveWindows(free).least() == optimum);
     CHECK(unlimited.lower_bound == optimum);
@@ -312,8 +334,9 @@ TEST_CASE("evaluator, network and enumeration agree on random training graphs") 
     test::TrainingShape shape{1 + i % 4, /*has_input=*/i % 3 != 0};
     if (i % 5 == 0) shape.dtype = "bf16";
     const bool is_layered = i % 7 == 6;
-    const Graph graph = is_layered ? test::layered_training(2)
-                                   : test::random_training_graph(draw, shape);
+    Graph graph = is_layered ? test::layered_training(2)
+                             : test::random_training_graph(draw, shape);
+    if (i % 2 == 0) graph = with_random_runs(graph, draw);
     test::TrainingSettings settings = test::random_settings(draw);
     if (is_layered) settings.options.pins = test::pins_of_batch(2);
     const int percent = std::array{80, 90, 95, 97, 99, 99}[draw() % 6];

@@ -103,24 +103,5 @@ TEST_CASE("a mesh dim that is named for a pipeline gets a note") {
   }
 }
 
-TEST_CASE("where memory is short, the text says which activations it counts") {
-  const OpLibrary& library = testing::standard_library();
-  const Graph graph = test::residual_training(library, 1, "64", "32", "64");
-  const auto notes = [&](std::int64_t limit, Fusion fusion) {
-    PlanOptions options;
-    options.memory_limit = limit;
-    options.fusion = fusion;
-    return value_of(make_plan(graph, value_of(DeviceMesh::parse("2")),
-                              default_topology(), library, options))
-        .notes;
-  };
-  const auto is_noted = [&](std::int64_t limit, Fusion fusion) {
-    return !notes_of_type<EagerActivationsNote>(notes(limit, fusion)).empty();
-  };
-  CHECK(is_noted(96 << 10, Fusion::kCompiler));
-  CHECK_FALSE(is_noted(96 << 10, Fusion::kNone));
-  CHECK_FALSE(is_noted(1 << 30, Fusion::kCompiler));
-}
-
 }  // namespace
 }  // namespace shardprop

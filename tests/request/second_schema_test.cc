@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace shardprop {
@@ -57,7 +58,9 @@ TEST_CASE("a plan of schema 2 is judged and written in the last schema") {
     const Graph graph = value_of(load_graph(
         "examples/graphs/tiny/" + std::string(name) + ".json.gz", library));
     const JudgedPlan judged = value_of(judge_plan(saved, graph, library));
-    CHECK(judged.differences.empty());
+    // Since that file was written, the gradient of the loss is in a fused kernel.
+    const bool is_fused_now = std::string_view(name) == "resnet_train";
+    CHECK(judged.differences.empty() == !is_fused_now);
     CHECK(judged.plan.copies == saved.copies);
     CHECK(judged.plan.notes == saved.notes);
     CHECK(judged.plan.roles == saved.roles);

@@ -89,7 +89,7 @@ void check(const Graph& graph, const Plan& plan, const Expected& expected,
   CHECK(report.findings.empty());
   CHECK(report.counted_bytes == plan.summary.bytes_per_rank);
   CHECK(report.counted == plan.summary.collectives);
-  CHECK(report.peak_bytes <= plan.memory.peak_bytes);
+  CHECK(report.peak_bytes <= plan.memory.unfused_peak_bytes);
   count(program, report, counts);
 }
 

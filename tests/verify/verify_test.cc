@@ -25,7 +25,7 @@ TEST_CASE("a report names outputs, collectives and bytes") {
   for (const VerifiedOutput& output : report.outputs) {
     CHECK(output.max_error < 1e-9);
   }
-  CHECK(report.planned_peak_bytes == plan.memory.peak_bytes);
+  CHECK(report.planned_peak_bytes == plan.memory.unfused_peak_bytes);
   CHECK(report.planned == report.counted);
   CHECK(report.findings.empty());
 }
@@ -34,7 +34,7 @@ TEST_CASE("a plan with wrong bytes sent or kept is a finding") {
   const Graph graph = tiny_graph("llama3_infer");
   const Plan plan = planned(graph, "2,2");
   Plan holds = plan;
-  holds.memory.peak_bytes = 100;
+  holds.memory.unfused_peak_bytes = 100;
   const VerifyReport held = value_of(verify(holds, graph, shared_library()));
   CHECK_FALSE(held.ok);
   CHECK_FALSE(held.mismatch);
@@ -66,13 +66,13 @@ TEST_CASE("a cache that is written in place counts once, as it was planned") {
       const VerifyReport report =
           value_of(verify(plan, graph, shared_library()));
       CHECK(report.ok);
-      CHECK(report.peak_bytes <= plan.memory.peak_bytes);
+      CHECK(report.peak_bytes <= plan.memory.unfused_peak_bytes);
       // A plan also counts what a redistribution takes while it runs.
-      if (!reads_old) CHECK(report.peak_bytes == plan.memory.peak_bytes);
+      if (!reads_old) CHECK(report.peak_bytes == plan.memory.unfused_peak_bytes);
       const std::vector<std::int64_t> held =
           live_bytes(value_of(lower(plan, graph, *shared_library())));
       CHECK(*std::max_element(held.begin(), held.end()) ==
-            plan.memory.peak_bytes);
+            plan.memory.unfused_peak_bytes);
       if (std::string_view(mesh) != "1") continue;
       CHECK((report.peak_bytes < kCache + 1024) == !reads_old);
       CHECK((report.peak_bytes > 2 * kCache) == reads_old);

@@ -17,14 +17,14 @@
 namespace shardprop::cli {
 namespace {
 
-Result<Plan> answered(PlanRequest request, const Arguments& arguments,
-                      Console& console) {
+Result<PlannedGraph> answered(PlanRequest request, const Arguments& arguments,
+                              Console& console) {
   PlannerRun run(request, console);
-  Result<Plan> made =
-      placed_at_least(shardprop::plan(request), arguments.get("GRAPH"));
+  Result<PlannedGraph> made =
+      placed_at_least(shardprop::plan_graph(request), arguments.get("GRAPH"));
   run.end();
   if (run.is_interrupted() && made) {
-    console.messages << (made->has_plan()
+    console.messages << (made->plan.has_plan()
                              ? "interrupted: this is the best plan so far\n"
                              : "interrupted: no plan had been found yet\n");
   }
@@ -35,10 +35,12 @@ Result<GraphPlan> new_plan(const Arguments& arguments, Console& console,
                            const PlanUse& use) {
   SP_ASSIGN(PlanRequest request, plan_request(arguments, use.limit));
   if (use.next == WithPlan::kWork) print_notes(*request.graph, console);
-  GraphPlan made{request.library, request.graph, {}, {}};
-  SP_ASSIGN(made.plan, answered(std::move(request), arguments, console));
+  auto library = request.library;
+  SP_ASSIGN(PlannedGraph made,
+            answered(std::move(request), arguments, console));
   if (use.next == WithPlan::kWork) console.until_written.reset();
-  return made;
+  return GraphPlan{std::move(library), std::move(made.graph),
+                   std::move(made.plan), {}};
 }
 
 Result<GraphPlan> taken_plan(const Arguments& arguments, Console& console,
@@ -58,6 +60,8 @@ Result<GraphPlan> taken_plan(const Arguments& arguments, Console& console,
   if (arguments.has("--mesh")) {
     SP_ASSIGN(use.mesh, mesh_option(arguments));
   }
+  SP_ASSIGN(loaded.graph,
+            graph_of(plan, std::move(loaded.graph), *loaded.library));
   SP_ASSIGN(JudgedPlan taken,
             take_plan(std::move(plan), use, *loaded.graph, *loaded.library));
   return GraphPlan{std::move(loaded.library), std::move(loaded.graph),

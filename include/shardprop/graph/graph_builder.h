@@ -59,6 +59,7 @@ struct NewNode {
   SourceLocation source;
   std::string
       forward_node;  // name of an earlier node; unknown ones are dropped
+  std::string second_run_of;  // as forward_node
   std::string decomposed_from;
   // If true, its outputs are taken as stated, even if the library infers
   // others.

@@ -49,10 +49,16 @@ struct Node {
   Phase phase = Phase::kForward;
   // The forward node to which a backward node belongs, if recorded.
   NodeId forward_node;
+  // The forward node that this backward node runs again (recompute.h). It draws
+  // the same random numbers.
+  NodeId second_run_of;
   // The operator whose decomposition produced this node, if recorded.
   std::string decomposed_from;
 
   const std::string& op_name() const { return op.name(); }
+  bool runs_again() const { return second_run_of.valid(); }
+  // Returns the node whose random numbers this node draws.
+  NodeId drawn_by() const { return runs_again() ? second_run_of : id; }
 };
 
 }  // namespace shardprop

@@ -169,6 +169,8 @@ struct PlannedNode {
   std::string module_path;
   std::string source;  // model.py:53; empty if none is recorded
   Phase phase = Phase::kForward;
+  // The node that it runs again; empty if it runs for the first time.
+  std::string second_run_of;
   std::int64_t compute_nanoseconds = 0;
   // The strategy: the target of each mesh dim (op_strategy.h). It is empty for
   // assertions and in plans of schema 1.
@@ -263,6 +265,9 @@ struct PlanMemory {
   std::int64_t gathered_bytes = 0;
   std::int64_t buffer_bytes = 0;  // buffers and constants of the program
   std::optional<std::int64_t> limit_bytes;
+  // The peak if each operator runs alone, so that every value takes memory. At
+  // least `peak_bytes`, which counts no values inside kernels.
+  std::int64_t unfused_peak_bytes = 0;
   friend bool operator==(const PlanMemory&, const PlanMemory&) = default;
 };
 
@@ -271,6 +276,8 @@ struct PlanSummary {
   std::int64_t compute_nanoseconds = 0;
   std::int64_t communication_nanoseconds = 0;
   std::int64_t overlapped_nanoseconds = 0;
+  // The part of compute and communication that second runs take.
+  std::int64_t recompute_nanoseconds = 0;
   std::int64_t bytes_per_rank = 0;
   // Number of steps by CollectiveKind.
   std::array<std::int64_t, std::size(kAllCollectiveKinds)> collectives{};

@@ -75,7 +75,8 @@ struct UnlikeLayersNote {
 };
 
 // The memory limit is nearly reached by activations that eager execution keeps,
-// but the times are those of a compiled program.
+// but the times are those of a compiled program. Only plans of older files have
+// this note.
 struct EagerActivationsNote {
   friend bool operator==(const EagerActivationsNote&,
                          const EagerActivationsNote&) = default;

@@ -9,6 +9,7 @@
 
 #include <shardprop/graph/graph.h>
 #include <shardprop/graph/node.h>
+#include <shardprop/graph/recompute.h>
 #include <shardprop/placement/layout.h>
 #include <shardprop/plan/pin.h>
 #include <shardprop/plan/recipe.h>
@@ -29,11 +30,14 @@ std::string_view to_string(Optimizer optimizer);  // "none", "sgd", "adamw"
 std::optional<Optimizer> parse_optimizer(std::string_view text);
 
 // `Fusion` says whether elementwise operators, casts and reductions share
-// kernels, as in compiled programs. Without fusion, each operator of the program
-// has a kernel of its own, as in eager PyTorch. The operators of one
-// decomposition (Node::decomposed_from) then have one kernel.
+// kernels, as in compiled programs. A value that only its own kernel reads then
+// takes no memory. Without fusion, each operator of the program has a kernel of
+// its own, as in eager PyTorch. The operators of one decomposition
+// (Node::decomposed_from) then have one kernel.
 enum class Fusion : std::uint8_t { kCompiler, kNone };
 std::string_view to_string(Fusion fusion);  // "compiler", "none"
+// Returns the name of the execution that has these kernels: "compiled", "eager".
+std::string_view execution_of(Fusion fusion);
 
 // `Precision` is the dtype of parameters, gradients and state in training:
 //
@@ -68,6 +72,10 @@ struct PlanQuestion {
   // Empty: mixed with adamw, own with others.
   std::optional<Precision> precision;
   Fusion fusion = Fusion::kCompiler;
+  // The rule by which operators run again in the backward phase. make_plan()
+  // expects a graph that follows it (running_graph()). Empty: the cheapest rule
+  // that fits the memory limit.
+  std::optional<Recompute> recompute = Recompute{};
   Layers layers = Layers::kAlike;
   // One optimizer step accumulates the gradients of this many micro-batches.
   // Costs are those of one micro-batch plus its share of the step.

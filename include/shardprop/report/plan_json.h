@@ -23,6 +23,8 @@ inline constexpr std::string_view kPlanSchemas[] = {
 inline constexpr std::string_view kPlanSchema = kPlanSchemas[2];
 // Phase of the optimizer's nodes, which follow the graph's.
 inline constexpr std::string_view kUpdatePhase = "optimizer";
+// The phase of a node that runs again; `of` names the node of the first run.
+inline constexpr std::string_view kSecondRunPhase = "recompute";
 
 // `RankForm` is the form of numbers that differ between ranks (`local_args`,
 // and `per_rank` in `local_program`). Both forms can be read.

@@ -53,10 +53,31 @@ struct PlanRequest {
   // A plan of the same model whose parameters and buffers are laid out so here, too:
   // the pins of pins_like() join those of the options. Null if there is none.
   std::shared_ptr<const Plan> like;
+  // Whether `graph` is the result of running().
+  bool is_running = false;
   // The reading that the graph came from. The plan records it; it does not change
   // the answer.
   GraphReading reading;
 };
+
+// `PlannedGraph` is a plan with the graph that it runs.
+struct PlannedGraph {
+  std::shared_ptr<const Graph> graph;
+  Plan plan;
+};
+
+// Returns the request with the graph as it runs: with the second runs that the
+// options `execution` and `recompute` require (graph/recompute.h). A rule that the
+// plan is to choose counts as none. Errors: those of running_graph().
+Result<PlanRequest> running(PlanRequest request);
+// Answers the request, with the graph that the plan runs. The nodes of that graph
+// are those of the plan. Errors: those of plan().
+Result<PlannedGraph> plan_graph(const PlanRequest& request);
+// Returns the graph that a plan of `graph` runs: `graph` itself if it is the plan's
+// own. Errors: those of running_graph().
+Result<std::shared_ptr<const Graph>> graph_of(
+    const Plan& plan, std::shared_ptr<const Graph> graph,
+    const OpLibrary& library);
 
 // Answers the request. Precondition: `graph` and `library` are not null. An
 // infeasible problem is not an error: Plan::status reports it. Errors: those of

@@ -228,12 +228,13 @@ std::vector<bool> copies_once_a_step(const PlanProblem& problem,
 }
 
 std::vector<std::int64_t> bytes_by_slot(const PlanProblem& problem,
-                                        const PlanAssignment& assignment) {
+                                        const PlanAssignment& assignment,
+                                        KernelMemory kernels) {
   const std::size_t slots = problem.graph().nodes().size() + 1;
   std::vector<WideInt> change(slots + 1, 0);
   std::vector<std::int64_t> moving(slots, 0);
   std::vector<std::int64_t> in_flight(slots, 0);
-  for (const LiveBytes& cached : live_bytes(problem, assignment)) {
+  for (const LiveBytes& cached : live_bytes(problem, assignment, kernels)) {
     const auto from = index(cached.from);
     if (is_scratch(cached.kind)) {
       auto& scratch = cached.kind == MemoryKind::kMoving ? moving : in_flight;

@@ -12,9 +12,11 @@ namespace {
 
 class Holdings {
  public:
-  Holdings(const PlanProblem& problem, const PlanAssignment& plan)
+  Holdings(const PlanProblem& problem, const PlanAssignment& plan,
+           KernelMemory kernels)
       : problem_(problem),
         plan_(plan),
+        kernels_(kernels),
         end_(static_cast<std::int64_t>(problem.graph().nodes().size())),
         times_(copy_times(problem, plan)) {
     for (const GraphOutput& output : problem.graph().outputs()) {
@@ -24,6 +26,15 @@ class Holdings {
     }
     if (problem.options().accumulate > 1) find_accumulated();
     find_viewed();
+    for (const AssignedCopy& copy : plan.copies) {
+      if (!copy.source) written_.insert(copy.buffer);
+    }
+    for (std::size_t s = problem.buffers().size(); s-- > 0;) {
+      const PlanBuffer& view = problem.buffers()[s];
+      if (!view.view_of_use || !written_.contains(PlanBufferId(s))) continue;
+      const PlanVariable& maker = problem.variable(view.producer);
+      written_.insert(problem.value(maker.uses[*view.view_of_use]).buffer);
+    }
   }
 
   std::vector<LiveBytes> run() {
@@ -122,6 +133,11 @@ class Holdings {
       return hold(kind_of(id, producer), bytes, 0, end_);
     }
     if (buffer.view_of_use) return;
+    // A value inside a kernel is written only to be redistributed.
+    if (kernels_ == KernelMemory::kFused && buffer.inside_kernel &&
+        !written_.contains(id)) {
+      return;
+    }
     hold(kind_of(id, producer), bytes, buffer.produced_at, until_[id.index()]);
   }
 
@@ -202,9 +218,11 @@ class Holdings {
 
   const PlanProblem& problem_;
   const PlanAssignment& plan_;
+  KernelMemory kernels_;
   std::int64_t end_;
   std::vector<CopyTimes> times_;  // by copy
   std::set<PlanBufferId> gradients_;
+  std::set<PlanBufferId> written_;  // sources of copies as they were produced
   // By buffer and by copy; empty without accumulation.
   std::vector<bool> accumulated_;
   std::vector<bool> accumulated_copies_;
@@ -219,8 +237,9 @@ class Holdings {
 }  // namespace
 
 std::vector<LiveBytes> live_bytes(const PlanProblem& problem,
-                                  const PlanAssignment& assignment) {
-  return Holdings(problem, assignment).run();
+                                  const PlanAssignment& assignment,
+                                  KernelMemory kernels) {
+  return Holdings(problem, assignment, kernels).run();
 }
 
 KeptParameter kept_parameter(const PlanProblem& problem,

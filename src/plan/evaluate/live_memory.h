@@ -37,8 +37,9 @@ struct LiveBytes {
   std::int64_t until = 0;
 };
 
-std::vector<LiveBytes> live_bytes(const PlanProblem& problem,
-                                  const PlanAssignment& assignment);
+std::vector<LiveBytes> live_bytes(
+    const PlanProblem& problem, const PlanAssignment& assignment,
+    KernelMemory kernels = KernelMemory::kFused);
 
 // KeptParameter states the bytes that a parameter takes between steps and while
 // they run, for one choice of its variable. Parameters that are trained in 16

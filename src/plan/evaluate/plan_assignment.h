@@ -111,10 +111,15 @@ struct CopyCost {
 CopyCost copy_cost(const PlanProblem& problem, const PlanAssignment& assignment,
                    std::size_t copy, bool once_a_step);
 
+// `KernelMemory` says whether a value that stays inside a kernel takes memory.
+// With kUnfused it does, as if each operator ran alone.
+enum class KernelMemory : std::uint8_t { kFused, kUnfused };
+
 // Returns the bytes that a rank holds, by slot. They include buffers and copies
 // while they are kept, optimizer state throughout, and the scratch of
 // redistributions while they run.
-std::vector<std::int64_t> bytes_by_slot(const PlanProblem& problem,
-                                        const PlanAssignment& assignment);
+std::vector<std::int64_t> bytes_by_slot(
+    const PlanProblem& problem, const PlanAssignment& assignment,
+    KernelMemory kernels = KernelMemory::kFused);
 
 }  // namespace shardprop

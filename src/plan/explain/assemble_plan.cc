@@ -130,6 +130,9 @@ class Assembler {
     out.module_path = node.module_path;
     if (!node.source.empty()) out.source = to_string(node.source);
     out.phase = node.phase;
+    if (node.runs_again()) {
+      out.second_run_of = problem_.graph().node(node.second_run_of).name;
+    }
     out.is_random = node.op.function->is_random();
     const ChoiceSet* set = problem_.choices_of(node.id);
     if (set == nullptr) {
@@ -330,6 +333,13 @@ Plan assemble_plan(const PlanProblem& problem, const PlanSolution& solution) {
   }
   plan.memory.peak_bytes = judged.peak_bytes;
   plan.memory.peak_at = judged.peak_at;
+  plan.memory.unfused_peak_bytes = judged.peak_bytes;
+  if (solution.assignment) {
+    const std::vector<std::int64_t> bytes = bytes_by_slot(
+        problem, *solution.assignment, KernelMemory::kUnfused);
+    plan.memory.unfused_peak_bytes =
+        *std::max_element(bytes.begin(), bytes.end());
+  }
   plan.memory.limit_bytes = problem.options().memory_limit;
   for (const PlanSolution::ShortSlot& step : solution.conflict) {
     const auto at = index(step.slot);

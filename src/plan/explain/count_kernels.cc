@@ -121,11 +121,14 @@ class KernelCount {
       const auto producer = producer_of(value);
       const std::size_t kernel = kernels_.root(node.id.index());
       if (!copy && producer && kernels_.root(*producer) == kernel) continue;
-      if (!read_.emplace(kernel, value.id, copy.value_or(~std::size_t{0}))
+      const Value& base = graph_.value(graph_.buffer(value.buffer).base());
+      const bool is_whole = value.meta.numel() == base.meta.numel();
+      if (!read_
+               .emplace(kernel, is_whole ? base.id : value.id,
+                        copy.value_or(~std::size_t{0}))
                .second) {
         continue;
       }
-      const Value& base = graph_.value(graph_.buffer(value.buffer).base());
       const double share =
           value.meta.numel() == 0
               ? 0

@@ -32,7 +32,6 @@ class Notes {
     add_batch_statistics();
     add_unsupported();
     add_unlike();
-    add_kept_activations();
     add_pipeline();
     return std::move(out_);
   }
@@ -208,21 +207,6 @@ class Notes {
   void add_unlike() {
     if (!solution_.uniform_costs_more) return;
     out_.emplace_back(UnlikeLayersNote{*solution_.uniform_costs_more});
-  }
-
-  // The times are those of fused kernels. The memory is that of eager
-  // execution, which keeps more for the backward pass. This matters if memory
-  // is short.
-  void add_kept_activations() {
-    const PlanMemory& memory = plan_.memory;
-    if (problem_.options().fusion != Fusion::kCompiler || !trains(graph_) ||
-        !memory.limit_bytes ||
-        static_cast<double>(memory.peak_bytes) <
-            tuning::kNotedMemoryShare *
-                static_cast<double>(*memory.limit_bytes)) {
-      return;
-    }
-    out_.emplace_back(EagerActivationsNote{});
   }
 
   void add_pipeline() {

@@ -121,7 +121,8 @@ class MemoryRows {
     bytes.reserve(choices(buffer.producer));
     for (std::size_t c = 0; c < choices(buffer.producer); ++c) {
       bytes.push_back(
-          buffer.view_of_use
+          buffer.inside_kernel ? 0
+          : buffer.view_of_use
               ? viewed_.share(id, c)
               : buffer.kind->bytes[problem_.layout_produced(buffer, c)]);
     }
@@ -134,12 +135,21 @@ class MemoryRows {
   std::int64_t cached(PlanBufferId id, BufferLayout state, bool covered) const {
     const PlanBuffer& buffer = problem_.buffer(id);
     const std::int64_t own = buffer.kind->bytes[state];
+    if (buffer.inside_kernel && is_produced(buffer, state)) return 0;
     if (!buffer.view_of_use) return own;
     const std::int64_t share = viewed_.share_in(id, state);
     if (share == ViewMemory::kNotMade) return own;
     if (covered) return 0;
     // A view with one layout is always as it was produced.
     return buffer.kind->num_states() == 1 ? share : std::min(own, share);
+  }
+
+  // Returns whether the buffer may have been produced in the layout. Inside a
+  // kernel it takes no memory then.
+  static bool is_produced(const PlanBuffer& buffer, BufferLayout state) {
+    const std::vector<BufferLayout>& produced = buffer.kind->produced;
+    return std::find(produced.begin(), produced.end(), state) !=
+           produced.end();
   }
 
   std::int64_t cached(PlanBufferId id, const CachedLayouts& set,

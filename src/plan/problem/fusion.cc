@@ -20,6 +20,31 @@ bool stands_alone(Fusing fusing) {
   return fusing == Fusing::kCuts || fusing == Fusing::kAlone;
 }
 
+// Returns whether the node makes a tensor of one number. It reads no elements.
+bool is_fill(const Graph& graph, ValueId value) {
+  if (graph.value(value).is_input()) return false;
+  const Node& node = graph.node(graph.value(value).producer);
+  return !node.op.function->is_random() &&
+         (node.inputs.empty() ||
+          node.op.function->base_name().ends_with("_like"));
+}
+
+// Returns whether the node writes one number to one place of each row of a fresh
+// tensor, as the gradient of a loss does. A compiler selects it by element.
+bool selects_by_element(const Graph& graph, const Node& node) {
+  if (node.inputs.size() != 2 || !is_fill(graph, node.inputs[0])) return false;
+  const Dims& into = node.op.inputs[0].shape();
+  const Dims& places = node.op.inputs[1].shape();
+  if (into.size() != places.size()) return false;
+  int others = 0;
+  for (std::size_t d = 0; d < into.size(); ++d) {
+    if (into[d] == places[d]) continue;
+    if (places[d] != 1) return false;
+    ++others;
+  }
+  return others == 1;
+}
+
 // Returns whether the decomposition of one operator produced both nodes.
 bool are_of_one_operator(const Node& a, const Node& b) {
   return !a.decomposed_from.empty() && a.decomposed_from == b.decomposed_from &&
@@ -29,13 +54,16 @@ bool are_of_one_operator(const Node& a, const Node& b) {
 }  // namespace
 
 Fusing fusing_of(const Graph& graph, const Node& node, const IndexSpace& space,
-                 bool is_understood, bool is_in_place) {
+                 bool is_understood, bool is_in_place, KernelRule rule) {
   if (space.is_free) return Fusing::kView;
   const bool cuts =
       space.flops_per_point > 0 || has_factor(space, FactorKind::kScanned) ||
       space.inputs.size() > tuning::kMostFusedInputs || !is_understood;
   if (cuts) return Fusing::kCuts;
-  if (space.writes_into == IndexSpace::kNothing) return Fusing::kCompute;
+  if (space.writes_into == IndexSpace::kNothing ||
+      (rule == KernelRule::kCompiler && selects_by_element(graph, node))) {
+    return Fusing::kCompute;
+  }
   // A write to fixed places selects, by element, the old or the new value, and
   // can be fused. A write into an input of the program is cheaper in place.
   const Value& into = graph.value(node.inputs[index(space.writes_into)]);
@@ -115,9 +143,13 @@ void FusionGroups::find_reads(const std::vector<Fusing>& fusing) {
       if (is_inside(value.buffer, group_[n])) continue;
       if (computes) leaves_[value.buffer.index()] = true;
       if (group_[n] == kAlone || !computes) continue;
-      if (!read.emplace(group_[n], value.id).second) continue;
-      // A kernel reads an expanded value by the elements that its memory has.
+      // A kernel reads a tensor once. Views that keep all of it are the same
+      // tensor. It reads an expanded value by the elements that its memory has.
       const Value& base = graph_.value(graph_.buffer(value.buffer).base());
+      const bool is_whole = value.meta.numel() == base.meta.numel();
+      if (!read.emplace(group_[n], is_whole ? base.id : value.id).second) {
+        continue;
+      }
       reads[i] =
           value.meta.numel() == 0
               ? 0

@@ -36,13 +36,13 @@ enum class Fusing : std::uint8_t {
   kView,     // moves no data
 };
 
+enum class KernelRule : std::uint8_t { kCompiler, kEager };
+
 // Returns how a node with this index space may be fused. A node without a rule
 // (`is_understood` is false) is a kernel of its own, and so is a node that
 // writes its result into the memory of an operand (`is_in_place`).
 Fusing fusing_of(const Graph& graph, const Node& node, const IndexSpace& space,
-                 bool is_understood, bool is_in_place);
-
-enum class KernelRule : std::uint8_t { kCompiler, kEager };
+                 bool is_understood, bool is_in_place, KernelRule rule);
 
 class FusionGroups {
  public:

@@ -140,6 +140,11 @@ CASES = {
     "critic": Case(_critic),
     "gates": Case(_gates),
     "t5": Case(_named("t5_tiny"), has_dropout=True),
+    "llama_full": Case(_named("llama3_tiny"), options={"recompute": "full"}),
+    "mixtral_selective": Case(
+        _named("mixtral_tiny"),
+        options={"recompute": "selective", "execution": "eager"},
+    ),
 }
 
 

@@ -49,6 +49,7 @@ class BufferCollector {
     for (PlanBuffer& buffer : data_.buffers) {
       buffer.inside_kernel = is_inside_kernel(buffer);
     }
+    find_written();
     for (PlanVariable& variable : data_.variables) {
       variable.use_places.resize(variable.uses.size());
     }
@@ -156,6 +157,17 @@ class BufferCollector {
     return data_.fusion && !value.is_input() &&
            data_.fusion->group(value.producer) != FusionGroups::kAlone &&
            data_.fusion->stays_inside(value.id);
+  }
+
+  // A buffer is written if another kernel reads a view of it. Views come after the
+  // buffers that they alias.
+  void find_written() {
+    for (std::size_t b = data_.buffers.size(); b-- > 0;) {
+      const PlanBuffer& view = data_.buffers[b];
+      if (!view.view_of_use || view.inside_kernel) continue;
+      const PlanVariable& producer = data_.variables[view.producer.index()];
+      buffer_of(producer.uses[*view.view_of_use]).inside_kernel = false;
+    }
   }
 
   void note_places(const PlanBuffer& buffer) {

@@ -129,17 +129,17 @@ class PlanProblemBuilder {
       if (is_free_view(node)) pinned_->see_view(node, *found.set);
     }
     find_in_place();
+    const KernelRule rule = data_.options.fusion == Fusion::kCompiler
+                                ? KernelRule::kCompiler
+                                : KernelRule::kEager;
     std::vector<Fusing> fusing(graph_.nodes().size(), Fusing::kCuts);
     for (const Node& node : graph_.nodes()) {
       const auto& set = data_.choices_of_node[node.id.index()];
       if (set == nullptr) continue;
       fusing[node.id.index()] =
           fusing_of(graph_, node, *set->op.space, set->unsupported.empty(),
-                    in_place_->operand(node).has_value());
+                    in_place_->operand(node).has_value(), rule);
     }
-    const KernelRule rule = data_.options.fusion == Fusion::kCompiler
-                                ? KernelRule::kCompiler
-                                : KernelRule::kEager;
     data_.fusion = std::make_shared<FusionGroups>(graph_, fusing, rule);
     return {};
   }

@@ -1,0 +1,63 @@
+// `running_graph` makes the program that a training step runs. In its backward
+// phase, forward operators may run again, so that their results need not be kept.
+//
+//   Graph of y = silu(x) @ w with its gradients
+//     forward   silu  mm                        kept for the backward phase: x, silu
+//     backward  ... mm(grad, silu) ...
+//   running_graph(graph, library, {.is_compiled = true})
+//     forward   silu  mm                        kept: x
+//     backward  ... silu_again  mm(grad, silu_again) ...
+//
+// A second run is a node of its own (Node::second_run_of) with the operator of the
+// first one. It runs before the first backward node that reads one of its results.
+// Operators that write into an input of the program, and those whose sizes depend
+// on data, never run twice.
+#pragma once
+
+#include <shardprop/base/result.h>
+#include <shardprop/graph/graph.h>
+#include <shardprop/ops/op_library.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace shardprop {
+
+// `Recompute` says which operators of a training step run again:
+//
+//   none       none
+//   selective  the rule of torchtitan: those of the repeated blocks, except attention
+//              and every second matmul
+//   full       those of the repeated blocks, so that only the inputs of each block
+//              are kept
+//   full:N     those of the first N blocks of each row
+struct Recompute {
+  enum class Rule : std::uint8_t { kNone, kSelective, kFull };
+  Rule rule = Rule::kNone;
+  // Of each row of blocks; 0: all of them.
+  std::int64_t first_blocks = 0;
+
+  // Error: kInvalidArgument.
+  static Result<Recompute> parse(std::string_view text);
+  friend bool operator==(const Recompute&, const Recompute&) = default;
+};
+std::string to_string(const Recompute& recompute);  // "none", "full:3"
+
+// `Running` says how a program runs.
+struct Running {
+  // A compiled program also runs operators on elements again that fuse with
+  // their readers in the backward phase, as torch.compile does.
+  bool is_compiled = false;
+  Recompute recompute;
+};
+
+// Returns the program as it runs; `graph` itself if nothing runs again. Errors:
+// kInvalidArgument (a rule for blocks, and a graph without equal blocks or without
+// a backward phase; a graph that is the result of this function).
+Result<std::shared_ptr<const Graph>> running_graph(
+    std::shared_ptr<const Graph> graph, const OpLibrary& library,
+    const Running& running);
+
+}  // namespace shardprop

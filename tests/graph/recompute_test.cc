@@ -1,0 +1,160 @@
+// Second runs of forward operators, and the values that a compiled program keeps.
+#include <shardprop/graph/recompute.h>
+
+#include "graph/block_model.h"
+#include "graph/graph_fixture.h"
+#include "graph/recompute/kept_values.h"
+#include "graph/recompute/min_cut.h"
+#include "graph/recompute/second_runs.h"
+#include "support/result_checks.h"
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace shardprop {
+namespace {
+
+using testing::code_of;
+using testing::value_of;
+
+std::shared_ptr<const Graph> running_of(Graph graph, std::string_view rule,
+                                        bool is_compiled = false) {
+  const Running running{is_compiled, value_of(Recompute::parse(rule))};
+  return value_of(
+      running_graph(std::make_shared<const Graph>(std::move(graph)),
+                    testing::standard_library(), running));
+}
+
+// The forward values that the backward phase reads.
+std::set<std::string> kept(const Graph& graph) {
+  const std::size_t last = last_forward(graph);
+  std::set<std::string> out;
+  for (const Node& node : graph.nodes()) {
+    if (node.id.index() <= last) continue;
+    for (const ValueId input : node.inputs) {
+      const ValueId base = graph.buffer(graph.value(input).buffer).base();
+      const Value& value = graph.value(base);
+      if (!value.is_input() && value.producer.index() <= last) {
+        out.insert(value.name);
+      }
+    }
+  }
+  return out;
+}
+
+std::size_t second_runs(const Graph& graph) {
+  std::size_t count = 0;
+  for (const Node& node : graph.nodes()) count += node.runs_again() ? 1 : 0;
+  return count;
+}
+
+TEST_CASE("of several least cuts, the one next to the sink is found") {
+  MinCut cut(4);
+  cut.add_edge(0, 1, 5);
+  cut.add_edge(1, 2, 2);
+  cut.add_edge(2, 3, 2);
+  CHECK(cut.reaches_sink(0, 3) == std::vector<bool>{false, false, false, true});
+}
+
+TEST_CASE("no cut is found where no edge may be cut") {
+  MinCut cut(3);
+  cut.add_edge(0, 1, MinCut::kUncut);
+  cut.add_edge(1, 2, MinCut::kUncut);
+  CHECK(cut.reaches_sink(0, 2).empty());
+}
+
+TEST_CASE("a rule is the text that it prints") {
+  for (const char* text : {"none", "selective", "full", "full:3"}) {
+    CHECK(to_string(value_of(Recompute::parse(text))) == text);
+  }
+  for (const char* text : {"", "all", "full:0", "full:", "full:x"}) {
+    CHECK(code_of(Recompute::parse(text)) == ErrorCode::kInvalidArgument);
+  }
+}
+
+// A layer is x + mm(mm(x, u)^2, v). Its backward phase reads x, mm(x, u) and its
+// square.
+TEST_CASE("with full, the inputs of each block are kept and nothing else") {
+  const Graph plain = BlockModel(true).build("dddd");
+  CHECK(kept(plain).size() == 12);
+  const auto full = running_of(BlockModel(true).build("dddd"), "full");
+  // The inputs of the four layers; the backward phase of the head reads nothing.
+  CHECK(kept(*full).size() == 4);
+  // The first matmul and the square of each layer. The second matmul feeds the next
+  // block only.
+  CHECK(second_runs(*full) == 8);
+  CHECK(kept(*running_of(BlockModel(true).build("dddd"), "full:1")).size() ==
+        10);
+}
+
+TEST_CASE("a second run comes before its first reader, once for a block") {
+  const auto full = running_of(BlockModel(true).build("ddd"), "full");
+  for (const Node& node : full->nodes()) {
+    if (!node.runs_again()) continue;
+    const Node& first = full->node(node.second_run_of);
+    CHECK(node.name == first.name + "_again");
+    CHECK(node.phase == Phase::kBackward);
+    CHECK(first.phase == Phase::kForward);
+    CHECK(node.op_name() == first.op_name());
+    CHECK(node.drawn_by() == first.id);
+  }
+}
+
+TEST_CASE("with selective, every second matmul runs again") {
+  const auto runs = running_of(BlockModel(true).build("dddd"), "selective");
+  // The first matmul of a block is kept, its square runs again.
+  CHECK(kept(*runs).size() == 8);
+  CHECK(second_runs(*runs) == 4);
+}
+
+TEST_CASE("a rule needs a backward phase and equal blocks") {
+  const Running full{false, value_of(Recompute::parse("full"))};
+  const auto refusal = [&](Graph graph) {
+    return code_of(
+        running_graph(std::make_shared<const Graph>(std::move(graph)),
+                      testing::standard_library(), full));
+  };
+  CHECK(refusal(BlockModel(false).build("ddd")) ==
+        ErrorCode::kInvalidArgument);
+  CHECK(refusal(BlockModel(true).build("ds")) == ErrorCode::kInvalidArgument);
+}
+
+TEST_CASE("a program without second runs is the graph itself") {
+  const auto graph =
+      std::make_shared<const Graph>(BlockModel(false).build("dd"));
+  CHECK(value_of(running_graph(graph, testing::standard_library(),
+                               {.is_compiled = true})) == graph);
+}
+
+// y = relu(x) @ w, z = exp(y). The gradient of z is a product with exp(y), and w's
+// needs relu(x) in memory.
+TEST_CASE("a compiled program keeps what the backward phase needs in memory") {
+  GraphFixture at;
+  const ValueId x = at.input("x", "f32[64,32]");
+  const ValueId w = at.input("w", "f32[32,48]", InputKind::kParameter);
+  const ValueId g = at.input("g", "f32[64,48]");
+  const ValueId r = at.op("aten.relu.default", {x});
+  const ValueId y = at.op("aten.mm.default", {r, w});
+  const ValueId s = at.op("aten.sigmoid.default", {y});
+  const ValueId z = at.op("aten.exp.default", {s});
+  at.output(z);
+  const ValueId gz = at.op("aten.mul.Tensor", {g, z});
+  const ValueId gs = at.op("aten.sigmoid_backward.default", {gz, s});
+  const ValueId t = at.op("aten.permute.default", {r}, {{"dims", ints({1, 0})}});
+  at.builder.add_output(
+      {at.op("aten.mm.default", {t, gs}), OutputKind::kGradient, w});
+  const auto runs = running_of(at.build(), "none", true);
+  // The matmul's result instead of two values that follow from it.
+  CHECK(kept(*runs) == std::set<std::string>{"relu", "mm"});
+  CHECK(second_runs(*runs) == 2);
+}
+
+}  // namespace
+}  // namespace shardprop
