@@ -103,7 +103,7 @@ TEST_CASE("a second run comes before its first reader, once for a block") {
     CHECK(node.phase == Phase::kBackward);
     CHECK(first.phase == Phase::kForward);
     CHECK(node.op_name() == first.op_name());
-    CHECK(node.drawn_by() == first.id);
+    CHECK(node.drawn_by() == first.drawn_by());
   }
 }
 

@@ -40,7 +40,7 @@ class Verify(Case):
         self.assertEqual(report["bytes_per_rank"],
                          plan["summary"]["bytes_per_rank"])
         self.assertLessEqual(report["peak_bytes_per_rank"],
-                             plan["memory"]["peak_bytes_per_rank"])
+                             plan["memory"]["unfused_peak_bytes_per_rank"])
         for one in report["trace"]:
             self.assertEqual(one["bytes_per_rank"],
                              one["planned_bytes_per_rank"])
@@ -97,7 +97,7 @@ class Verify(Case):
             plan["summary"]["bytes_per_rank"] -= 1
 
         def holds_less(plan):
-            plan["memory"]["peak_bytes_per_rank"] //= 2
+            plan["memory"]["unfused_peak_bytes_per_rank"] //= 2
 
         for change in (sends_less, holds_less):
             plan = self.plan()

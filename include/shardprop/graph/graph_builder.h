@@ -60,6 +60,7 @@ struct NewNode {
   std::string
       forward_node;  // name of an earlier node; unknown ones are dropped
   std::string second_run_of;  // as forward_node
+  NodeId draws_as;            // Node::draws_as
   std::string decomposed_from;
   // If true, its outputs are taken as stated, even if the library infers
   // others.

@@ -49,16 +49,18 @@ struct Node {
   Phase phase = Phase::kForward;
   // The forward node to which a backward node belongs, if recorded.
   NodeId forward_node;
-  // The forward node that this backward node runs again (recompute.h). It draws
-  // the same random numbers.
+  // The forward node that this backward node runs again (recompute.h).
   NodeId second_run_of;
+  // The node of the graph without second runs whose random numbers this node draws.
+  // Both runs draw the same ones. Invalid: its own id.
+  NodeId draws_as;
   // The operator whose decomposition produced this node, if recorded.
   std::string decomposed_from;
 
   const std::string& op_name() const { return op.name(); }
   bool runs_again() const { return second_run_of.valid(); }
-  // Returns the node whose random numbers this node draws.
-  NodeId drawn_by() const { return runs_again() ? second_run_of : id; }
+  // Returns the number that the random numbers of this node depend on.
+  NodeId drawn_by() const { return draws_as.valid() ? draws_as : id; }
 };
 
 }  // namespace shardprop

@@ -202,6 +202,7 @@ class RunningGraph {
       added.second_run_of = graph_.node(node.second_run_of).name;
     }
     if (run.again) added.second_run_of = node.name;
+    added.draws_as = node.drawn_by();
     SP_ASSIGN(const std::vector<ValueId> results,
               builder_.add_node(std::move(added)));
     for (std::size_t o = 0; o < results.size(); ++o) {
