@@ -15,31 +15,29 @@ namespace shardprop {
 
 class MinCut {
  public:
-  // The capacity of an edge that no cut contains.
+  // The capacity of an edge that no cut contains. The other capacities of a graph
+  // add up to less.
   static constexpr std::int64_t kUncut = std::int64_t{1} << 60;
 
-  explicit MinCut(std::size_t vertices) : edges_of_(vertices) {}
-  void add_edge(std::size_t from, std::size_t to, std::int64_t capacity);
+  explicit MinCut(std::size_t vertices) : vertices_(vertices) {}
+  void add_edge(std::size_t from, std::size_t to, std::int64_t capacity) {
+    edges_.push_back({from, to, capacity});
+  }
 
   // Returns the vertices on the side of the sink, by vertex. If several cuts are
   // least, it is the one next to the sink. The list is empty if every cut has an
   // edge that must not be cut.
-  std::vector<bool> reaches_sink(std::size_t source, std::size_t sink);
+  std::vector<bool> reaches_sink(std::size_t source, std::size_t sink) const;
 
  private:
   struct Edge {
+    std::size_t from = 0;
     std::size_t to = 0;
-    std::int64_t left = 0;  // capacity
+    std::int64_t capacity = 0;
   };
 
-  bool find_distances(std::size_t source, std::size_t sink);
-  std::int64_t augment(std::size_t source, std::size_t sink);
-
-  // Edges 2k and 2k + 1 lead in opposite directions.
+  std::size_t vertices_;
   std::vector<Edge> edges_;
-  std::vector<std::vector<std::size_t>> edges_of_;  // by vertex
-  std::vector<std::int32_t> distance_;              // by vertex; -1: not reached
-  std::vector<std::size_t> next_;                   // by vertex: the edge to try
 };
 
 }  // namespace shardprop
