@@ -95,8 +95,11 @@ class RuleChoice {
   // Permille of the limit. A plan that holds less is not cheaper without a limit.
   static constexpr std::int64_t kFree = 900;
 
+  // The search for the plan must have ended, or a cheaper plan may need the memory.
   bool is_free(const Plan& plan) const {
-    return plan.has_plan() &&
+    const bool has_ended = plan.status == PlanStatus::kOptimal ||
+                           plan.ran_out == RanOut::kGap;
+    return plan.has_plan() && has_ended &&
            plan.memory.peak_bytes <=
                *request_.options.memory_limit / 1000 * kFree;
   }
