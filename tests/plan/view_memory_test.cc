@@ -63,7 +63,9 @@ std::vector<std::int64_t> cached(const Graph& graph, const char* mesh = "1",
   REQUIRE(solution.assignment);
   std::vector<std::int64_t> bytes =
       bytes_by_slot(problem, *solution.assignment, KernelMemory::kUnfused);
-  CHECK(*std::max_element(bytes.begin(), bytes.end()) >=
+  const std::vector<std::int64_t> held =
+      bytes_by_slot(problem, *solution.assignment);
+  CHECK(*std::max_element(held.begin(), held.end()) ==
         solution.evaluation.peak_bytes);
   return bytes;
 }
