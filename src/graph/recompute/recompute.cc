@@ -40,8 +40,8 @@ class NodeFacts {
 
   OperatorFacts of(const Node& node) const {
     OperatorFacts facts;
-    facts.runs_once = node.outputs.empty() || gives_update(node) ||
-                      has_size_of_data(node);
+    facts.runs_once =
+        node.outputs.empty() || gives_update(node) || has_size_of_data(node);
     Result<IndexSpace> space = library_.index_space(node.op);
     if (!space) return facts;
     facts.is_view = runs_as_view(*space);
@@ -63,18 +63,21 @@ class NodeFacts {
                        });
   }
 
-  // A symbol of another output than the inputs' stands for a size that depends on
-  // data.
+  // torch.export names sizes that depend on data u0, u1, ...
   bool has_size_of_data(const Node& node) const {
     const auto is_of_data = [](const SymbolicDim& dim) {
-      return to_string(dim.size).find('u') != std::string::npos;
+      const std::vector<std::string> symbols = dim.size.symbols();
+      return dim.size.is_opaque() || std::any_of(symbols.begin(), symbols.end(),
+                                                 [](const std::string& name) {
+                                                   return name.starts_with('u');
+                                                 });
     };
-    return std::any_of(
-        node.outputs.begin(), node.outputs.end(), [&](ValueId output) {
-          const Value& value = graph_.value(output);
-          return std::any_of(value.symbolic.begin(), value.symbolic.end(),
-                             is_of_data);
-        });
+    return std::any_of(node.outputs.begin(), node.outputs.end(),
+                       [&](ValueId output) {
+                         const Value& value = graph_.value(output);
+                         return std::any_of(value.symbolic.begin(),
+                                            value.symbolic.end(), is_of_data);
+                       });
   }
 
   const Graph& graph_;
@@ -112,14 +115,14 @@ class RunSelection {
 
  private:
   bool reads_second_run(const Node& node) const {
-    return std::any_of(
-        node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
-          const Value& value = graph_.value(input);
-          if (value.is_input()) return false;
-          const std::size_t producer = value.producer.index();
-          return runs_.group[producer] != SecondRuns::kOnce ||
-                 runs_.moves[producer];
-        });
+    return std::any_of(node.inputs.begin(), node.inputs.end(),
+                       [&](ValueId input) {
+                         const Value& value = graph_.value(input);
+                         if (value.is_input()) return false;
+                         const std::size_t producer = value.producer.index();
+                         return runs_.group[producer] != SecondRuns::kOnce ||
+                                runs_.moves[producer];
+                       });
   }
 
   const Graph& graph_;
