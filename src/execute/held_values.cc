@@ -1,6 +1,7 @@
 #include "execute/held_values.h"
 
 #include "base/try.h"
+#include "program/step_values.h"
 
 #include <shardprop/program/rank_program.h>
 
@@ -14,6 +15,8 @@ HeldValues::HeldValues(const SpmdProgram& program)
       values_(program.values.size()),
       overwritten_(program.values.size(), false),
       viewers_(program.values.size(), 0),
+      in_flight_(program.values.size(), nullptr),
+      users_in_flight_(program.values.size(), 0),
       counted_(counted_values()) {}
 
 std::vector<bool> HeldValues::counted_values() const {
@@ -49,25 +52,86 @@ ProgramValueId HeldValues::storage_of(ProgramValueId id) const {
   return buffer.valid() ? buffer : id;
 }
 
-void HeldValues::hold(ProgramValueId id, LocalTensor tensor) {
-  if (program_.value(id).overwrites.valid()) overwrite(id);
+Result<void> HeldValues::hold(ProgramValueId id, LocalTensor tensor) {
+  if (program_.value(id).overwrites.valid()) SP_CHECK(overwrite(id));
   const ProgramValueId buffer = storage_of(id);
   if (viewers_[buffer.index()]++ == 0) live_bytes_ += bytes_of(buffer);
   peak_bytes_ = std::max(peak_bytes_, live_bytes_);
   values_[id.index()] = std::move(tensor);
+  return {};
+}
+
+void HeldValues::start(const ProgramStep& step) {
+  for_each_made(step, [&](ProgramValueId id) {
+    in_flight_[id.index()] = &step;
+    ++users_in_flight_[storage_of(id).index()];
+    for_each_taken(step, [&](ProgramValueId read) {
+      ++users_in_flight_[storage_of(read).index()];
+    });
+  });
+}
+
+Result<void> HeldValues::end(const ProgramWait& wait) {
+  for (const ProgramValueId id : wait.values) {
+    const ProgramStep* step = std::exchange(in_flight_[id.index()], nullptr);
+    if (step == nullptr) {
+      return fail(ErrorCode::kProgramValue,
+                  "the program waits for `" + program_.value(id).name +
+                      "`, which is not in flight");
+    }
+    --users_in_flight_[storage_of(id).index()];
+    for_each_taken(*step, [&](ProgramValueId read) {
+      --users_in_flight_[storage_of(read).index()];
+    });
+  }
+  return {};
+}
+
+Result<void> HeldValues::check_idle(ProgramValueId id, const char* what) const {
+  if (users_in_flight_[storage_of(id).index()] == 0) return {};
+  return fail(ErrorCode::kProgramValue,
+              "`" + program_.value(id).name + "` is " + what +
+                  " before the program waits for a transfer to or from it");
+}
+
+Result<void> HeldValues::check_complete() const {
+  for (std::size_t v = 0; v < in_flight_.size(); ++v) {
+    if (in_flight_[v] == nullptr) continue;
+    return fail(ErrorCode::kProgramValue,
+                "the program ends before it waits for the transfer to `" +
+                    program_.values[v].name + "`");
+  }
+  return {};
 }
 
 // Every value that is held in the memory is lost, views of it included.
-void HeldValues::overwrite(ProgramValueId by) {
+Result<void> HeldValues::overwrite(ProgramValueId by) {
+  SP_CHECK(check_idle(by, "written"));
   const ProgramValueId buffer = storage_of(by);
   for (std::size_t v = 0; v < values_.size(); ++v) {
     if (values_[v] && storage_of(ProgramValueId(v)) == buffer) {
       overwritten_[v] = true;
     }
   }
+  return {};
 }
 
-Result<LocalTensor> HeldValues::value(ProgramValueId id) const {
+Result<LocalTensor> HeldValues::value(ProgramValueId id,
+                                      const ProgramStep& reader) const {
+  return value(id, reader.is_overlapped);
+}
+
+Result<LocalTensor> HeldValues::output(ProgramValueId id) const {
+  return value(id, false);
+}
+
+Result<LocalTensor> HeldValues::value(ProgramValueId id,
+                                      bool may_be_in_flight) const {
+  if (in_flight_[id.index()] != nullptr && !may_be_in_flight) {
+    return fail(ErrorCode::kProgramValue,
+                "`" + program_.value(id).name +
+                    "` is read before the program waits for its transfer");
+  }
   const std::optional<LocalTensor>& held = values_[id.index()];
   if (held && !overwritten_[id.index()]) return *held;
   if (held) {
@@ -77,14 +141,15 @@ Result<LocalTensor> HeldValues::value(ProgramValueId id) const {
   }
   return fail(ErrorCode::kProgramValue,
               "`" + program_.value(id).name +
-                  "` is taken when it has been freed, or before it is made");
+                  "` is read before it is produced, or after it is freed");
 }
 
 Result<void> HeldValues::free(const ProgramFree& free) {
   for (const ProgramValueId id : free.values) {
-    if (!overwritten_[id.index()]) SP_CHECK(value(id));
-    values_[id.index()].reset();
+    if (!overwritten_[id.index()]) SP_CHECK(value(id, true));
     const ProgramValueId buffer = storage_of(id);
+    if (viewers_[buffer.index()] == 1) SP_CHECK(check_idle(id, "freed"));
+    values_[id.index()].reset();
     if (--viewers_[buffer.index()] == 0) live_bytes_ -= bytes_of(buffer);
   }
   return {};

@@ -3,11 +3,11 @@
 #include "base/guard.h"
 #include "base/index.h"
 #include "base/try.h"
+#include "execute/collective_run.h"
 #include "execute/held_values.h"
 #include "execute/region_elements.h"
 
 #include <shardprop/execute/executor.h>
-#include <shardprop/execute/redistribute_program.h>
 #include <shardprop/placement/local_region.h>
 #include <shardprop/program/random_bits.h>
 #include <shardprop/program/rank_program.h>
@@ -68,7 +68,7 @@ class RankRun {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       SP_CHECK(
           check_host(inputs[i].device(), "input " + std::to_string(i) + " is"));
-      held_.hold(program_.inputs[i].value, inputs[i]);
+      SP_CHECK(held_.hold(program_.inputs[i].value, inputs[i]));
     }
     for (std::size_t s = 0; s < program_.steps.size(); ++s) {
       step_ = s;
@@ -80,9 +80,10 @@ class RankRun {
     }
     std::vector<LocalTensor> outputs;
     for (const ProgramOutput& output : program_.outputs) {
-      SP_ASSIGN(LocalTensor held, held_.value(output.value));
+      SP_ASSIGN(LocalTensor held, held_.output(output.value));
       outputs.push_back(std::move(held));
     }
+    SP_CHECK(held_.check_complete());
     return outputs;
   }
 
@@ -122,7 +123,7 @@ class RankRun {
                   {}});
       }
     }
-    held_.hold(id, tensor);
+    SP_CHECK(held_.hold(id, tensor));
     if (!value.is_local() && options_.made) {
       return options_.made(id, step_, tensor);
     }
@@ -132,13 +133,26 @@ class RankRun {
   // --- steps ---
 
   Result<void> run_step(const ProgramStep& step) {
+    SP_CHECK(run_action(step));
+    if (step.is_overlapped) held_.start(step);
+    return {};
+  }
+
+  Result<void> run_action(const ProgramStep& step) {
     if (const auto* op = std::get_if<ProgramOp>(&step.action)) {
       return op->op == kRandomBits ? draw(*op) : run_op(*op);
     }
     if (const auto* moved = std::get_if<ProgramCollective>(&step.action)) {
       return move(*moved);
     }
+    if (const auto* wait = std::get_if<ProgramWait>(&step.action)) {
+      return held_.end(*wait);
+    }
     return held_.free(std::get<ProgramFree>(step.action));
+  }
+
+  Result<LocalTensor> read(ProgramValueId id) const {
+    return held_.value(id, program_.steps[step_]);
   }
 
   Result<void> run_op(const ProgramOp& op) {
@@ -151,7 +165,7 @@ class RankRun {
     std::vector<LocalTensor> inputs;
     std::vector<TensorMeta> metas;
     for (const ProgramValueId id : call.tensors) {
-      SP_ASSIGN(LocalTensor held, held_.value(id));
+      SP_ASSIGN(LocalTensor held, read(id));
       SP_ASSIGN(TensorMeta meta, meta_of(held));
       inputs.push_back(std::move(held));
       metas.push_back(std::move(meta));
@@ -263,7 +277,7 @@ class RankRun {
     for (const auto& [argument, given] : op.args) {
       if (argument != name) continue;
       if (const auto* id = std::get_if<ProgramValueId>(&given)) {
-        SP_ASSIGN(const LocalTensor held, held_.value(*id));
+        SP_ASSIGN(const LocalTensor held, read(*id));
         if (held.dtype() != DType::kI64 || held.numel() != 1) {
           return fail(ErrorCode::kLocalTensor,
                       "`" + std::string(name) + "` of `" + op.op + "` is " +
@@ -306,74 +320,18 @@ class RankRun {
   // --- collectives ---
 
   Result<void> move(const ProgramCollective& collective) {
-    SP_ASSIGN(const LocalTensor source, held_.value(collective.input));
+    SP_ASSIGN(const LocalTensor source, read(collective.input));
     const CommunicatorStats before = communicator_.stats();
-    ProgramCollective as_run = collective;
-    const DType sent = collective.step.dtype;
-    as_run.step.dtype = run_dtype(sent, options_.widen);
-    const bool inside = collective.step.src.mesh_ndim() == 0;
-    SP_ASSIGN(LocalTensor made, inside ? combined(as_run, source)
-                                       : redistributed(as_run, source));
+    SP_ASSIGN(LocalTensor made,
+              execute::run_collective(program_, collective, source,
+                                      communicator_, options_.widen));
     const CommunicatorStats after = communicator_.stats();
+    const DType sent = collective.step.dtype;
     report_.step_payload_bytes[step_] =
         (after.payload_bytes - before.payload_bytes) /
-        item_size(as_run.step.dtype) * item_size(sent);
+        item_size(run_dtype(sent, options_.widen)) * item_size(sent);
     report_.step_calls[step_] = after.calls - before.calls;
     return make(collective.output, std::move(made));
-  }
-
-  Result<LocalTensor> redistributed(const ProgramCollective& collective,
-                                    const LocalTensor& source) {
-    const auto spec = [&](ProgramValueId id,
-                          const Layout& layout) -> Result<TensorSpec> {
-      const TensorMeta& meta = program_.value(id).meta;
-      SP_ASSIGN(TensorMeta run,
-                TensorMeta::contiguous(
-                    meta.shape(), run_dtype(meta.dtype(), options_.widen)));
-      return TensorSpec::create(program_.mesh, layout, std::move(run));
-    };
-    SP_ASSIGN(const TensorSpec src,
-              spec(collective.input, collective.step.src));
-    SP_ASSIGN(const TensorSpec dst,
-              spec(collective.output, collective.step.dst));
-    SP_ASSIGN(const RedistributeProgram moves,
-              RedistributeProgram::create(plan_of(collective), src, dst,
-                                          communicator_.rank()));
-    return run(moves, communicator_, source);
-  }
-
-  // Runs a collective inside a local program.
-  Result<LocalTensor> combined(const ProgramCollective& collective,
-                               const LocalTensor& source) {
-    const CollectiveStep& step = collective.step;
-    SP_ASSIGN(
-        const Group group,
-        Group::mesh_dims(program_.mesh, std::span(step.mesh_dims.data(),
-                                                  step.mesh_dims.size())));
-    SP_ASSIGN(LocalTensor term,
-              LocalTensor::empty(source.sizes(), source.dtype()));
-    SP_CHECK(host_memory_ops().copy(source, term));
-    Dims shape = source.sizes();
-    const bool gathers = step.kind == CollectiveKind::kAllGather;
-    if (gathers) shape[0] *= group.size();
-    SP_ASSIGN(LocalTensor out,
-              LocalTensor::empty(std::move(shape), source.dtype()));
-    CollectiveCall call;
-    call.kind = step.kind;
-    call.inputs = {std::move(term)};
-    call.outputs = {out};
-    if (gathers) {
-      call.outputs.clear();
-      const std::int64_t rows = source.size(0);
-      for (std::int64_t r = 0; r < group.size(); ++r) {
-        call.outputs.push_back(out.narrow(0, r * rows, rows));
-      }
-    } else {
-      call.op = step.reduce_op.value_or(ReduceOp::kSum);
-    }
-    call.where = program_.value(collective.output).name;
-    SP_CHECK(communicator_.run(group, std::move(call)));
-    return out;
   }
 
   const SpmdProgram& program_;

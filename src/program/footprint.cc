@@ -93,11 +93,8 @@ class LiveBytes {
       } else if (const auto* moved =
                      std::get_if<ProgramCollective>(&step.action)) {
         hold(moved->output, step.node);
-      } else {
-        for (const ProgramValueId id :
-             std::get<ProgramFree>(step.action).values) {
-          hold(id, step.node);
-        }
+      } else if (const auto* freed = std::get_if<ProgramFree>(&step.action)) {
+        for (const ProgramValueId id : freed->values) hold(id, step.node);
       }
     }
     for (const ProgramOutput& output : program_.outputs) {
@@ -105,25 +102,51 @@ class LiveBytes {
     }
   }
 
-  // Copies for one node are produced one after another.
+  // Copies for one node are produced one after another, and so are those in
+  // flight. A copy needs its buffers from its first node to its last one, which
+  // is that of the wait if it is overlapped.
   void note_buffers() {
     struct Move {
-      std::size_t node = 0;
+      std::size_t from = 0;
+      std::size_t until = 0;
       std::int64_t peak = 0;
-      ProgramValueId from;
+      ProgramValueId source;
+      bool is_overlapped = false;
     };
-    std::map<std::size_t, Move> moves;  // by copy
+    std::map<std::size_t, Move> moves;                // by copy
+    std::map<ProgramValueId, std::size_t> in_flight;  // copy by output
     for (const ProgramStep& step : program_.steps) {
+      if (const auto* wait = std::get_if<ProgramWait>(&step.action)) {
+        for (const ProgramValueId id : wait->values) {
+          const auto found = in_flight.find(id);
+          if (found == in_flight.end()) continue;
+          std::size_t& until = moves.at(found->second).until;
+          until = std::max(until, step.node);
+        }
+      }
       const auto* moved = std::get_if<ProgramCollective>(&step.action);
       if (moved == nullptr || !step.copy) continue;
-      const auto [it, fresh] =
-          moves.try_emplace(*step.copy, Move{step.node, 0, moved->input});
-      it->second.peak = std::max(it->second.peak, moved->step.peak_bytes);
+      Move& move = moves
+                       .try_emplace(*step.copy, Move{step.node, step.node, 0,
+                                                     moved->input})
+                       .first->second;
+      move.until = std::max(move.until, step.node);
+      move.peak = std::max(move.peak, moved->step.peak_bytes);
+      if (!step.is_overlapped) continue;
+      move.is_overlapped = true;
+      in_flight.emplace(moved->output, *step.copy);
     }
+    std::vector<std::int64_t> overlapped(buffers_.size());
     for (const auto& [copy, move] : moves) {
       const std::int64_t held =
-          bytes_of(move.from) + bytes_of(program_.copies[copy].value);
-      buffers_[move.node] = std::max(buffers_[move.node], move.peak - held);
+          bytes_of(move.source) + bytes_of(program_.copies[copy].value);
+      auto& buffers = move.is_overlapped ? overlapped : buffers_;
+      for (std::size_t n = move.from; n <= move.until; ++n) {
+        buffers[n] = std::max(buffers[n], move.peak - held);
+      }
+    }
+    for (std::size_t n = 0; n < buffers_.size(); ++n) {
+      buffers_[n] = sat_add(buffers_[n], overlapped[n]);
     }
   }
 

@@ -66,7 +66,8 @@ class Printer {
       args += given + "=" +
               std::visit([&](const auto& held) { return text(held); }, value);
     }
-    const std::string call = fmt::format("= {}({})", op.op, args);
+    const std::string call = fmt::format(
+        "= {}{}({})", step.is_overlapped ? "start " : "", op.op, args);
     if (op.outputs.size() == 1 && op.outputs[0].valid()) {
       line("", op.outputs[0], call + end_of(step));
       return;
@@ -88,9 +89,14 @@ class Printer {
         planned.reduce_op ? " " + std::string(to_string(*planned.reduce_op))
                           : "";
     line("", collective.output,
-         fmt::format("= {}{} over {} ({})  {} B{}", to_string(planned.kind), by,
-                     dims, name(collective.input), planned.bytes_per_rank,
-                     end_of(step)));
+         fmt::format("= {}{}{} over {} ({})  {} B{}",
+                     step.is_overlapped ? "start " : "",
+                     to_string(planned.kind), by, dims, name(collective.input),
+                     planned.bytes_per_rank, end_of(step)));
+  }
+
+  void add(const ProgramStep&, const ProgramWait& wait) {
+    out_ += fmt::format("{:<6} {}\n", "wait", list(wait.values));
   }
 
   void add(const ProgramStep&, const ProgramFree& freed) {

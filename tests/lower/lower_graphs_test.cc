@@ -77,9 +77,8 @@ void check_order(const SpmdProgram& program) {
                    std::get_if<ProgramCollective>(&step.action)) {
       take(moved->input);
       make(moved->output);
-    } else {
-      for (const ProgramValueId id :
-           std::get<ProgramFree>(step.action).values) {
+    } else if (const auto* freed = std::get_if<ProgramFree>(&step.action)) {
+      for (const ProgramValueId id : freed->values) {
         take(id);
         state[id.index()] = 2;
       }

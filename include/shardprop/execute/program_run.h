@@ -3,7 +3,8 @@
 //
 // Every rank of the mesh makes the call at the same position in its order of
 // collectives. Redistributions exchange data. A value is dropped when the
-// program frees it, and a later read of it is an error.
+// program frees it, and a later read of it is an error. So is a read of the
+// output of an overlapped step before the program waits for it.
 //
 //   w.0 = all_gather over dp (w); mm = aten.mm(x, w.0); free w.0
 //
@@ -67,7 +68,9 @@ DType run_dtype(DType dtype, bool widen);
 // rank's parts, in the order of program.inputs. `report` may be null. The
 // location of an error is the node. Errors:
 //
-//   * kProgramValue: a value was freed or never produced;
+//   * kProgramValue: a value was freed, never produced, or is still in flight; a
+//     step frees or overwrites an operand of an overlapped step before the
+//     wait; or the program does not wait for an overlapped step;
 //   * kLocalTensor: a result does not have the shape of its layout, or a seed
 //     is not one element of i64;
 //   * kCollectiveDevice: memory of a device;

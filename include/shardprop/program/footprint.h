@@ -32,7 +32,8 @@ ProgramTraffic traffic(const SpmdProgram& program);
 //
 // 1. inputs and optimizer state, at all times;
 // 2. results and copies, until they are freed, and views count once;
-// 3. temporary memory of a redistribution, while it runs.
+// 3. temporary memory of a redistribution, while it runs: the largest of those
+//    in line at the node, and the largest of those in flight.
 //
 // Memory inside a node, for random numbers, or for the update of a parameter
 // does not count.

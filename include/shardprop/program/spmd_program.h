@@ -1,5 +1,5 @@
 // `SpmdProgram` is one program for all ranks of a mesh. It is plain data: local
-// operators, collectives and frees in execution order. Values that differ
+// operators, collectives, waits and frees in execution order. Values that differ
 // between ranks are formulas of the rank's coordinate, so a program for a
 // thousand ranks is as large as one for two.
 //
@@ -100,20 +100,38 @@ struct ProgramCollective {
   ProgramValueId output;
 };
 
+// `ProgramWait` blocks until the overlapped steps that produce these values are
+// complete. The values can be read from there on.
+//
+//   w.0    f32[16,4] R         = start all_gather over dp (w)       copy 0
+//   y      f32[8,16] S(0)      = aten.relu.default(self=x)          node y
+//   wait   w.0
+struct ProgramWait {
+  std::vector<ProgramValueId> values;
+};
+
 // `ProgramFree` frees values that no later step reads.
 struct ProgramFree {
   std::vector<ProgramValueId> values;
 };
 
-// `ProgramStep` is one step of the program: an operator, a collective or a
-// free.
+// `ProgramStep` is one step of the program: an operator, a collective, a wait or
+// a free.
 struct ProgramStep {
-  std::variant<ProgramOp, ProgramCollective, ProgramFree> action;
-  // Index into SpmdProgram::nodes of the node that this step executes or, for
-  // copies, precedes.
+  std::variant<ProgramOp, ProgramCollective, ProgramFree, ProgramWait> action;
+  // Index into SpmdProgram::nodes of the node that this step executes. Copies
+  // precede the node. Waits and frees precede or follow it.
   std::size_t node = 0;
   // Index into SpmdProgram::copies, for steps that produce a copy.
   std::optional<std::size_t> copy;
+  // False: the outputs are complete when the step ends. True, for collectives
+  // and views of a copy: the outputs are in flight until a ProgramWait lists
+  // them. Overlapped steps run one after another, next to the other steps. Until
+  // the wait
+  //
+  //   1. only other overlapped steps read the outputs;
+  //   2. no step frees or overwrites the inputs or the outputs.
+  bool is_overlapped = false;
 };
 
 // `ProgramNode` is a node of the graph, or the optimizer's step for one
