@@ -69,6 +69,17 @@ Budget Budget::until(double of_time, double of_work) const {
   return out;
 }
 
+Budget Budget::narrowed(double fraction) const {
+  Budget out = *this;
+  if (seconds_ < kUnlimitedSeconds) {
+    out.seconds_ -= (1 - fraction) * std::max(seconds_left(), 0.0);
+  }
+  if (work_limit_) {
+    out.work_limit_ = work_ + fraction_of_work(*work_left(), fraction);
+  }
+  return out;
+}
+
 Budget Budget::within(const BudgetLimits& limits) const {
   Budget out = rest();
   out.seconds_ = std::min(out.seconds_, limits.seconds);

@@ -100,6 +100,9 @@ class Budget {
   // limits are spent. It has the same beginning and the same work spent.
   Budget until(double of_time, double of_work) const;
   Budget until(double fraction) const { return until(fraction, fraction); }
+  // Returns this budget, with an earlier end: when this fraction of the rest is
+  // spent. It has the same beginning and the same work spent.
+  Budget narrowed(double fraction) const;
   // Returns a budget of the rest that also has these limits.
   Budget within(const BudgetLimits& limits) const;
   // Returns a budget with these limits instead. It has the same stop token.

@@ -95,6 +95,7 @@ Result<Plan> plan_for(const Graph& graph, const DeviceMesh& mesh,
   if (plan.has_plan()) plan.space = found.space;
   plan.ran_out = found.ran_out;
   plan.conflict.pins = std::move(pins);
+  plan.search = {found.solution.limit_binds(), found.solution.work};
   if (options.compare) {
     std::vector<PlanSolution::LeftOut> left_out;
     SP_ASSIGN(

@@ -11,7 +11,8 @@ std::string_view code_of(const PlanNote& note) {
       kCodes = {"graph",          "small_batch",       "uneven_heads",
                 "batch_norm",     "replicated_ops",    "unlike_layers",
                 "eager_activations", "pipeline_dim",   "left_out",
-                "failed_part",    "earlier_plan",      "reported"};
+                "failed_part",    "earlier_plan",      "recompute_rules",
+                "reported"};
   return kCodes[note.index()];
 }
 

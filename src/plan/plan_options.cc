@@ -222,6 +222,7 @@ PlanOptions resolved(PlanOptions options, const Graph& graph) {
   if (!options.optimizer) {
     options.optimizer = trains(graph) ? Optimizer::kAdamW : Optimizer::kNone;
   }
+  if (!options.recompute) options.recompute = Recompute{};
   return options;
 }
 
@@ -234,6 +235,7 @@ std::span<const OptionInfo> plan_option_table() {
   static const std::vector<OptionInfo> kRows = [] {
     PlanOptions defaults;
     defaults.gap = kDefaultGap;
+    defaults.recompute.reset();
     return option_rows<PlanOptions>(kFields, defaults);
   }();
   return kRows;

@@ -78,6 +78,14 @@ class NoteMembers {
     json_.member("matched_tensors", note.matched_tensors);
     json_.member("led_to_plan", note.led_to_plan);
   }
+  void operator()(const RecomputeRulesNote& note) const {
+    json_.key("tried").list(
+        note.tried, [&](const RecomputeRulesNote::Tried& tried) {
+          json_.open('{').member("rule", tried.rule);
+          json_.member("us", reported_us(tried.nanoseconds));
+          json_.member("needed_bytes", tried.needed_bytes).close('}');
+        });
+  }
 
  private:
   JsonText& json_;
@@ -177,6 +185,12 @@ class NoteReader {
     note.tensors = at_["tensors"].integer();
     note.matched_tensors = at_["matched_tensors"].integer();
     note.led_to_plan = at_["led_to_plan"].boolean();
+  }
+  void fill(RecomputeRulesNote& note) const {
+    for (const JsonCursor& tried : at_["tried"].elements()) {
+      note.tried.push_back({tried["rule"].text(), tried["us"].nanoseconds(),
+                            tried["needed_bytes"].integer()});
+    }
   }
   void fill(FailedPartNote& note) const {
     std::tie(note.code, note.message) = read_error(at_["error"]);

@@ -5,8 +5,11 @@
 #include "report/plan_in_words.h"
 #include "report/text_lines.h"
 
+#include <shardprop/report/plan_sentences.h>
+
 #include <string_view>
 #include <utility>
+#include <variant>
 
 namespace shardprop {
 namespace {
@@ -56,6 +59,23 @@ void add_conflict(const Plan& plan, TextLines& lines) {
   }
 }
 
+// Names what lowers the least memory of a training step.
+void add_what_helps(const Plan& plan, TextLines& lines) {
+  const bool trains = option_of(plan, "optimizer") != "none";
+  if (plan.conflict.memory.empty() || !trains) return;
+  bool tried_rules = false;
+  for (const PlanNote& note : plan.notes) {
+    if (!std::holds_alternative<RecomputeRulesNote>(note)) continue;
+    lines.add("{}", note_in_words(note));
+    tried_rules = true;
+  }
+  const bool may_run_again =
+      !tried_rules && option_of(plan, "recompute") == "none";
+  lines.add("less is needed with {}more ranks or smaller micro-batches (--size "
+            "batch=N, --accumulate M)",
+            may_run_again ? "--recompute auto, " : "");
+}
+
 void add_why_no_plan(const Plan& plan, TextLines& lines) {
   const std::string status(to_string(plan.status));
   const PlanMemory& memory = plan.memory;
@@ -85,6 +105,7 @@ void add_why_no_plan(const Plan& plan, TextLines& lines) {
   } else {
     add_conflict(plan, lines);
   }
+  add_what_helps(plan, lines);
   if (memory.peak_bytes > 0) {
     lines.add("a plan that takes {} a rank is known",
               bytes_text(memory.peak_bytes));

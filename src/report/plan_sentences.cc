@@ -215,6 +215,23 @@ class NoteInWords {
                              : "");
   }
 
+  std::string operator()(const RecomputeRulesNote& note) const {
+    std::string rules;
+    for (const RecomputeRulesNote::Tried& tried : note.tried) {
+      rules += (rules.empty() ? "" : ", ") + tried.rule;
+      if (tried.nanoseconds > 0) {
+        rules += " takes " + time_text(tried.nanoseconds);
+      } else if (tried.needed_bytes > 0) {
+        rules += " needs at least " + bytes_text(tried.needed_bytes) + " a rank";
+      } else {
+        rules += " led to no plan";
+      }
+    }
+    return "the memory limit binds, and " +
+           counted(static_cast<std::int64_t>(note.tried.size()), "rule") +
+           " of recomputation were tried: " + rules;
+  }
+
   std::string operator()(const FailedPartNote& note) const {
     return "the plan is proven, although a part of the search failed: " +
            note.message;

@@ -67,6 +67,9 @@ struct EscapeNote {
   }
   void operator()(FailedPartNote& note) const { escape(note.message); }
   void operator()(EarlierPlanNote& note) const { escape(note.graph); }
+  void operator()(RecomputeRulesNote& note) const {
+    for (RecomputeRulesNote::Tried& tried : note.tried) escape(tried.rule);
+  }
 };
 
 }  // namespace

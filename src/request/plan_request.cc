@@ -2,6 +2,7 @@
 
 #include "base/budget.h"
 #include "base/try.h"
+#include "request/rule_choice.h"
 
 #include <shardprop/graph/recompute.h>
 #include <shardprop/plan/make_plan.h>
@@ -9,7 +10,6 @@
 #include <shardprop/request/like_plan.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <utility>
 #include <vector>
@@ -30,6 +30,7 @@ PlanOptions options_beside(std::span<const GivenOption> given,
   };
   PlanOptions options;
   options.gap = kDefaultGap;
+  options.recompute.reset();
   const bool by_work = limit == SearchLimit::kWork && !is_given("time_limit");
   if (by_work) options.work_limit = kDefaultWork;
   if (by_work || is_given("work_limit")) {
@@ -61,80 +62,6 @@ Result<PlannedGraph> planned(const PlanRequest& request) {
   return PlannedGraph{request.graph, std::move(made)};
 }
 
-// RuleChoice plans with one rule of recomputation after the other and takes the
-// cheapest plan. If the memory limit does not bind, no rule is cheaper than none.
-class RuleChoice {
- public:
-  explicit RuleChoice(const PlanRequest& request) : request_(request) {}
-
-  Result<PlannedGraph> run() {
-    SP_ASSIGN(PlannedGraph best, plan_with({}, kRules.size() + 1));
-    std::int64_t bound = best.plan.lower_bound_nanoseconds;
-    if (is_free(best.plan)) return best;
-    for (std::size_t r = 0; r < kRules.size(); ++r) {
-      Result<PlannedGraph> other =
-          plan_with({kRules[r], 0}, kRules.size() - r);
-      // A graph without equal blocks has no such rule.
-      if (!other) continue;
-      bound = std::min(bound, other->plan.lower_bound_nanoseconds);
-      if (is_better(other->plan, best.plan)) best = *std::move(other);
-    }
-    // The bound is that of the plans of all rules.
-    best.plan.lower_bound_nanoseconds = bound;
-    if (best.plan.status == PlanStatus::kOptimal &&
-        bound < *best.plan.objective_nanoseconds) {
-      best.plan.status = PlanStatus::kFeasible;
-      best.plan.ran_out = RanOut::kGap;
-    }
-    return best;
-  }
-
- private:
-  static constexpr std::array kRules = {Recompute::Rule::kSelective,
-                                        Recompute::Rule::kFull};
-  // Permille of the limit. A plan that holds less is not cheaper without a limit.
-  static constexpr std::int64_t kFree = 900;
-
-  // The search for the plan must have ended, or a cheaper plan may need the memory.
-  bool is_free(const Plan& plan) const {
-    const bool has_ended = plan.status == PlanStatus::kOptimal ||
-                           plan.ran_out == RanOut::kGap;
-    return plan.has_plan() && has_ended &&
-           plan.memory.peak_bytes <=
-               *request_.options.memory_limit / 1000 * kFree;
-  }
-
-  static bool is_better(const Plan& a, const Plan& b) {
-    if (!a.has_plan()) return false;
-    return !b.has_plan() ||
-           *a.objective_nanoseconds < *b.objective_nanoseconds;
-  }
-
-  // Each of the rules that are left gets an equal share of the rest.
-  Result<PlannedGraph> plan_with(const Recompute& rule, std::size_t left) {
-    PlanRequest own = request_;
-    own.options.recompute = rule;
-    const auto now = std::chrono::steady_clock::now();
-    const double spent =
-        std::chrono::duration<double>(now - request_.options.start.value_or(
-                                                begun_))
-            .count();
-    own.options.start = now;
-    own.options.time_limit_seconds =
-        std::max(0.0, request_.options.time_limit_seconds - spent) /
-        static_cast<double>(left);
-    if (own.options.work_limit) {
-      *own.options.work_limit /= kRules.size() + 1;
-    }
-    SP_ASSIGN(own, running(std::move(own)));
-    return planned(own);
-  }
-
-  const PlanRequest& request_;
-  std::chrono::steady_clock::time_point begun_ =
-      std::chrono::steady_clock::now();
-};
-
 }  // namespace
 
 Result<PlanRequest> running(PlanRequest request) {
@@ -152,7 +79,7 @@ Result<PlannedGraph> plan_graph(const PlanRequest& request) {
   const bool may_run_again = request.options.memory_limit.has_value() &&
                              request.graph->has_backward();
   if (!request.is_running && !request.options.recompute && may_run_again) {
-    return RuleChoice(request).run();
+    return plan_by_cheapest_rule(request);
   }
   SP_ASSIGN(const PlanRequest own, running(request));
   return planned(own);

@@ -99,6 +99,22 @@ TEST_CASE("a share is a part of the rest, and begins now") {
   CHECK(half.stopped() == StoppedBy::kRequest);
 }
 
+TEST_CASE("a narrowed budget keeps its beginning and loses a part of the rest") {
+  Budget all = budget({.seconds = 10, .work = 100});
+  pass_seconds(2);
+  all.charge(40);
+  const Budget half = all.narrowed(0.5);
+  CHECK(half.seconds_spent() == doctest::Approx(2));
+  CHECK(half.seconds_left() == doctest::Approx(4));
+  CHECK(half.work_spent() == 40);
+  CHECK(half.work_left() == 30);
+  CHECK(all.narrowed(1).work_left() == 60);
+  Budget unlimited = budget({});
+  CHECK(!unlimited.narrowed(0.5).is_stopped());
+  pass_seconds(20);
+  CHECK(all.narrowed(0.5).stopped() == StoppedBy::kTime);
+}
+
 TEST_CASE("shares of a spent budget are spent") {
   Budget all = budget({.seconds = 1, .work = 10});
   pass_seconds(2);

@@ -103,6 +103,7 @@ std::vector<PlanNote> all_notes() {
           LeftOutNote{"the recipe fsdp=dp", ErrorCode::kOutOfMemory, "no"},
           FailedPartNote{ErrorCode::kProblemTooLarge, "too large"},
           EarlierPlanNote{"llama3", true, 98, 96, 12, 11, true},
+          RecomputeRulesNote{{{"none", 0, 1 << 20}, {"full:2", 1500, 0}}},
           ReportedNote{"a sentence"}};
 }
 

@@ -5,6 +5,7 @@
 
 #include <shardprop/plan/judge_plan.h>
 #include <shardprop/report/plan_json.h>
+#include <shardprop/report/plan_text.h>
 #include <shardprop/request/graph_reading.h>
 #include <shardprop/request/saved_plan.h>
 
@@ -14,6 +15,7 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace shardprop {
@@ -74,11 +76,62 @@ TEST_CASE("a rule keeps less and takes longer") {
   CHECK(full.memory.peak_bytes < none.memory.peak_bytes);
 }
 
+const RecomputeRulesNote* rules_of(const Plan& plan) {
+  for (const PlanNote& note : plan.notes) {
+    if (const auto* rules = std::get_if<RecomputeRulesNote>(&note)) return rules;
+  }
+  return nullptr;
+}
+
+TEST_CASE("auto is the default") {
+  CHECK(!request_of({}).options.recompute);
+  const Plan given = planned("auto", "1GiB").plan;
+  const Plan plain =
+      value_of(plan(request_of({{"memory", "1GiB", {}}})));
+  CHECK(rule_of(plain) == "none");
+  CHECK(plain.objective_nanoseconds == given.objective_nanoseconds);
+}
+
+TEST_CASE("auto searches once if the limit excludes no cheaper plan") {
+  const Plan none = planned("none", "1GiB").plan;
+  CHECK(!none.search.limit_binds);
+  Plan easy = planned("auto", "1GiB").plan;
+  easy.solve_seconds = none.solve_seconds;
+  CHECK(easy == none);
+  CHECK(easy.search.work == none.search.work);
+  CHECK(rules_of(easy) == nullptr);
+}
+
+TEST_CASE("without a plan, auto names what each rule needs") {
+  const Plan plan = planned("auto", "1KiB").plan;
+  REQUIRE(plan.status == PlanStatus::kInfeasible);
+  const RecomputeRulesNote* rules = rules_of(plan);
+  REQUIRE(rules != nullptr);
+  REQUIRE(rules->tried.size() == 3);
+  std::int64_t least = rules->tried.front().needed_bytes;
+  for (const RecomputeRulesNote::Tried& tried : rules->tried) {
+    CHECK(tried.nanoseconds == 0);
+    CHECK(tried.needed_bytes > 1 << 10);
+    least = std::min(least, tried.needed_bytes);
+  }
+  // The answer is that of the rule which needs the least.
+  REQUIRE(plan.conflict.memory.size() == 1);
+  CHECK((1 << 10) + plan.conflict.memory.front().bytes_short == least);
+  const std::string text = plan_to_text(plan);
+  CHECK(text.find("3 rules of recomputation were tried") != std::string::npos);
+  CHECK(text.find("smaller micro-batches") != std::string::npos);
+}
+
+TEST_CASE("auto keeps the work limit of the request") {
+  const PlanRequest request = request_of(
+      {{"memory", "200KiB", {}}, {"work_limit", "300000", {}}});
+  const Plan plan = value_of(shardprop::plan(request));
+  CHECK(std::count(plan.options.begin(), plan.options.end(),
+                   std::pair<std::string, std::string>("work_limit", "300000")) ==
+        1);
+}
+
 TEST_CASE("auto takes the cheapest rule that fits") {
-  const Plan none = planned("none", "none").plan;
-  const Plan easy = planned("auto", "1GiB").plan;
-  CHECK(rule_of(easy) == "none");
-  CHECK(easy.objective_nanoseconds == none.objective_nanoseconds);
   // No plan without second runs fits.
   const auto least = [](const std::string& rule) {
     const Plan plan = planned(rule, "1KiB").plan;

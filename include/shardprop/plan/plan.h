@@ -326,6 +326,18 @@ struct KeptWarmStart {
   }
 };
 
+// `SearchFacts` is knowledge of the search about the question, not about the plan:
+// files do not contain it, and comparisons of plans ignore it.
+struct SearchFacts {
+  // True if the search met a plan that costs less than this one and exceeds the
+  // memory limit, or if it found none that fits.
+  bool limit_binds = false;
+  std::uint64_t work = 0;  // table entries, as of RunControl::work_limit
+  friend bool operator==(const SearchFacts& /*a*/, const SearchFacts& /*b*/) {
+    return true;
+  }
+};
+
 struct Plan {
   std::string graph_name;
   std::string graph_hash;  // 16 hex digits
@@ -373,6 +385,7 @@ struct Plan {
   std::vector<PlannedUpdate> updates;  // with an optimizer; counted after nodes
   std::vector<PlannedOutput> outputs;
   KeptWarmStart warm_start;  // if RunControl::keeps_warm_start
+  SearchFacts search;
 
   // Returns whether there is a plan to run.
   bool has_plan() const { return objective_nanoseconds.has_value(); }

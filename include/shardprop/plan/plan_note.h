@@ -125,6 +125,21 @@ struct EarlierPlanNote {
                          const EarlierPlanNote&) = default;
 };
 
+// The rule of recomputation was chosen by cost, because the memory limit excludes
+// a cheaper plan in which nothing runs again.
+struct RecomputeRulesNote {
+  struct Tried {
+    std::string rule;  // "full:20"
+    std::int64_t nanoseconds = 0;  // cost of its plan; 0 without a plan
+    // The least bytes a rank, if no plan fits; 0 if that is not known.
+    std::int64_t needed_bytes = 0;
+    friend bool operator==(const Tried&, const Tried&) = default;
+  };
+  std::vector<Tried> tried;
+  friend bool operator==(const RecomputeRulesNote&,
+                         const RecomputeRulesNote&) = default;
+};
+
 // A note of a file of schema 1 or 2, which has only a text.
 struct ReportedNote {
   std::string text;
@@ -135,11 +150,12 @@ using PlanNote =
     std::variant<GraphNote, SmallBatchNote, UnevenHeadsNote, BatchNormNote,
                  ReplicatedOpsNote, UnlikeLayersNote, EagerActivationsNote,
                  PipelineDimNote, LeftOutNote, FailedPartNote, EarlierPlanNote,
-                 ReportedNote>;
+                 RecomputeRulesNote, ReportedNote>;
 
 // Returns the code of the note: "graph", "small_batch", "uneven_heads",
 // "batch_norm", "replicated_ops", "unlike_layers", "eager_activations",
-// "pipeline_dim", "left_out", "failed_part", "earlier_plan", "reported".
+// "pipeline_dim", "left_out", "failed_part", "earlier_plan", "recompute_rules",
+// "reported".
 std::string_view code_of(const PlanNote& note);
 
 }  // namespace shardprop

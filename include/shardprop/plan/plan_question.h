@@ -73,8 +73,8 @@ struct PlanQuestion {
   std::optional<Precision> precision;
   Fusion fusion = Fusion::kCompiler;
   // The rule by which operators run again in the backward phase. make_plan()
-  // expects a graph that follows it (running_graph()). Empty: the cheapest rule
-  // that fits the memory limit.
+  // expects a graph that follows it (running_graph()). Empty: plan_graph() takes
+  // the cheapest rule that fits the memory limit, and make_plan() none.
   std::optional<Recompute> recompute = Recompute{};
   Layers layers = Layers::kAlike;
   // One optimizer step accumulates the gradients of this many micro-batches.

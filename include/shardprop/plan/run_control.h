@@ -60,6 +60,10 @@ struct RunControl {
   // If true, the plan keeps what its search learned about the lower bound, for
   // the search that starts from it (Plan::warm_start).
   bool keeps_warm_start = false;
+  // Share of the remaining limits that the search may use once it knows that the
+  // memory limit excludes a cheaper plan (SearchFacts::limit_binds). plan() leaves
+  // the rest to other rules of recomputation. Above 0, at most 1.
+  double share_if_limit_binds = 1;
 
   // Once any thread requests a stop, the search ends with the best plan so far.
   // Before the search starts, planning fails with kStopped.

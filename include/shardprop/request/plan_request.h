@@ -112,6 +112,7 @@ inline constexpr std::uint64_t kDefaultWork = 20'000'000'000;
 // the topology and on each other:
 //
 // * memory: the bytes that a process can allocate on the device
+// * recompute: auto, so that plan_graph() chooses the rule
 // * overlap: the topology's
 // * gap: kDefaultGap
 // * time_limit: none if there is a work limit, so that every machine makes the

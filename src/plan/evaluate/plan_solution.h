@@ -23,6 +23,14 @@ struct PlanSolution {
   PlanEvaluation evaluation;
   // No assignment costs less than this.
   std::int64_t lower_bound = 0;
+  // The least cost of the assignments met that exceed the memory limit; empty if
+  // all of them fit.
+  std::optional<std::int64_t> least_cost_over_limit;
+  // Returns whether the memory limit excludes a cheaper plan.
+  bool limit_binds() const {
+    return least_cost_over_limit &&
+           (!assignment || *least_cost_over_limit < evaluation.objective);
+  }
   // If infeasible: slots whose memory cannot be kept within the limit together,
   // and the least bytes that each of them lacks.
   struct ShortSlot {
@@ -85,6 +93,8 @@ struct SearchScope {
   // The overlap multipliers from which the search begins. If they are empty,
   // it begins with overlappable time free.
   std::vector<std::int64_t> overlap_multipliers = {};
+  // RunControl::share_if_limit_binds.
+  double share_if_limit_binds = 1;
 };
 
 }  // namespace shardprop

@@ -73,6 +73,8 @@ class NetworkSearch {
 
   // The budget of this search; its work is in table entries.
   const Budget& budget() const { return budget_; }
+  // Leaves the search this share of the rest of its budget.
+  void narrow(double share) { budget_ = budget_.narrowed(share); }
   // Returns whether a limit ends the search. finish() then reports this limit.
   bool out_of_limits();
   // The work of the first network, in table entries.

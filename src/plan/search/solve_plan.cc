@@ -243,6 +243,9 @@ class PlanSolver {
     // A plan that fits may have been met on the way to one that does not.
     if (limited && !best_.fits(last_.evaluation) && !best_.is_done()) {
       search_.free_network();
+      if (scope_.share_if_limit_binds < 1) {
+        search_.narrow(scope_.share_if_limit_binds);
+      }
       search_.run(PlanProcedure::kReducedEachTime, [&] { reduce_each_time(); });
       last_ = MemorySearch(search_).run(std::move(last_));
       network_.memory_limit = options_.memory_limit;

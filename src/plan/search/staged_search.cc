@@ -1,5 +1,6 @@
 #include "plan/search/staged_search.h"
 
+#include "base/saturating.h"
 #include "base/try.h"
 #include "plan/problem/constraints/recipe_layouts.h"
 #include "plan/problem/plan_budget.h"
@@ -96,6 +97,7 @@ class StagedSearch {
         library_(library),
         options_(options),
         budget_(budget),
+        share_if_limit_binds_(options.share_if_limit_binds),
         procedures_(no_runs(options)) {}
 
   Result<StagedResult> run() {
@@ -115,6 +117,8 @@ class StagedSearch {
     if (!best_ || (!best_->solution.assignment && is_refused())) {
       return fail(*std::move(failure_));
     }
+    best_->solution.least_cost_over_limit = least_cost_over_limit_;
+    best_->solution.work = budget_.work_spent();
     best_->ran_out = ran_out();
     best_->failure = std::move(failure_);
     best_->recipes = std::move(recipes_);
@@ -196,8 +200,10 @@ class StagedSearch {
     tell(PlanProgress::Phase::kSearch);
     PlanSolution solution =
         solve_plan(*problem, budget_.until(stage.shares.until),
-                   {.break_ties = stage.space.is_named()});
+                   {.break_ties = stage.space.is_named(),
+                    .share_if_limit_binds = share_if_limit_binds_});
     budget_.charge(solution.work);
+    note_limit(solution);
     add_runs(procedures_, solution.procedures);
     ended_by_ = solution.ran_out;
     note_recipes(stage.space, solution.recipes);
@@ -209,6 +215,18 @@ class StagedSearch {
     }
     take({*std::move(problem), std::move(solution), stage.space});
     return {};
+  }
+
+  // The first stage that knows of a cheaper plan over the limit narrows the budget.
+  void note_limit(const PlanSolution& solution) {
+    if (solution.least_cost_over_limit) {
+      least_cost_over_limit_ =
+          std::min(least_cost_over_limit_.value_or(kMostNanoseconds),
+                   *solution.least_cost_over_limit);
+    }
+    if (!solution.limit_binds() || share_if_limit_binds_ == 1) return;
+    budget_ = budget_.narrowed(share_if_limit_binds_);
+    share_if_limit_binds_ = 1;
   }
 
   // Keeps the best plan of each recipe over all stages. A proof holds for the
@@ -318,6 +336,8 @@ class StagedSearch {
   const OpLibrary& library_;
   const PlanOptions& options_;
   Budget budget_;
+  double share_if_limit_binds_;  // 1 once the budget is narrowed
+  std::optional<std::int64_t> least_cost_over_limit_;  // of all stages
   BestStage best_;
   std::optional<Error> failure_;
   // The limit that ended the last stage.

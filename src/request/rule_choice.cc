@@ -1,0 +1,172 @@
+#include "request/rule_choice.h"
+
+#include "base/try.h"
+
+#include <shardprop/graph/recompute.h>
+#include <shardprop/plan/plan_note.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace shardprop {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+class RuleChoice {
+ public:
+  explicit RuleChoice(const PlanRequest& request)
+      : request_(request),
+        begun_(request.options.start.value_or(Clock::now())) {}
+
+  Result<PlannedGraph> run() {
+    PlanRequest first = with_rule({});
+    // The other rules get the rest once the limit is known to bind.
+    first.options.share_if_limit_binds = 1.0 / (kRules.size() + 1);
+    SP_ASSIGN(PlannedGraph best, plan_graph(first));
+    if (!may_another_rule_help(best.plan)) return best;
+    note(best.plan);
+    for (std::size_t r = 0; r < kRules.size() && !is_stopped(); ++r) {
+      PlanRequest own = with_rule({kRules[r], 0});
+      limit(own.options, kRules.size() - r);
+      Result<PlannedGraph> other = plan_graph(own);
+      // A graph without equal blocks has no such rule.
+      if (!other) continue;
+      note(other->plan);
+      if (is_better(other->plan, best.plan)) best = *std::move(other);
+    }
+    if (rules_.tried.size() > 1) conclude(best.plan);
+    return best;
+  }
+
+ private:
+  static constexpr std::array kRules = {Recompute::Rule::kSelective,
+                                        Recompute::Rule::kFull};
+
+  // If a plan lacks memory, or if the limit excludes a cheaper one.
+  static bool may_another_rule_help(const Plan& plan) {
+    if (plan.has_plan()) return plan.search.limit_binds;
+    return plan.status != PlanStatus::kInfeasible ||
+           !plan.conflict.memory.empty();
+  }
+
+  // The bytes by which a plan of the rule exceeds the limit at least.
+  static std::int64_t bytes_short(const Plan& plan) {
+    if (plan.status != PlanStatus::kInfeasible || plan.conflict.memory.empty()) {
+      return std::numeric_limits<std::int64_t>::max();
+    }
+    std::int64_t most = 0;
+    for (const PlanConflict::Step& step : plan.conflict.memory) {
+      most = std::max(most, step.bytes_short);
+    }
+    return most;
+  }
+
+  static bool is_better(const Plan& a, const Plan& b) {
+    if (a.has_plan() != b.has_plan()) return a.has_plan();
+    if (a.has_plan()) return *a.objective_nanoseconds < *b.objective_nanoseconds;
+    // A search that found neither a plan nor a proof leaves the answer open.
+    const bool is_open = a.status == PlanStatus::kUnknown;
+    if (is_open != (b.status == PlanStatus::kUnknown)) return is_open;
+    return bytes_short(a) < bytes_short(b);
+  }
+
+  bool is_stopped() const {
+    return request_.options.stop.stop_requested();
+  }
+
+  PlanRequest with_rule(const Recompute& rule) const {
+    PlanRequest own = request_;
+    own.options.recompute = rule;
+    return own;
+  }
+
+  // Limits a search to one of `parts` equal parts of the rest.
+  void limit(PlanOptions& options, std::size_t parts) const {
+    options.start = Clock::now();
+    options.time_limit_seconds =
+        std::max(0.0, request_.options.time_limit_seconds - seconds_spent()) /
+        static_cast<double>(parts);
+    if (options.work_limit) {
+      options.work_limit =
+          (*options.work_limit - std::min(*options.work_limit, work_)) / parts;
+    }
+  }
+
+  void note(const Plan& plan) {
+    work_ += plan.search.work;
+    if (limits_.empty()) limits_ = limits_of(plan);
+    if (plan.status != PlanStatus::kInfeasible &&
+        plan.lower_bound_nanoseconds < bound_) {
+      bound_ = plan.lower_bound_nanoseconds;
+      ran_out_ = plan.ran_out;
+    }
+    const std::int64_t lacking = bytes_short(plan);
+    RecomputeRulesNote::Tried tried;
+    for (const auto& [name, text] : plan.options) {
+      if (name == "recompute") tried.rule = text;
+    }
+    if (plan.has_plan()) {
+      tried.nanoseconds = *plan.objective_nanoseconds;
+    } else if (lacking < std::numeric_limits<std::int64_t>::max()) {
+      tried.needed_bytes = *request_.options.memory_limit + lacking;
+    }
+    rules_.tried.push_back(std::move(tried));
+  }
+
+  using Options = std::vector<std::pair<std::string, std::string>>;
+
+  static Options limits_of(const Plan& plan) {
+    Options limits;
+    std::copy_if(plan.options.begin(), plan.options.end(),
+                 std::back_inserter(limits), [](const auto& option) {
+                   return option.first == "time_limit" ||
+                          option.first == "work_limit";
+                 });
+    return limits;
+  }
+
+  // Adds to the answer what holds for the plans of all rules.
+  void conclude(Plan& plan) const {
+    plan.notes.emplace_back(rules_);
+    plan.solve_seconds = seconds_spent();
+    for (auto& [name, text] : plan.options) {
+      for (const auto& [limit, given] : limits_) {
+        if (name == limit) text = given;
+      }
+    }
+    if (!plan.has_plan() || bound_ >= plan.lower_bound_nanoseconds) return;
+    plan.lower_bound_nanoseconds = bound_;
+    plan.status = PlanStatus::kFeasible;
+    plan.ran_out = ran_out_;
+  }
+
+  double seconds_spent() const {
+    return std::chrono::duration<double>(Clock::now() - begun_).count();
+  }
+
+  const PlanRequest& request_;
+  Clock::time_point begun_;
+  std::uint64_t work_ = 0;  // of the searches so far
+  // The least bound of the rules, and why its search ended.
+  std::int64_t bound_ = std::numeric_limits<std::int64_t>::max();
+  RanOut ran_out_ = RanOut::kNothing;
+  Options limits_;  // those of the request, as plans record them
+  RecomputeRulesNote rules_;
+};
+
+}  // namespace
+
+Result<PlannedGraph> plan_by_cheapest_rule(const PlanRequest& request) {
+  return RuleChoice(request).run();
+}
+
+}  // namespace shardprop

@@ -1,0 +1,19 @@
+// plan_by_cheapest_rule() chooses the rule of recomputation of a plan.
+//
+//   the best plan without second runs fits the limit   that plan; no other search
+//   it does not fit                                    the cheapest plan of all rules
+#pragma once
+
+#include <shardprop/base/result.h>
+#include <shardprop/request/plan_request.h>
+
+namespace shardprop {
+
+// Answers the request with the cheapest rule. If several rules are tried, the plan
+// has a RecomputeRulesNote, and its bound is that of the plans of all rules. If no
+// plan fits, the answer is that of the rule which lacks the fewest bytes.
+// Preconditions: the request has a memory limit and a graph with a backward phase
+// that is not the result of running(). Errors: those of plan_graph().
+Result<PlannedGraph> plan_by_cheapest_rule(const PlanRequest& request);
+
+}  // namespace shardprop
