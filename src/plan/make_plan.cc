@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -47,6 +48,15 @@ Result<void> check_start(const PlanOptions& options) {
                {"its status is `" + std::string(to_string(start->status)) +
                 "`, expected `optimal` or `feasible`"},
                "start from another plan, or from none"});
+}
+
+// Returns whether a plan that costs less by more than the gap may need more memory
+// than the limit.
+bool does_limit_bind(const PlanSolution& solution, double gap) {
+  const std::optional<std::int64_t>& bound = solution.bound_without_limit;
+  if (!bound || !solution.assignment) return bound.has_value();
+  const auto cost = static_cast<double>(solution.evaluation.objective);
+  return static_cast<double>(*bound) < (1 - gap) * cost;
 }
 
 // A rule must not be stated for a graph that does not follow it.
@@ -95,7 +105,8 @@ Result<Plan> plan_for(const Graph& graph, const DeviceMesh& mesh,
   if (plan.has_plan()) plan.space = found.space;
   plan.ran_out = found.ran_out;
   plan.conflict.pins = std::move(pins);
-  plan.search = {found.solution.limit_binds(), found.solution.work};
+  plan.search = {does_limit_bind(found.solution, options.gap),
+                 found.solution.work};
   if (options.compare) {
     std::vector<PlanSolution::LeftOut> left_out;
     SP_ASSIGN(

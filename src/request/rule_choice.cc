@@ -60,14 +60,12 @@ class RuleChoice {
 
   // The bytes by which a plan of the rule exceeds the limit at least.
   static std::int64_t bytes_short(const Plan& plan) {
-    if (plan.status != PlanStatus::kInfeasible || plan.conflict.memory.empty()) {
+    // Of several slots that cannot hold together, none lacks so much by itself.
+    if (plan.status != PlanStatus::kInfeasible ||
+        plan.conflict.memory.size() != 1) {
       return std::numeric_limits<std::int64_t>::max();
     }
-    std::int64_t most = 0;
-    for (const PlanConflict::Step& step : plan.conflict.memory) {
-      most = std::max(most, step.bytes_short);
-    }
-    return most;
+    return plan.conflict.memory.front().bytes_short;
   }
 
   static bool is_better(const Plan& a, const Plan& b) {

@@ -42,10 +42,13 @@ TEST_CASE("options are set by name and text, and read back") {
   REQUIRE(set_option(options, "pin", "x=R"));
   CHECK(options.pins.size() == 2);
   CHECK(get_option(options, "pin") == "w=S(0) x=R");
-  // The table has the gap of the command line; a default run asks for a proof.
+  // The table has the gap and the rule of the command line. A default run asks
+  // for a proof, and plans the graph as it is.
   PlanOptions defaults;
   CHECK(defaults.gap == 0);
   defaults.gap = kDefaultGap;
+  CHECK(defaults.recompute == Recompute{});
+  defaults.recompute.reset();
   for (const OptionInfo& info : plan_option_table()) {
     CAPTURE(info.name);
     CHECK(get_option(defaults, info.name) == info.fallback);

@@ -329,8 +329,7 @@ struct KeptWarmStart {
 // `SearchFacts` is knowledge of the search about the question, not about the plan:
 // files do not contain it, and comparisons of plans ignore it.
 struct SearchFacts {
-  // True if the search met a plan that costs less than this one and exceeds the
-  // memory limit, or if it found none that fits.
+  // True if plans over the memory limit may cost less, by more than the gap.
   bool limit_binds = false;
   std::uint64_t work = 0;  // table entries, as of RunControl::work_limit
   friend bool operator==(const SearchFacts& /*a*/, const SearchFacts& /*b*/) {

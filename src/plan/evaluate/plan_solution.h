@@ -23,14 +23,8 @@ struct PlanSolution {
   PlanEvaluation evaluation;
   // No assignment costs less than this.
   std::int64_t lower_bound = 0;
-  // The least cost of the assignments met that exceed the memory limit; empty if
-  // all of them fit.
-  std::optional<std::int64_t> least_cost_over_limit;
-  // Returns whether the memory limit excludes a cheaper plan.
-  bool limit_binds() const {
-    return least_cost_over_limit &&
-           (!assignment || *least_cost_over_limit < evaluation.objective);
-  }
+  // The bound without the memory limit, if the best plan without it does not fit.
+  std::optional<std::int64_t> bound_without_limit;
   // If infeasible: slots whose memory cannot be kept within the limit together,
   // and the least bytes that each of them lacks.
   struct ShortSlot {

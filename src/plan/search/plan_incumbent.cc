@@ -52,13 +52,8 @@ void PlanIncumbent::keep(const PlanAssignment& plan,
       out_.assignment = std::move(own_plan);
       out_.evaluation = std::move(own_figures);
     }
-    return;
-  }
-  out_.least_cost_over_limit =
-      std::min(out_.least_cost_over_limit.value_or(figures.objective),
-               figures.objective);
-  if (!found() && (out_.evaluation.peak_bytes == 0 ||
-                   figures.peak_bytes < out_.evaluation.peak_bytes)) {
+  } else if (!found() && (out_.evaluation.peak_bytes == 0 ||
+                          figures.peak_bytes < out_.evaluation.peak_bytes)) {
     PlanEvaluation own_figures = figures;
     out_.evaluation = std::move(own_figures);
   }

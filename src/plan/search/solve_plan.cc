@@ -243,6 +243,7 @@ class PlanSolver {
     // A plan that fits may have been met on the way to one that does not.
     if (limited && !best_.fits(last_.evaluation) && !best_.is_done()) {
       search_.free_network();
+      best_.solution().bound_without_limit = best_.solution().lower_bound;
       if (scope_.share_if_limit_binds < 1) {
         search_.narrow(scope_.share_if_limit_binds);
       }

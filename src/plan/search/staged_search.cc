@@ -1,6 +1,5 @@
 #include "plan/search/staged_search.h"
 
-#include "base/saturating.h"
 #include "base/try.h"
 #include "plan/problem/constraints/recipe_layouts.h"
 #include "plan/problem/plan_budget.h"
@@ -117,7 +116,7 @@ class StagedSearch {
     if (!best_ || (!best_->solution.assignment && is_refused())) {
       return fail(*std::move(failure_));
     }
-    best_->solution.least_cost_over_limit = least_cost_over_limit_;
+    best_->solution.bound_without_limit = bound_without_limit_;
     best_->solution.work = budget_.work_spent();
     best_->ran_out = ran_out();
     best_->failure = std::move(failure_);
@@ -217,14 +216,10 @@ class StagedSearch {
     return {};
   }
 
-  // The first stage that knows of a cheaper plan over the limit narrows the budget.
+  // The first stage in which the limit binds narrows the budget.
   void note_limit(const PlanSolution& solution) {
-    if (solution.least_cost_over_limit) {
-      least_cost_over_limit_ =
-          std::min(least_cost_over_limit_.value_or(kMostNanoseconds),
-                   *solution.least_cost_over_limit);
-    }
-    if (!solution.limit_binds() || share_if_limit_binds_ == 1) return;
+    bound_without_limit_ = solution.bound_without_limit;
+    if (!bound_without_limit_ || share_if_limit_binds_ == 1) return;
     budget_ = budget_.narrowed(share_if_limit_binds_);
     share_if_limit_binds_ = 1;
   }
@@ -337,7 +332,7 @@ class StagedSearch {
   const PlanOptions& options_;
   Budget budget_;
   double share_if_limit_binds_;  // 1 once the budget is narrowed
-  std::optional<std::int64_t> least_cost_over_limit_;  // of all stages
+  std::optional<std::int64_t> bound_without_limit_;  // of the last stage
   BestStage best_;
   std::optional<Error> failure_;
   // The limit that ended the last stage.
