@@ -114,6 +114,27 @@ bool is_in_mesh_order(const FactorSharding& sharding) {
 
 }  // namespace
 
+FactorShardings implied_shardings(const IndexSpace& space,
+                                  const DeviceMesh& mesh,
+                                  const Operand& operand,
+                                  const Layout& layout) {
+  Placements placements(index(mesh.ndim()));
+  ShardOrder order(index(mesh.ndim()));
+  std::vector<std::int8_t> places(space.factors.size(), 0);
+  for (std::size_t d = 0; d < operand.dims.size(); ++d) {
+    for (const FactorCut& cut : cuts_of_dim(
+             space, mesh, layout, static_cast<int>(d), operand.dims[d])) {
+      const auto m = index(cut.mesh_dim);
+      placements[m] =
+          Placement::strided_shard(cut.factor, static_cast<int>(cut.pieces));
+      order[m] = places[index(cut.factor)]++;
+    }
+  }
+  auto shardings = Layout::create(std::move(placements), std::move(order));
+  if (!shardings) throw InternalError("the shardings of factors are malformed");
+  return FactorShardings(*std::move(shardings));
+}
+
 std::vector<OfferedSharding> offered_shardings(
     const IndexSpace& space, const DeviceMesh& mesh,
     std::span<const Operand> operands, std::span<const Layout> given) {

@@ -6,6 +6,7 @@
 #include "plan/problem/build/transfer_tensors.h"
 #include "plan/problem/choices/given_choices.h"
 #include "plan/problem/choices/operator_choices.h"
+#include "plan/problem/choices/sharding_seeds.h"
 #include "plan/problem/constraints/forced_choice.h"
 #include "plan/problem/constraints/pinned_choices.h"
 #include "plan/problem/constraints/recipe_choices.h"
@@ -59,6 +60,7 @@ class PlanProblemBuilder {
                  data.set_up.space, step_fusion(data.options)),
         pinnable_(data.mesh, data.topology, library, data.layouts, {},
                   step_fusion(data.options)),
+        seeds_(data.graph, data.mesh, library),
         given_(data.set_up.given) {
     if (given_ != nullptr) strategies_.emplace(*given_, data.layouts);
   }
@@ -72,6 +74,7 @@ class PlanProblemBuilder {
         data_.copied_to.push_back(interned(data_.layouts, layouts));
       }
     }
+    seed_shardings();
     SP_CHECK(collect_choices());
     if (data_.options.overlap > 0) find_windows();
     SP_CHECK(follow_recipe());
@@ -97,6 +100,41 @@ class PlanProblemBuilder {
   }
 
  private:
+  // Finds the factor shardings besides mesh order that operators may have.
+  void seed_shardings() {
+    for (const Value& value : graph_.values()) {
+      if (const PinnedLayout* pinned = pinned_->produced(value.id)) {
+        demand_pinned(value, pinned->layout);
+      }
+      if (!value.is_input()) continue;
+      for (const PinnedLayout& pinned : pinned_->used(value.id)) {
+        demand_pinned(value, pinned.layout);
+      }
+    }
+    if (const auto& forced = data_.options.forced) {
+      std::vector<Layout> operands = forced->takes;
+      operands.insert(operands.end(), forced->makes.begin(),
+                      forced->makes.end());
+      seeds_.demand(graph_.node(forced->node), operands);
+    }
+    if (given_ != nullptr) {
+      for (const Node& node : graph_.nodes()) {
+        seeds_.demand(node, given_->nodes[node.id.index()]);
+      }
+    }
+    seeds_.demand_by_views();
+    seeds_.follow();
+  }
+
+  // Weights do not have the dims that views merge, so a weight in mesh order
+  // demands nothing.
+  void demand_pinned(const Value& value, const Layout& layout) {
+    const bool is_weight = value.input_kind && value.input_kind != InputKind::kUser;
+    const bool in_mesh_order =
+        !layout.has_strided() && layout.has_default_order();
+    if (!is_weight || !in_mesh_order) seeds_.demand(value.id, layout);
+  }
+
   // Collects all choices of every operator, before pins and recipes remove
   // some, and the fusion groups.
   Result<void> collect_choices() {
@@ -149,12 +187,13 @@ class PlanProblemBuilder {
   // a smaller space keeps the pins that a plan of the named space keeps.
   const OperatorChoices& choices_of(const Node& node,
                                     const std::vector<PartialSet>& meets) {
-    if (is_pinned(node)) return pinnable_.of(node.op, meets);
-    const OperatorChoices& own = choices_.of(node.op, meets);
+    const OfferedShardings& offered = seeds_.of(node.id);
+    if (is_pinned(node)) return pinnable_.of(node.op, meets, offered);
+    const OperatorChoices& own = choices_.of(node.op, meets, offered);
     if (data_.set_up.space.is_named() || given_ != nullptr) return own;
     const PinnedChoices::Taken taken = pinned_->taken(node, own.set);
     if (taken.kept == taken.all) return own;
-    const OperatorChoices& all = pinnable_.of(node.op, meets);
+    const OperatorChoices& all = pinnable_.of(node.op, meets, offered);
     return pinned_->taken(node, all.set).kept > taken.kept ? all : own;
   }
 
@@ -298,6 +337,7 @@ class PlanProblemBuilder {
   std::vector<const OperatorChoices*> found_;  // by node
   std::optional<InPlace> in_place_;            // once all choices are collected
   OperatorChoiceCache pinnable_;
+  ShardingSeeds seeds_;
   const GivenChoices* given_;
   std::optional<GivenStrategies> strategies_;  // of the given choices
   std::optional<RecipeChoices> recipe_;  // if the options ask for one

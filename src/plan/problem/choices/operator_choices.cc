@@ -111,26 +111,29 @@ std::size_t OperatorChoiceCache::KeyHash::operator()(const Key& key) const {
 
 bool OperatorChoiceCache::KeyEqual::operator()(const Key& a,
                                                const Key& b) const {
-  return a.meets == b.meets && same_application(*a.op, *b.op);
+  return a.meets == b.meets && a.offered == b.offered &&
+         same_application(*a.op, *b.op);
 }
 
 const OperatorChoices& OperatorChoiceCache::of(
-    const OpSchema& op, const std::vector<PartialSet>& meets) {
+    const OpSchema& op, const std::vector<PartialSet>& meets,
+    const OfferedShardings& offered) {
   // The key is looked up without a copy of the operator: its pointer owns
   // nothing.
   const Key probe{std::shared_ptr<const OpSchema>(std::shared_ptr<void>(), &op),
-                  meets};
+                  meets, offered};
   const auto found = cache_.find(probe);
   if (found != cache_.end()) return found->second;
   auto own = std::make_shared<const OpSchema>(op);
-  OperatorChoices choices = work_out(own, meets);
-  return cache_.emplace(Key{std::move(own), meets}, std::move(choices))
+  OperatorChoices choices = work_out(own, meets, offered);
+  return cache_.emplace(Key{std::move(own), meets, offered}, std::move(choices))
       .first->second;
 }
 
 OperatorChoices OperatorChoiceCache::work_out(
     const std::shared_ptr<const OpSchema>& op,
-    const std::vector<PartialSet>& meets) {
+    const std::vector<PartialSet>& meets,
+    const OfferedShardings& offered) {
   auto set = std::make_shared<ChoiceSet>();
   Result<IndexSpace> space = library_.index_space(*op);
   if (space) {
@@ -146,6 +149,9 @@ OperatorChoices OperatorChoiceCache::work_out(
   options.most_assignments = tuning::kMostOperatorAssignments;
   options.most_runs = space_.most_runs;
   options.joined_dims = space_.joined_dims;
+  for (const auto& [factor, sharding] : offered) {
+    options.shardings.push_back({sharding, factor});
+  }
   set->op =
       op_strategies(op, std::make_shared<const IndexSpace>(*std::move(space)),
                     mesh_, layouts_, options);

@@ -2,6 +2,7 @@
 // they are the same application and their inputs may have the same partials.
 #pragma once
 
+#include "plan/problem/choices/sharding_seeds.h"
 #include "plan/problem/plan_problem.h"
 #include "strategy/program_kernels.h"
 
@@ -41,12 +42,13 @@ class OperatorChoiceCache {
                       const OpLibrary& library, LayoutTable& layouts,
                       const PlanSpace& space, StepFusion fusion);
 
-  // `meets` lists, by input, the partials that its value may have. If the
-  // operator has no rule, the only choice is all replicated, and
-  // set->unsupported states why. The reference stays valid for the life of the
-  // cache.
+  // `meets` lists, by input, the partials that its value may have. Factors may
+  // have the `offered` shardings besides mesh order. If the operator has no
+  // rule, the only choice is all replicated, and set->unsupported states why.
+  // The reference stays valid for the life of the cache.
   const OperatorChoices& of(const OpSchema& op,
-                            const std::vector<PartialSet>& meets);
+                            const std::vector<PartialSet>& meets,
+                            const OfferedShardings& offered = {});
   // Returns the same choices, priced as a part of a kernel. Cached.
   std::shared_ptr<const ChoiceSet> fused(
       const std::shared_ptr<const ChoiceSet>& set, const KernelPart& part);
@@ -55,6 +57,7 @@ class OperatorChoiceCache {
   struct Key {
     std::shared_ptr<const OpSchema> op;
     std::vector<PartialSet> meets;
+    OfferedShardings offered;
   };
   struct KeyHash {
     std::size_t operator()(const Key& key) const;
@@ -64,7 +67,8 @@ class OperatorChoiceCache {
   };
 
   OperatorChoices work_out(const std::shared_ptr<const OpSchema>& op,
-                           const std::vector<PartialSet>& meets);
+                           const std::vector<PartialSet>& meets,
+                           const OfferedShardings& offered);
   template <class Compute>
   void set_costs(ChoiceSet& set, const Compute& compute) const;
 

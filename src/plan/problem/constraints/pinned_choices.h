@@ -22,6 +22,9 @@ class PinnedChoices {
   const PinnedLayout* produced(ValueId value) const {
     return values_.produced(value);
   }
+  const std::vector<PinnedLayout>& used(ValueId input) const {
+    return values_.used(input);
+  }
   const PinnedLayout* state(ValueId parameter) const {
     return values_.state(parameter);
   }

@@ -1,0 +1,329 @@
+#include "plan/problem/choices/sharding_seeds.h"
+
+#include "base/index.h"
+#include "plan/problem/build/buffer_forest.h"
+#include "plan/tuning.h"
+#include "strategy/offered_shardings.h"
+#include "strategy/strategy_of.h"
+
+#include <shardprop/base/error.h>
+#include <shardprop/placement/local_region.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <utility>
+
+namespace shardprop {
+namespace {
+
+// Unit: demanded layouts of one value, and offered shardings of one factor. Two
+// mesh dims that shard a view of two dims demand at most three. Pins may demand
+// more, and each one adds strategies. Not measured yet.
+constexpr std::size_t kMostDemandedLayouts = 8;
+constexpr std::ptrdiff_t kMostOfferedShardings = 8;
+
+bool is_in_mesh_order(const Layout& layout) {
+  return !layout.has_strided() && layout.has_default_order();
+}
+
+// Returns the layout with replicas instead of partials.
+Layout without_partials(const Layout& layout) {
+  Placements placements = layout.placements();
+  for (Placement& placement : placements) {
+    if (placement.is_partial()) placement = Placement::replicate();
+  }
+  auto made = Layout::create(std::move(placements), layout.shard_order());
+  if (!made) throw InternalError("a layout without partials is malformed");
+  return *std::move(made);
+}
+
+// MergedDim is the first dim of an operand: `major` elements of `minor` elements
+// each.
+struct MergedDim {
+  FactorId major = 0;
+  FactorId minor = 0;
+};
+
+std::optional<MergedDim> merged_dim(const Operand& operand) {
+  if (operand.dims.empty() || operand.dims[0].size() < 2) return std::nullopt;
+  return MergedDim{operand.dims[0][0], operand.dims[0][1]};
+}
+
+// Calls visit(shardings) for the ways to shard the minor factor over mesh dims
+// that cannot shard the major one. A way that differs from another one in the
+// names of equal mesh dims is left out.
+template <class Visit>
+void visit_forced(const IndexSpace& space, const DeviceMesh& mesh,
+                  const MergedDim& dim, const Visit& visit) {
+  const auto ndim = index(mesh.ndim());
+  if (ndim == 0) return;
+  Placements placements(ndim);
+  const auto parts = [&](FactorId factor) {
+    std::int64_t product = 1;
+    for (std::size_t m = 0; m < ndim; ++m) {
+      if (placements[m] == Placement::shard(factor)) {
+        product *= mesh.size(static_cast<int>(m));
+      }
+    }
+    return product;
+  };
+  const auto is_forced = [&] {
+    const std::int64_t major = space.factor(dim.major).size;
+    if (major % parts(dim.major) != 0) return false;
+    if (space.factor(dim.minor).size % parts(dim.minor) != 0) return false;
+    const std::int64_t rest = major / parts(dim.major);
+    bool found = false;
+    for (std::size_t m = 0; m < ndim; ++m) {
+      if (placements[m] != Placement::shard(dim.minor)) continue;
+      found = true;
+      const std::int64_t size = mesh.size(static_cast<int>(m));
+      if (rest % size == 0) return false;
+      for (std::size_t n = m + 1; n < ndim; ++n) {
+        if (placements[n] == Placement::shard(dim.major) &&
+            mesh.size(static_cast<int>(n)) == size) {
+          return false;
+        }
+      }
+    }
+    return found;
+  };
+  // Counts with three digits: replicated, the major and the minor factor.
+  const std::array<Placement, 3> digits = {Placement::replicate(),
+                                           Placement::shard(dim.major),
+                                           Placement::shard(dim.minor)};
+  std::vector<std::size_t> digit(ndim, 0);
+  while (true) {
+    std::size_t m = ndim;
+    while (m > 0) {
+      --m;
+      const bool carries = mesh.size(static_cast<int>(m)) == 1 ||
+                           digit[m] + 1 == digits.size();
+      digit[m] = carries ? 0 : digit[m] + 1;
+      placements[m] = digits[digit[m]];
+      if (!carries) break;
+      if (m == 0) return;
+    }
+    if (!is_forced()) continue;
+    auto shardings = Layout::create(placements);
+    if (!shardings) throw InternalError("the shardings of a view are malformed");
+    visit(FactorShardings(*std::move(shardings)));
+  }
+}
+
+}  // namespace
+
+void ShardingSeeds::demand(ValueId value, const Layout& layout) {
+  add(value, layouts_.intern(without_partials(layout)), true);
+}
+
+void ShardingSeeds::demand(const Node& node,
+                           std::span<const Layout> operands) {
+  if (std::all_of(operands.begin(), operands.end(), is_in_mesh_order)) return;
+  const Application& applied = application(node);
+  if (!applied.space) return;
+  const std::size_t inputs = node.inputs.size();
+  const auto offer_those_of = [&](const std::vector<Operand>& dims,
+                                  std::span<const Layout> layouts) {
+    for (OfferedSharding& sharding :
+         offered_shardings(*applied.space, mesh_, dims, layouts)) {
+      offer(node.id, {{static_cast<FactorId>(*sharding.factor), std::move(sharding.sharding)}});
+    }
+  };
+  offer_those_of(applied.space->inputs, operands.first(inputs));
+  offer_those_of(applied.space->outputs, operands.subspan(inputs));
+  for (std::size_t o = 0; o < operands.size(); ++o) {
+    add(o < inputs ? node.inputs[o] : node.outputs[o - inputs],
+        layouts_.intern(without_partials(operands[o])), false);
+  }
+}
+
+void ShardingSeeds::demand_by_views() {
+  std::int64_t ranks = 1;
+  for (int m = 0; m < mesh_.ndim(); ++m) ranks *= mesh_.size(m);
+  if (ranks == 1) return;
+  for (const Node& node : graph_.nodes()) {
+    if (!BufferForest::keeps_every_element(graph_, node)) continue;
+    const TensorMeta& from = graph_.value(node.inputs[0]).meta;
+    const TensorMeta& to = graph_.value(node.outputs[0]).meta;
+    for (const bool of_result : {false, true}) {
+      const TensorMeta& apart = of_result ? from : to;
+      const TensorMeta& merged = of_result ? to : from;
+      if (merged.rank() == 0 || apart.rank() < 2 || apart.size(0) <= 1 ||
+          apart.size(0) % ranks == 0 || merged.size(0) <= apart.size(0)) {
+        continue;
+      }
+      demand_of_view(node, of_result);
+    }
+  }
+}
+
+void ShardingSeeds::demand_of_view(const Node& node, bool of_result) {
+  const Application& applied = application(node);
+  if (!applied.space) return;
+  const IndexSpace& space = *applied.space;
+  const auto dim =
+      merged_dim(of_result ? space.outputs[0] : space.inputs[0]);
+  if (!dim || !space.factor(dim->major).shardable() ||
+      !space.factor(dim->minor).shardable()) {
+    return;
+  }
+  const ValueId value = of_result ? node.outputs[0] : node.inputs[0];
+  visit_forced(space, mesh_, *dim, [&](const FactorShardings& shardings) {
+    const std::vector<LayoutId> layouts = operands(node, space, shardings);
+    if (!layouts.empty()) add(value, layouts[of_result ? 1 : 0], false);
+  });
+}
+
+void ShardingSeeds::follow() {
+  for (std::size_t d = 0; d < demands_.size(); ++d) {
+    const Demand demand = demands_[d];
+    const Value& value = graph_.value(demand.value);
+    for (const Use& use : value.consumers) {
+      follow(demand, graph_.node(use.node), use.operand);
+    }
+    if (value.is_input()) continue;
+    const Node& producer = graph_.node(value.producer);
+    follow(demand, producer, producer.inputs.size() + value.output_index);
+  }
+  demands_.clear();
+}
+
+void ShardingSeeds::follow(const Demand& demand, const Node& node,
+                           std::size_t operand) {
+  const Step& known = step(node, operand, demand.layout);
+  offer(node.id, known.offered);
+  const std::size_t inputs = node.inputs.size();
+  for (std::size_t o = 0; o < known.operands.size(); ++o) {
+    if (o == operand) continue;
+    add(o < inputs ? node.inputs[o] : node.outputs[o - inputs],
+        known.operands[o], demand.in_mesh_order);
+  }
+}
+
+void ShardingSeeds::add(ValueId value, LayoutId layout, bool in_mesh_order) {
+  const Layout& demanded = layouts_[layout];
+  if (demanded.is_replicated() ||
+      (!in_mesh_order && is_in_mesh_order(demanded))) {
+    return;
+  }
+  std::vector<LayoutId>& known = demanded_[value.index()];
+  if (known.size() == kMostDemandedLayouts ||
+      std::find(known.begin(), known.end(), layout) != known.end()) {
+    return;
+  }
+  known.push_back(layout);
+  demands_.push_back({value, layout, in_mesh_order});
+}
+
+void ShardingSeeds::offer(NodeId node, const OfferedShardings& shardings) {
+  if (shardings.empty()) return;
+  OfferedShardings& known = offered_[node];
+  for (const auto& sharding : shardings) {
+    const auto at = std::lower_bound(known.begin(), known.end(), sharding);
+    if (at != known.end() && *at == sharding) continue;
+    const auto of_factor =
+        std::count_if(known.begin(), known.end(), [&](const auto& other) {
+          return other.first == sharding.first;
+        });
+    if (of_factor < kMostOfferedShardings) known.insert(at, sharding);
+  }
+}
+
+const OfferedShardings& ShardingSeeds::of(NodeId node) const {
+  static const OfferedShardings kNone;
+  const auto found = offered_.find(node);
+  return found == offered_.end() ? kNone : found->second;
+}
+
+const ShardingSeeds::Application& ShardingSeeds::application(const Node& node) {
+  const auto [it, is_new] = applications_.try_emplace(&node.op);
+  if (is_new) {
+    if (auto space = library_.index_space(node.op)) {
+      it->second.carried = carried_factors(*space);
+      it->second.space = *std::move(space);
+    }
+  }
+  return it->second;
+}
+
+const ShardingSeeds::Step& ShardingSeeds::step(const Node& node,
+                                               std::size_t operand,
+                                               LayoutId layout) {
+  const Application& applied = application(node);
+  const auto [it, is_new] = steps_.try_emplace({&applied, operand, layout});
+  if (!is_new || !applied.space) return it->second;
+  const IndexSpace& space = *applied.space;
+  const std::size_t inputs = space.inputs.size();
+  const Operand& known = operand < inputs ? space.inputs[operand]
+                                          : space.outputs[operand - inputs];
+  const FactorShardings shardings = accepted(
+      applied, implied_shardings(space, mesh_, known, layouts_[layout]));
+  it->second.offered = offered(applied, shardings);
+  it->second.operands = operands(node, space, shardings);
+  return it->second;
+}
+
+FactorShardings ShardingSeeds::accepted(
+    const Application& application, const FactorShardings& shardings) const {
+  const IndexSpace& space = *application.space;
+  Placements placements = shardings.of_all().placements();
+  for (std::size_t f = 0; f < space.factors.size(); ++f) {
+    const auto factor = static_cast<int>(f);
+    const std::array<std::int64_t, 1> shape = {space.factors[f].size};
+    if (space.factors[f].shardable() &&
+        accepts(application.carried[f],
+                canonical(shardings.of(factor), mesh_, shape))) {
+      continue;
+    }
+    for (const std::int32_t m : shardings.of_all().cuts(factor)) {
+      placements[index(m)] = Placement::replicate();
+    }
+  }
+  ShardOrder order = shardings.of_all().shard_order();
+  for (std::size_t m = 0; m < placements.size(); ++m) {
+    if (placements[m].is_replicate()) order[m] = 0;
+  }
+  auto made = Layout::create(std::move(placements), std::move(order));
+  if (!made) throw InternalError("the shardings of factors are malformed");
+  return FactorShardings(*std::move(made));
+}
+
+OfferedShardings ShardingSeeds::offered(
+    const Application& application, const FactorShardings& shardings) const {
+  OfferedShardings out;
+  for (std::size_t f = 0; f < application.space->factors.size(); ++f) {
+    const auto factor = static_cast<FactorId>(f);
+    const std::array<std::int64_t, 1> shape = {
+        application.space->factors[f].size};
+    FactorSharding form = canonical(shardings.of(factor), mesh_, shape);
+    if (!is_in_mesh_order(form)) out.emplace_back(factor, std::move(form));
+  }
+  return out;
+}
+
+std::vector<LayoutId> ShardingSeeds::operands(
+    const Node& node, const IndexSpace& space,
+    const FactorShardings& shardings) {
+  Assignment assignment;
+  for (const Placement placement : shardings.of_all().placements()) {
+    assignment.push_back(placement.is_shard()
+                             ? static_cast<std::int16_t>(placement.dim())
+                             : kUnassigned);
+  }
+  StrategyOptions options;
+  options.allow_empty_shards = false;
+  options.allow_strided = mesh_.num_active_dims() <= tuning::kMostStridedDims;
+  const auto strategy = strategy_of(node.op, space, mesh_, assignment,
+                                    shardings, layouts_, options);
+  if (!strategy) return {};
+  std::vector<LayoutId> out;
+  for (const auto* layouts : {&strategy->inputs, &strategy->outputs}) {
+    for (const LayoutId id : *layouts) {
+      out.push_back(layouts_.intern(without_partials(layouts_[id])));
+    }
+  }
+  return out;
+}
+
+}  // namespace shardprop

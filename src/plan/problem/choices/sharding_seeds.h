@@ -1,0 +1,125 @@
+// ShardingSeeds finds the factor shardings, besides mesh order, that a graph
+// demands. A plan uses no others.
+//
+// A demand is a layout of a value. It comes from
+//   1. a pin of the value;
+//   2. a view that merges two dims into dim 0, if some mesh dims cannot shard
+//      the major one. They shard the minor one, so the merged dim is strided or
+//      sharded in another order.
+// A demand is followed through operators: the layout of one operand implies
+// shardings of the factors, and these imply layouts of the other operands.
+//
+//   x f32[2,8,h] on cp=4: 4 ranks do not divide a batch of 2
+//   view f32[16,h]     SS(0,2)  demanded by the view
+//   mm -> f32[16,n]    factor m may have SS(0,2)
+//   view f32[2,8,n]    S(1)     in mesh order, not followed
+#pragma once
+
+#include "graph/analysis/op_application.h"
+#include "strategy/carried_factors.h"
+
+#include <shardprop/graph/graph.h>
+#include <shardprop/mesh/device_mesh.h>
+#include <shardprop/ops/op_library.h>
+#include <shardprop/strategy/op_strategy.h>
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <span>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace shardprop {
+
+// OfferedShardings are shardings of an operator's factors besides mesh order,
+// in ascending order. Each factor may have any of its shardings.
+using OfferedShardings = std::vector<std::pair<FactorId, FactorSharding>>;
+
+class ShardingSeeds {
+ public:
+  // The arguments must outlive the object.
+  ShardingSeeds(const Graph& graph, const DeviceMesh& mesh,
+                const OpLibrary& library)
+      : graph_(graph),
+        mesh_(mesh),
+        library_(library),
+        demanded_(graph.values().size()) {}
+
+  // Demands that operators produce and read the value in this layout. It is
+  // followed even if it is in mesh order. Partials are ignored.
+  void demand(ValueId value, const Layout& layout);
+  // Demands a strategy of the node in which the operands have these layouts,
+  // inputs first. Layouts in mesh order are not followed.
+  void demand(const Node& node, std::span<const Layout> operands);
+  // Demands what the views of the graph demand.
+  void demand_by_views();
+  // Follows all demands.
+  void follow();
+
+  // Returns the shardings that factors of the node may have besides mesh order,
+  // Most nodes have none.
+  const OfferedShardings& of(NodeId node) const;
+
+ private:
+  // Application is an operator applied to certain arguments; `space` is empty
+  // if it has no rule.
+  struct Application {
+    std::optional<IndexSpace> space;
+    std::vector<Carried> carried;  // by factor
+  };
+  // Demand is a layout of a value; `in_mesh_order` says whether it is followed
+  // even if it is in mesh order.
+  struct Demand {
+    ValueId value;
+    LayoutId layout;
+    bool in_mesh_order = false;
+  };
+  // Step is what the layout of one operand implies. `operands` is empty if no
+  // strategy has all these shardings.
+  struct Step {
+    OfferedShardings offered;
+    std::vector<LayoutId> operands;  // inputs first
+  };
+  struct HashApplication {
+    std::size_t operator()(const OpSchema* op) const {
+      return hash_application(*op);
+    }
+  };
+  struct SameApplication {
+    bool operator()(const OpSchema* a, const OpSchema* b) const {
+      return same_application(*a, *b);
+    }
+  };
+
+  const Application& application(const Node& node);
+  const Step& step(const Node& node, std::size_t operand, LayoutId layout);
+  // Returns the part of the shardings that the factors accept.
+  FactorShardings accepted(const Application& application,
+                           const FactorShardings& shardings) const;
+  OfferedShardings offered(const Application& application,
+                           const FactorShardings& shardings) const;
+  // Returns the layouts of the operands; empty if they are no strategy.
+  std::vector<LayoutId> operands(const Node& node, const IndexSpace& space,
+                                 const FactorShardings& shardings);
+  void demand_of_view(const Node& node, bool of_result);
+  void add(ValueId value, LayoutId layout, bool in_mesh_order);
+  void follow(const Demand& demand, const Node& node, std::size_t operand);
+  void offer(NodeId node, const OfferedShardings& shardings);
+
+  const Graph& graph_;
+  const DeviceMesh& mesh_;
+  const OpLibrary& library_;
+  LayoutTable layouts_;
+  std::unordered_map<const OpSchema*, Application, HashApplication,
+                     SameApplication>
+      applications_;
+  std::map<std::tuple<const Application*, std::size_t, LayoutId>, Step> steps_;
+  std::vector<Demand> demands_;                  // in order of discovery
+  std::vector<std::vector<LayoutId>> demanded_;  // by value
+  std::map<NodeId, OfferedShardings> offered_;
+};
+
+}  // namespace shardprop
