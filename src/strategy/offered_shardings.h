@@ -25,8 +25,9 @@ std::vector<OfferedSharding> offered_shardings(
     std::span<const Operand> operands, std::span<const Layout> given);
 
 // Returns the shardings that the factors of an operand have if it has this
-// layout. Other factors are not sharded, and neither are those of a dim in which
-// a mesh dim divides two factors. Partials are ignored.
+// layout. Factors of other operands are not sharded. If a mesh dim divides two
+// factors of a dim, the factors of the dim are not sharded. Partials are
+// ignored.
 //
 //   view (ab)c->abc {a=2,b=6}, SS(0,2) on [3]      S(1): b has S(0)
 FactorShardings implied_shardings(const IndexSpace& space,

@@ -18,8 +18,8 @@ namespace {
 
 using testing::value_of;
 
-// Two linear layers as PyTorch exports them: [batch, 8192, 1024] is flattened to
-// rows before each mm.
+// Two linear layers as PyTorch exports them: [batch, 8192, 1024] becomes rows
+// before each mm.
 Graph flattened_mlp(const OpLibrary& library, std::int64_t batch) {
   GraphBuilder b("flattened_mlp", library);
   const std::int64_t rows = batch * 8192;

@@ -129,7 +129,8 @@ class PlanProblemBuilder {
   // Weights do not have the dims that views merge, so a weight in mesh order
   // demands nothing.
   void demand_pinned(const Value& value, const Layout& layout) {
-    const bool is_weight = value.input_kind && value.input_kind != InputKind::kUser;
+    const bool is_weight =
+        value.input_kind && value.input_kind != InputKind::kUser;
     const bool in_mesh_order =
         !layout.has_strided() && layout.has_default_order();
     if (!is_weight || !in_mesh_order) seeds_.demand(value.id, layout);

@@ -54,7 +54,7 @@ class ShardingSeeds {
   // Demands a strategy of the node in which the operands have these layouts,
   // inputs first. Layouts in mesh order are not followed.
   void demand(const Node& node, std::span<const Layout> operands);
-  // Demands what the views of the graph demand.
+  // Adds the demands of the views.
   void demand_by_views();
   // Follows all demands.
   void follow();
@@ -77,8 +77,8 @@ class ShardingSeeds {
     LayoutId layout;
     bool in_mesh_order = false;
   };
-  // Step is what the layout of one operand implies. `operands` is empty if no
-  // strategy has all these shardings.
+  // Step holds the consequences of the layout of one operand. `operands` is
+  // empty if no strategy has all these shardings.
   struct Step {
     OfferedShardings offered;
     std::vector<LayoutId> operands;  // inputs first
@@ -101,7 +101,8 @@ class ShardingSeeds {
                            const FactorShardings& shardings) const;
   OfferedShardings offered(const Application& application,
                            const FactorShardings& shardings) const;
-  // Returns the layouts of the operands; empty if they are no strategy.
+  // Returns the layouts of the operands under these shardings; empty if no
+  // strategy has the shardings.
   std::vector<LayoutId> operands(const Node& node, const IndexSpace& space,
                                  const FactorShardings& shardings);
   void demand_of_view(const Node& node, bool of_result);
