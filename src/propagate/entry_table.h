@@ -68,7 +68,7 @@ class ReaderSlots {
   bool is_looked_at(const Entry* entry) const;
   template <class Visit>
   void each(const Visit& visit) const {
-    for (const ReaderSlot* slot = first_.load(std::memory_order_acquire);
+    for (const ReaderSlot* slot = first_.load(std::memory_order_seq_cst);
          slot != nullptr; slot = slot->next) {
       visit(*slot);
     }
