@@ -5,14 +5,18 @@ written key is in the schema, and every key of the schema is written.
 
 The other tests here validate the plans that they write, too (command_line.py)."""
 
+import collections
 import copy
 import json
+import os
+import random
 import sys
 import unittest
 
 import command_line
 import fixed_sizes
 import plan_schema
+import schema_predicate
 from command_line import MLP, ROOT, TINY, Case, shardprop
 
 DATA = ROOT / "tests/data/plans"
@@ -109,6 +113,41 @@ class PlanSchema(Case):
             lambda p: p["copies"][0].update(dst=["X"]),
         ):
             self.assertNotEqual(spoilt(spoil), [])
+
+    def test_the_quick_answer_is_that_of_jsonschema(self):
+        """Single changes anywhere in a plan: both allow the result, or both do not."""
+        plan = json.loads((DATA / "all_explanations.json").read_text())
+        draw = random.Random(20261129)
+        values = [None, True, 0, 1, -1, 2.0, 0.5, "x", "cost", "S(0)", [], {}, [1], {"x": 1}]
+        allowed = collections.Counter()
+        for _ in range(1500 if os.environ.get("SHARDPROP_FULL") == "1" else 150):
+            changed = copy.deepcopy(plan)
+            part = changed
+            while True:
+                keys = range(len(part)) if isinstance(part, list) else list(part)
+                key = draw.choice(keys)
+                inner = part[key]
+                if not isinstance(inner, (dict, list)) or not inner or draw.random() < 0.1:
+                    break
+                part = inner
+            change = draw.randrange(3)
+            if change == 0:
+                del part[key]
+            elif change == 1 or isinstance(part, list):
+                part[key] = draw.choice(values)
+            else:
+                part[draw.choice(["surprise", "text", "cause", "code"])] = draw.choice(values)
+            expected = plan_schema.validator().is_valid(changed)
+            self.assertEqual(plan_schema.is_valid()(changed), expected, (key, part))
+            self.assertEqual(plan_schema.named_faults(changed) == [], expected)
+            allowed[expected] += 1
+        self.assertGreater(allowed[True], 10)
+        self.assertGreater(allowed[False], 30)
+
+    def test_a_keyword_without_code_is_refused(self):
+        for schema in ({"maxItems": 1}, {"items": {"format": "uri"}}):
+            with self.assertRaisesRegex(ValueError, "no code for the keywords"):
+                schema_predicate.predicate(schema)
 
     def test_the_schema_is_open_to_later_keys(self):
         plan = json.loads((DATA / "all_explanations.json").read_text())
