@@ -14,6 +14,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 TINY = ROOT / "examples/graphs/tiny"
 MLP = str(TINY / "mlp_dynamic.json.gz")
 BINARY = str(pathlib.Path(sys.argv[1]).resolve()) if len(sys.argv) > 1 else ""
+# Every case of a test, not those of every day.
+FULL = os.environ.get("SHARDPROP_FULL") == "1"
 # Sanitizers take time, memory and addresses of their own.
 SANITIZED = os.environ.get("SHARDPROP_SANITIZED") == "1"
 TIMEOUT_S = 1200 if SANITIZED else 60

@@ -15,7 +15,7 @@ import unittest
 import command_line
 import fixed_sizes
 import made_graphs
-from command_line import BINARY, MLP, ROOT, SANITIZED, TINY, Case, shardprop
+from command_line import BINARY, FULL, MLP, ROOT, SANITIZED, TINY, Case, shardprop
 
 LLAMA = str(TINY / "llama3_infer.json.gz")
 BIG = str(ROOT / "examples/graphs/llama3_8b_infer.json.gz")
@@ -353,7 +353,7 @@ class Memory(Case):
         """Through limits from too little for anything to enough for all."""
         out = self.folder / "out.json"
         ended = collections.Counter()
-        for kibibytes in range(24 << 10, 96 << 10, 577):
+        for kibibytes in range(24 << 10, 96 << 10, 577 if FULL else 2_887):
             out.unlink(missing_ok=True)
             if shardprop("--version", **_within_kib(kibibytes)).returncode != 0:
                 continue  # no room for the program itself

@@ -56,34 +56,49 @@ AlternativeCosts::AlternativeCosts(const PlanProblem& problem,
   objective_ = judged.objective;
 }
 
+std::int64_t& AlternativeCosts::Part::load_of(std::size_t window) {
+  for (Load& load : loads) {
+    if (load.window == window) return load.nanoseconds;
+  }
+  return loads.emplace_back(Load{window, 0}).nanoseconds;
+}
+
+std::int64_t AlternativeCosts::Part::load_in(std::size_t window) const {
+  for (const Load& load : loads) {
+    if (load.window == window) return load.nanoseconds;
+  }
+  return 0;
+}
+
 void AlternativeCosts::add_load(Part& part, std::optional<std::size_t> window,
-                                std::int64_t nanoseconds) const {
+                                std::int64_t nanoseconds) {
   if (nanoseconds == 0) return;
-  if (window && part.load.empty()) part.load.resize(loads_.size(), 0);
-  std::int64_t& load = window ? part.load[*window] : part.nanoseconds;
-  load = sat_add(load, nanoseconds);
+  std::int64_t& sum = window ? part.load_of(*window) : part.nanoseconds;
+  sum = sat_add(sum, nanoseconds);
 }
 
 void AlternativeCosts::add(Part& to, const Part& part) {
   to.nanoseconds = sat_add(to.nanoseconds, part.nanoseconds);
-  if (to.load.empty()) {
-    to.load = part.load;
-  } else {
-    for (std::size_t w = 0; w < part.load.size(); ++w) {
-      to.load[w] = sat_add(to.load[w], part.load[w]);
-    }
+  for (const Load& load : part.loads) {
+    add_load(to, load.window, load.nanoseconds);
   }
   to.is_possible = to.is_possible && part.is_possible;
 }
 
 std::int64_t AlternativeCosts::more(const Part& now, const Part& then) const {
   WideInt sum = WideInt{then.nanoseconds} - now.nanoseconds;
-  for (std::size_t w = 0; w < loads_.size(); ++w) {
-    const WideInt before = WideInt{loads_[w].overlappable} - loads_[w].compute;
-    WideInt after = before;
-    if (!then.load.empty()) after += then.load[w];
-    if (!now.load.empty()) after -= now.load[w];
+  const auto add_window = [&](std::size_t window) {
+    const WideInt before =
+        WideInt{loads_[window].overlappable} - loads_[window].compute;
+    const WideInt after = before + then.load_in(window) - now.load_in(window);
     sum += std::max(after, WideInt{0}) - std::max(before, WideInt{0});
+  };
+  for (const Load& load : then.loads) add_window(load.window);
+  for (const Load& load : now.loads) {
+    const bool is_added =
+        std::any_of(then.loads.begin(), then.loads.end(),
+                    [&](const Load& of) { return of.window == load.window; });
+    if (!is_added) add_window(load.window);
   }
   return saturated(sum);
 }
@@ -91,8 +106,10 @@ std::int64_t AlternativeCosts::more(const Part& now, const Part& then) const {
 std::int64_t AlternativeCosts::weight(const Part& part) const {
   if (!part.is_possible) return kMostInt;
   std::int64_t sum = part.nanoseconds;
-  for (std::size_t w = 0; w < part.load.size(); ++w) {
-    if (loads_[w].exposed() > 0) sum = sat_add(sum, part.load[w]);
+  for (const Load& load : part.loads) {
+    if (loads_[load.window].exposed() > 0) {
+      sum = sat_add(sum, load.nanoseconds);
+    }
   }
   return sum;
 }

@@ -47,13 +47,21 @@ class AlternativeCosts {
   std::optional<Alternative> without(std::size_t copy) const;
 
  private:
+  // `Load` is overlappable time less compute in one overlap window.
+  struct Load {
+    std::size_t window = 0;
+    std::int64_t nanoseconds = 0;
+  };
   // A part of a plan's cost.
   struct Part {
     std::int64_t nanoseconds = 0;
-    // By overlap window: overlappable time less compute. Empty means 0 in each
-    // window.
-    std::vector<std::int64_t> load;
+    // Each window at most once; the load of any other window is 0. A part has
+    // few loads, although a graph may have a window per operator.
+    std::vector<Load> loads;
     bool is_possible = true;
+
+    std::int64_t& load_of(std::size_t window);
+    std::int64_t load_in(std::size_t window) const;
   };
   // `Chain` lists the copies that only one operand needs: the copy that it
   // reads, then each source that has no other user. The copy that the operand
@@ -61,8 +69,8 @@ class AlternativeCosts {
   using Chain = std::vector<std::size_t>;
 
   // Without a window, the program waits for the time.
-  void add_load(Part& part, std::optional<std::size_t> window,
-                std::int64_t nanoseconds) const;
+  static void add_load(Part& part, std::optional<std::size_t> window,
+                       std::int64_t nanoseconds);
   static void add(Part& to, const Part& part);
   // Returns the nanoseconds by which the plan costs more if `then` replaces
   // `now`.
