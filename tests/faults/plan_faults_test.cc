@@ -61,7 +61,7 @@ Plan timeless(Plan plan) {
 
 // The allocation at which memory is refused in one try: evenly spread over all
 // of a run at first, then sampled.
-constexpr int kTries = 80;
+constexpr int kTries = 40;
 class RefusedAllocations {
  public:
   // The first run may fill caches of the library, so the second one is counted.
@@ -73,7 +73,7 @@ class RefusedAllocations {
     REQUIRE(make().has_value());
     needed_ = failing_machine::allocations();
   }
-  int count() const { return testing::full_counts() ? 10 * kTries : kTries; }
+  int count() const { return testing::counted(kTries, 20 * kTries); }
   std::int64_t at(int i) {
     return i < kTries ? needed_ * i / kTries
                       : std::uniform_int_distribution<std::int64_t>(

@@ -1,4 +1,5 @@
 #include "faults/failing_machine.h"
+#include "support/property.h"
 #include "support/result_checks.h"
 
 #include <shardprop/solver/solve.h>
@@ -72,11 +73,11 @@ TEST_CASE("without memory the solver ends with what it knows") {
     REQUIRE(!whole.failure);
     int refused = 0;
     int with_answer = 0;
-    constexpr int kTries = 60;
-    for (int i = 0; i < kTries; ++i) {
+    const int tries = testing::counted(30, 120);
+    for (int i = 0; i < tries; ++i) {
       // The solver allocates most of its state early.
       const std::int64_t at =
-          i < kTries / 2 ? i * 40 : needed * (i - kTries / 2) * 2 / kTries;
+          i < tries / 2 ? i * 80 : needed * (i - tries / 2) * 2 / tries;
       failing_machine::memory_after(at);
       const Solution solution = solve(problem, some_work(threads));
       failing_machine::heal();
@@ -85,7 +86,7 @@ TEST_CASE("without memory the solver ends with what it knows") {
       refused += solution.failure ? 1 : 0;
       with_answer += solution.failure && solution.cost ? 1 : 0;
     }
-    CHECK(refused > kTries / 2);
+    CHECK(refused > tries / 2);
     CHECK(with_answer > 0);
   }
 }

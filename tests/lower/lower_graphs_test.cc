@@ -182,11 +182,13 @@ TEST_CASE("programs of the example graphs send and hold what was planned") {
   const bool full = std::getenv("SHARDPROP_FULL") != nullptr;
   for (const char* graph : kGraphs) {
     for (const char* mesh : {"2,2", "3", "4", "2,2,2"}) {
-      if (!full && std::string(mesh) == "2,2,2") continue;
+      if (!full && std::string(mesh) != "2,2" && std::string(mesh) != "3") {
+        continue;
+      }
       Case one{graph, mesh, dear_compute(), without_step()};
       one.options.work_limit = 20'000'000;
       check_case(one, counts);
-      if (!full && std::string(mesh) == "4") continue;
+      if (!full && std::string(mesh) == "3") continue;
       one.options.optimizer = Optimizer::kAdamW;
       // Programs train each parameter in its own dtype.
       one.options.precision = Precision::kOwn;

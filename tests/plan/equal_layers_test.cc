@@ -324,10 +324,10 @@ void check_optimum(const Graph& graph, const test::TrainingSettings& settings,
   check_limited(graph, settings, spaces.restriction, of_alike, found);
 }
 
-// 40 graphs every day, 300 with SHARDPROP_FULL=1.
+// 20 graphs every day, 300 with SHARDPROP_FULL=1.
 TEST_CASE("the optimum of equal layers is what enumeration finds") {
   std::mt19937 draw(580);
-  const int required = testing::full_counts() ? 300 : 40;
+  const int required = testing::counted(20, 300);
   Found found;
   for (int i = 0; found.runs < required && i < 20 * required; ++i) {
     CAPTURE(i);

@@ -7,6 +7,7 @@
 #include "plan/search/solve_plan.h"
 #include "plan/small_graphs.h"
 #include "support/dear_topology.h"
+#include "support/property.h"
 #include "support/result_checks.h"
 #include "support/sanitizers.h"
 #include "support/standard_library.h"
@@ -15,6 +16,7 @@
 #include <shardprop/plan/make_plan.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <random>
 #include <stop_token>
@@ -162,10 +164,14 @@ Plan plan_of(const Graph& graph, const char* mesh, const PlanOptions& options) {
 TEST_CASE("a free search ends at or below every recipe, however short") {
   if (testing::kThreadSanitizer) return;
   const Graph graph = tiny("llama3_train");
+  unsigned which = 0;
   for (const char* mesh : {"dp=4", "dp=2,tp=2"}) {
     for (const std::uint64_t work : {300'000U, 5'000'000U}) {
       for (const double overlap : {0.0, 1.0}) {
         for (const std::int64_t memory : {0, 200 << 10}) {
+          // Half of the cases have each combination of three of the values.
+          const bool is_of_every_day = std::popcount(which++) % 2 == 0;
+          if (!is_of_every_day && !testing::full_counts()) continue;
           CAPTURE(std::string(mesh));
           CAPTURE(work);
           CAPTURE(overlap);

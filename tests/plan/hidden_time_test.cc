@@ -191,7 +191,8 @@ TEST_CASE("transfers overlap with the compute of neighbouring layers") {
   PlanOptions options;
   options.optimizer = Optimizer::kAdamW;
   options.precision = Precision::kMixed;
-  options.layers = Layers::kFree;
+  // Free layers take 15 s.
+  options.layers = testing::full_counts() ? Layers::kFree : Layers::kAlike;
   options.overlap = default_topology().overlap_discount.value;
   options.work_limit = 10'000'000'000;
   options.time_limit_seconds = 1e12;  // the same on slow machines
@@ -213,7 +214,7 @@ TEST_CASE("small graphs with overlap cost what enumeration finds") {
   const OpLibrary& library = testing::standard_library();
   std::mt19937 draw(19);
   constexpr double kMostCombinations = 4'000;
-  const int required = testing::full_counts() ? 1000 : 200;
+  const int required = testing::counted(100, 1000);
   int counted = 0;
   int exposed = 0;
   int overlapped = 0;

@@ -155,6 +155,7 @@ TEST_CASE("micro-batches share a step, and their gradients are kept") {
   // With memory for sharded gradients alone, they are reduced every time.
   PlanOptions tight = trained({"net.w*=S(0)", "x=S(0)", "gy=S(0)"});
   tight.accumulate = 8;
+  tight.work_limit = 100'000'000;
   const Solved free = solved(graph, "8", tight);
   REQUIRE(free.solution.assignment);
   tight.memory_limit = free.solution.evaluation.peak_bytes * 3 / 4;

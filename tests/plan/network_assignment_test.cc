@@ -125,7 +125,7 @@ TEST_CASE("overlapped time is priced after a network with other variables") {
   reserve.reserved.assign(graph.nodes().size() + 1, 1);
   for (const NetworkOptions& first : {NetworkOptions{}, reserve}) {
     NetworkSearch search(problem,
-                         Budget({.seconds = 1e9, .work = 2'000'000'000}));
+                         Budget({.seconds = 1e9, .work = 200'000'000}));
     SolvedNetwork solved = search.solve(first);
     REQUIRE(solved);
     REQUIRE(solved.evaluation.exposed() > 0);

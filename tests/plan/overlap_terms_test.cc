@@ -19,7 +19,7 @@ namespace {
 
 TEST_CASE("optima of small layers overlap transfers in every way") {
   std::mt19937 draw(570);
-  const int required = testing::full_counts() ? 300 : 60;
+  const int required = testing::counted(30, 300);
   constexpr double kMostCombinations = 4'000;
   test::PlanFeatures::Counts features = test::PlanFeatures::none();
   int counted = 0;

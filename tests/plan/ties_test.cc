@@ -4,6 +4,7 @@
 #include "plan/search/solve_plan.h"
 #include "plan/search/tie_breaking.h"
 #include "plan/small_graphs.h"
+#include "support/property.h"
 #include "support/result_checks.h"
 #include "support/standard_library.h"
 
@@ -150,9 +151,14 @@ TEST_CASE("a number in a name is a layer's if it is a component of its own") {
 TEST_CASE(
     "equal layers have equal layouts, or a note states the cost of that") {
   const OpLibrary& library = testing::standard_library();
+  int which = 0;
   for (const std::string& path : graphs()) {
     const Graph graph = value_of(load_graph(path, library));
     for (const char* mesh : {"4", "2,4"}) {
+      // Every day each graph on one of the meshes.
+      const bool is_of_every_day = which % 4 == 0 || which % 4 == 3;
+      ++which;
+      if (!is_of_every_day && !testing::full_counts()) continue;
       CAPTURE(path);
       CAPTURE(std::string(mesh));
       PlanOptions options;

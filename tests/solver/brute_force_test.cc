@@ -46,7 +46,7 @@ void check_against_all_assignments(const Problem& problem,
 
 TEST_CASE("the optimum does not depend on initial messages or assignments") {
   Rng rng(shardprop::testing::property_seed());
-  const int cases = shardprop::testing::scaled(700);
+  const int cases = shardprop::testing::counted(350, 14'000);
   Messages messages;
   std::vector<Assignment> known;
   for (int i = 0; i < cases; ++i) {
@@ -71,7 +71,7 @@ TEST_CASE("the optimum does not depend on initial messages or assignments") {
 TEST_CASE(
     "random problems: the optimum, and infeasibility, as brute force has it") {
   Rng rng(shardprop::testing::property_seed());
-  const int cases = shardprop::testing::scaled(4500);
+  const int cases = shardprop::testing::counted(2'000, 90'000);
   int infeasible = 0;
   for (int i = 0; i < cases; ++i) {
     RandomShape shape;
@@ -91,11 +91,12 @@ TEST_CASE(
 
 TEST_CASE("random problems with any one pass switched off") {
   Rng rng(shardprop::testing::property_seed() + 1);
+  const int cases = shardprop::testing::counted(60, 150);
   for (std::size_t off = 0; off < kNumPasses; ++off) {
     const Pass pass = static_cast<Pass>(off);
     // Without branching nothing is proven in general.
     if (pass == Pass::kBranchAndBound) continue;
-    for (int i = 0; i < 150; ++i) {
+    for (int i = 0; i < cases; ++i) {
       const Problem problem = random_problem(rng, {.most_assignments = 600});
       SolveOptions options =
           quiet_options(static_cast<std::uint64_t>(i), 1 + i % 2);

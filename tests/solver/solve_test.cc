@@ -352,7 +352,7 @@ TEST_CASE("sums that are too large for doubles are searched all the same") {
     }
     const Problem problem = *std::move(builder).build();
     const Solution solution =
-        solve(problem, SolveOptions{.time_limit_seconds = 2});
+        solve(problem, SolveOptions{.time_limit_seconds = 1});
     const Int128 pairs = Int128{n} / 2 * (n / 2 - 1);
     REQUIRE(solution.cost.has_value());
     CHECK(*solution.cost >= pairs * kAlike);

@@ -8,7 +8,7 @@
 //   }
 //
 // Counts are those of every day; SHARDPROP_FULL=1 in the environment takes
-// twenty times as many. Inputs are the same in every run unless
+// twenty times as many, or the number that a test states. Inputs are the same in every run unless
 // SHARDPROP_SEED says otherwise.
 #pragma once
 
@@ -28,6 +28,11 @@ namespace shardprop::testing {
 inline bool full_counts() {
   const char* full = std::getenv("SHARDPROP_FULL");
   return full != nullptr && std::string(full) == "1";
+}
+
+// Returns the number of cases every day, or the one at full counts.
+inline int counted(int every_day, int full) {
+  return full_counts() ? full : every_day;
 }
 
 inline int scaled(int cases) { return full_counts() ? 20 * cases : cases; }
