@@ -329,7 +329,7 @@ TEST_CASE("the optimum of equal layers is what enumeration finds") {
   std::mt19937 draw(580);
   const int required = testing::counted(20, 300);
   Found found;
-  for (int i = 0; found.runs < required && i < 20 * required; ++i) {
+  for (int i = 0; found.runs < required && i < 40 * required; ++i) {
     CAPTURE(i);
     const Graph graph = test::random_layered_graph(draw);
     check_optimum(graph, test::random_settings(draw), draw, found);
