@@ -1,6 +1,6 @@
 // Equal layers choose alike: the groups, the network with shared variables and
 // the optimum of the alike space.
-#include "plan/problem/equal_layers.h"
+#include "plan/problem/equal_choices.h"
 
 #include "plan/enumerated_network.h"
 #include "plan/exhaustive.h"
@@ -41,7 +41,7 @@ std::string grouped_inputs(const PlanProblem& problem) {
   for (std::size_t v = 0; v < problem.variables().size(); ++v) {
     const PlanVariableId id(v);
     if (problem.variable(id).kind != PlanVariable::Kind::kInput) continue;
-    const PlanVariableId first = problem.equal_layers().first(id);
+    const PlanVariableId first = problem.equal_choices().first(id);
     if (first == id) continue;
     out += (out.empty() ? "" : " ") + name(id) + "=" + name(first);
   }
@@ -62,12 +62,12 @@ TEST_CASE("counterparts with the same choices choose alike") {
   options.pins.push_back(value_of(Pin::parse("net.w1=S(0)")));
   CHECK(grouped_inputs(three_layers(graph, options)) == "w2=w0 w3=w0");
   options.layers = Layers::kFree;
-  CHECK(three_layers(graph, options).equal_layers().empty());
+  CHECK(three_layers(graph, options).equal_choices().empty());
 }
 
 TEST_CASE("a graph without layers has no groups") {
   const Graph graph = test::mlp(testing::standard_library());
-  CHECK(three_layers(graph, {}).equal_layers().empty());
+  CHECK(three_layers(graph, {}).equal_choices().empty());
 }
 
 // ---- the network with shared variables
@@ -145,7 +145,7 @@ struct TwoSpaces {
     Restriction out = no_restriction(problem);
     for (std::size_t v = 0; v < out.left.size(); ++v) {
       const std::size_t first =
-          problem.equal_layers().first(PlanVariableId(v)).index();
+          problem.equal_choices().first(PlanVariableId(v)).index();
       if (first != v) {
         out.left[v] = out.left[first];
         continue;
@@ -189,7 +189,7 @@ std::vector<std::uint32_t> random_choices(const PlanProblem& problem,
   std::vector<std::uint32_t> out;
   for (std::size_t v = 0; v < problem.variables().size(); ++v) {
     const std::size_t first =
-        problem.equal_layers().first(PlanVariableId(v)).index();
+        problem.equal_choices().first(PlanVariableId(v)).index();
     out.push_back(first == v
                       ? static_cast<std::uint32_t>(
                             draw() % problem.variables()[v].choices->size())
@@ -209,7 +209,7 @@ TEST_CASE("shared variables cost and use what those of each layer do") {
     const TwoSpaces spaces(graph, test::random_settings(draw), draw);
     const PlanProblem& alike = spaces.alike.problem();
     const PlanProblem& free = spaces.free.problem();
-    if (alike.equal_layers().empty()) continue;
+    if (alike.equal_choices().empty()) continue;
     NetworkOptions options;
     if (i % 2 == 0) options.memory_limit = std::int64_t{1} << 40;
     for (std::size_t w = 0; w < alike.num_windows(); ++w) {
@@ -299,7 +299,7 @@ void check_optimum(const Graph& graph, const test::TrainingSettings& settings,
                    std::mt19937& draw, Found& found) {
   const TwoSpaces spaces(graph, settings, draw);
   const PlanProblem& alike = spaces.alike.problem();
-  if (alike.equal_layers().empty() ||
+  if (alike.equal_choices().empty() ||
       test::Exhaustive(alike).size() > kMostAssignments) {
     return;
   }
@@ -315,7 +315,7 @@ void check_optimum(const Graph& graph, const test::TrainingSettings& settings,
   CHECK(of_alike.lower_bound == optimum);
   CHECK(optimum == *judged);
   CHECK(of_free.evaluation.objective <= optimum);
-  CHECK(alike.equal_layers().are_alike(of_alike.assignment->choices));
+  CHECK(alike.equal_choices().are_alike(of_alike.assignment->choices));
   // The enumeration does not tie the cached layouts of different layers.
   const std::int64_t least = test::ExhaustiveWindows(alike).least();
   CHECK(least <= optimum);

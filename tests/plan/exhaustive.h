@@ -5,7 +5,7 @@
 #pragma once
 
 #include "plan/problem/build/cached_layouts.h"
-#include "plan/problem/equal_layers.h"
+#include "plan/problem/equal_choices.h"
 #include "plan/problem/plan_problem.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ inline std::vector<std::vector<std::size_t>> choosing_together(
     const PlanProblem& problem) {
   std::vector<std::vector<std::size_t>> out(problem.variables().size());
   for (std::size_t v = 0; v < out.size(); ++v) {
-    out[problem.equal_layers().first(PlanVariableId(v)).index()].push_back(v);
+    out[problem.equal_choices().first(PlanVariableId(v)).index()].push_back(v);
   }
   return out;
 }

@@ -1,6 +1,6 @@
 #include "plan/explain/record_question.h"
 
-#include "plan/problem/equal_layers.h"
+#include "plan/problem/equal_choices.h"
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 // Without equal layers, the space is that of free ones.
 Layers layers_of(const PlanProblem& problem) {
-  return problem.equal_layers().empty() ? Layers::kFree : Layers::kAlike;
+  return problem.equal_choices().have_layers() ? Layers::kAlike : Layers::kFree;
 }
 
 void add_options(const PlanProblem& problem, Plan& plan) {
@@ -24,8 +24,7 @@ void add_options(const PlanProblem& problem, Plan& plan) {
        options.memory_limit ? std::to_string(*options.memory_limit) : "none"},
       {"optimizer", std::string(to_string(*options.optimizer))},
       {"execution", std::string(execution_of(options.fusion))},
-      {"recompute",
-       options.recompute ? to_string(*options.recompute) : "auto"},
+      {"recompute", options.recompute ? to_string(*options.recompute) : "auto"},
       {"layers", std::string(to_string(layers_of(problem)))},
       {"precision", keeps_f32(options) ? "mixed" : "own"},
       {"accumulate", std::to_string(options.accumulate)},

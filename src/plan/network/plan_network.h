@@ -6,7 +6,7 @@
 // interval are the sets of layouts in which the buffer may be cached in it. An
 // interval is a segment of uses or, if memory counts, a pause before a segment.
 //
-// Variables that choose alike (problem/equal_layers.h) are one variable of the
+// Variables that choose alike (problem/equal_choices.h) are one variable of the
 // network, which stands for all of them (shared_variables.h). An assignment of
 // the network is decoded to a plan of all layers.
 //

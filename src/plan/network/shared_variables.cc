@@ -1,6 +1,6 @@
 #include "plan/network/shared_variables.h"
 
-#include "plan/problem/equal_layers.h"
+#include "plan/problem/equal_choices.h"
 
 #include <map>
 #include <tuple>
@@ -12,7 +12,7 @@ namespace {
 class SharedVariables {
  public:
   SharedVariables(const PlanProblem& problem, NetworkStructure structure)
-      : equal_(problem.equal_layers()),
+      : equal_(problem.equal_choices()),
         problem_(problem),
         out_(std::move(structure)) {
     for (std::size_t v = 0; v < out_.variables.size(); ++v) {
@@ -56,9 +56,8 @@ class SharedVariables {
     const PlanBuffer& buffer = problem_.buffers()[b];
     const auto [kind, is_new] =
         kinds_.try_emplace(buffer.kind.get(), kinds_.size());
-    std::vector<std::size_t> key{kind->second,
-                                 equal_.first(buffer.producer).index(),
-                                 buffer.operand};
+    std::vector<std::size_t> key{
+        kind->second, equal_.first(buffer.producer).index(), buffer.operand};
     for (const BufferUse& use : buffer.uses) {
       key.insert(key.end(), {equal_.first(use.variable).index(), use.operand});
     }
@@ -87,9 +86,9 @@ class SharedVariables {
     for (const NetworkAccumulator& accumulator : out_.accumulators) {
       first_[accumulator.variable.index()] =
           known
-              .try_emplace({std::move(keys[accumulator.variable]),
-                            accumulator.bytes},
-                           accumulator.variable)
+              .try_emplace(
+                  {std::move(keys[accumulator.variable]), accumulator.bytes},
+                  accumulator.variable)
               .first->second;
     }
   }
@@ -162,7 +161,7 @@ class SharedVariables {
     }
   }
 
-  const EqualLayers& equal_;
+  const EqualChoices& equal_;
   const PlanProblem& problem_;
   NetworkStructure out_;
   // By variable of the structure as it was given: the first one of its group,
@@ -176,7 +175,7 @@ class SharedVariables {
 
 NetworkStructure with_shared_variables(const PlanProblem& problem,
                                        NetworkStructure structure) {
-  if (problem.equal_layers().empty()) return structure;
+  if (problem.equal_choices().empty()) return structure;
   return SharedVariables(problem, std::move(structure)).run();
 }
 

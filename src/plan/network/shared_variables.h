@@ -1,5 +1,5 @@
 // with_shared_variables() makes one variable of the network of those that
-// choose alike (problem/equal_layers.h).
+// choose alike (problem/equal_choices.h).
 //
 //   layers.0.w -- mm_0    layers.1.w -- mm_1    two variables, two edges each
 //   layers.w == mm                              one each, an edge that counts

@@ -2,7 +2,7 @@
 
 #include "base/index.h"
 #include "base/saturating.h"
-#include "plan/problem/equal_layers.h"
+#include "plan/problem/equal_choices.h"
 
 #include <algorithm>
 #include <map>
@@ -112,7 +112,7 @@ void find_telling(const UsageBySlot& usage,
 TellingSlots::TellingSlots(const PlanProblem& problem,
                            std::span<const MemoryUsage> usages) {
   std::vector<const std::vector<std::int64_t>*> lists;
-  for (const auto& slots : problem.equal_layers().counterpart_slots()) {
+  for (const auto& slots : problem.equal_choices().counterpart_slots()) {
     if (slots.size() > kLeastBlocks) lists.push_back(&slots);
   }
   if (lists.empty()) return;

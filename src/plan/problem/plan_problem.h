@@ -161,7 +161,7 @@ class PlanProblem {
   bool is_kept_in_f32(ValueId parameter) const;
 
   // Returns the variables that choose alike.
-  const EqualLayers& equal_layers() const { return *data_.equal_layers; }
+  const EqualChoices& equal_choices() const { return *data_.equal_choices; }
 
   // Returns the data for analyses that need more than the queries above.
   const ProblemData& data() const { return data_; }

@@ -26,7 +26,7 @@
 
 namespace shardprop {
 
-class EqualLayers;  // equal_layers.h
+class EqualChoices;  // equal_choices.h
 
 struct ProblemData {
   ProblemData(const Graph& the_graph, DeviceMesh the_mesh,
@@ -118,7 +118,7 @@ struct ProblemData {
   std::vector<Recipe> known_recipes;
   std::vector<PinnedValues::Count> pinned;  // by pin
   std::shared_ptr<const FusionGroups> fusion;
-  std::shared_ptr<const EqualLayers> equal_layers;
+  std::shared_ptr<const EqualChoices> equal_choices;
   // By value, for given choices only: the layouts of its copies.
   std::vector<std::vector<LayoutId>> copied_to;
 };

@@ -11,7 +11,7 @@
 //   3. a branch and bound closes the rest of the gap if the problem is small.
 #pragma once
 
-#include "plan/problem/equal_layers.h"
+#include "plan/problem/equal_choices.h"
 #include "plan/search/layer_mix.h"
 #include "plan/search/network_search.h"
 #include "plan/search/overlap_multipliers.h"
@@ -34,7 +34,7 @@ class OverlapSearch {
         best_(search.incumbent()),
         network_(std::move(network)),
         settles_(settles),
-        mixes_(search.problem().equal_layers().empty()),
+        mixes_(search.problem().equal_choices().empty()),
         mix_(search) {}
 
   // Starts with the last network that the search solved, and with the overlap

@@ -1,7 +1,7 @@
 #include "plan/search/plan_incumbent.h"
 
 #include "base/saturating.h"
-#include "plan/problem/equal_layers.h"
+#include "plan/problem/equal_choices.h"
 #include "plan/problem/plan_budget.h"
 
 #include <shardprop/base/error.h>
@@ -42,7 +42,7 @@ void PlanIncumbent::begin_with(const PlanAssignment& plan) {
 void PlanIncumbent::keep(const PlanAssignment& plan,
                          const PlanEvaluation& figures) {
   if (!figures.broken.empty()) throw InternalError(figures.broken);
-  if (!problem_.equal_layers().are_alike(plan.choices)) {
+  if (!problem_.equal_choices().are_alike(plan.choices)) {
     throw InternalError("a plan gives equal layers other choices");
   }
   if (fits(figures)) {

@@ -10,7 +10,8 @@
 #include "plan/problem/constraints/forced_choice.h"
 #include "plan/problem/constraints/pinned_choices.h"
 #include "plan/problem/constraints/recipe_choices.h"
-#include "plan/problem/equal_layers.h"
+#include "plan/problem/constraints/second_run_choices.h"
+#include "plan/problem/equal_choices.h"
 #include "plan/problem/problem_data.h"
 #include "plan/tuning.h"
 
@@ -43,7 +44,7 @@ std::int64_t bucket_bytes(const Graph& graph) {
 
 StepFusion step_fusion(const PlanQuestion& question) {
   return question.fusion == Fusion::kCompiler ? StepFusion::kBetweenCollectives
-                                             : StepFusion::kEachStep;
+                                              : StepFusion::kEachStep;
 }
 
 }  // namespace
@@ -82,6 +83,7 @@ class PlanProblemBuilder {
     set_moved_tensors(data_);
     inputs_and_outputs_.add_inputs();
     SP_CHECK(add_operators());
+    if (given_ == nullptr) SP_CHECK(keep_choices_of_both_runs(data_));
     SP_CHECK(inputs_and_outputs_.choose_input_layouts(
         *pinned_, recipe_ ? &*recipe_ : nullptr));
     // Given choices include the pins of the saved plan.
@@ -92,10 +94,9 @@ class PlanProblemBuilder {
     SP_CHECK(build_buffers(data_, forest_, *in_place_));
     if (const auto& refusal = data_.moves.refusal()) return fail(*refusal);
     // Given choices are those of one plan, which is only judged.
-    data_.equal_layers =
-        data_.options.layers == Layers::kAlike && given_ == nullptr
-            ? std::make_shared<const EqualLayers>(data_)
-            : std::make_shared<const EqualLayers>();
+    data_.equal_choices = given_ == nullptr
+                              ? std::make_shared<const EqualChoices>(data_)
+                              : std::make_shared<const EqualChoices>();
     return {};
   }
 
@@ -341,7 +342,7 @@ class PlanProblemBuilder {
   ShardingSeeds seeds_;
   const GivenChoices* given_;
   std::optional<GivenStrategies> strategies_;  // of the given choices
-  std::optional<RecipeChoices> recipe_;  // if the options ask for one
+  std::optional<RecipeChoices> recipe_;        // if the options ask for one
   std::optional<PinnedChoices> pinned_;
 };
 

@@ -2,7 +2,7 @@
 
 #include "base/index.h"
 #include "plan/problem/choices/choice_subsets.h"
-#include "plan/problem/equal_layers.h"
+#include "plan/problem/equal_choices.h"
 #include "plan/problem/problem_data.h"
 
 #include <algorithm>
@@ -135,7 +135,7 @@ class ClassProjector {
 Restriction made_alike(const PlanProblem& problem, Restriction restriction) {
   for (std::size_t v = 0; v < restriction.left.size(); ++v) {
     const std::size_t first =
-        problem.equal_layers().first(PlanVariableId(v)).index();
+        problem.equal_choices().first(PlanVariableId(v)).index();
     if (first != v) restriction.left[v] = restriction.left[first];
   }
   return restriction;

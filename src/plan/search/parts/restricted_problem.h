@@ -7,7 +7,7 @@
 //   evaluate(problem, part.widened(*solution.assignment)).objective
 //       == solution.evaluation.objective
 //
-// Variables that choose alike (problem/equal_layers.h) keep the choices of the
+// Variables that choose alike (problem/equal_choices.h) keep the choices of the
 // first of them.
 //
 // A recipe is an example of a restriction (recipe_layouts.h). The restricted

@@ -1,15 +1,17 @@
-// `EqualLayers` groups the variables of a plan problem that choose alike: the
-// counterparts in the equal blocks of a run (graph/analysis/blocks.h).
+// `EqualChoices` groups the variables of a plan problem that choose alike.
 //
 //   layers.0.w, layers.1.w, layers.2.w    one group: their choices are equal
 //   layers.0.w pinned to S(0)             {layers.0.w} {layers.1.w, layers.2.w}
+//   relu, relu_again                      one group, with any --layers
 //
-// Counterparts are in one group if two conditions hold:
-//   1. They have the same choices. A pin, a forced strategy or a recipe may
-//      leave one of them other choices than the rest.
-//   2. They are inputs or outputs of the graph, or operators with counterparts
-//      as producers and as readers. An operator at the end of a run may read or
-//      feed operators outside the run. It then chooses alone.
+// Counterparts in the equal blocks of a run (counterparts.h) are in one group
+// with `--layers alike`, if they have the same choices. A pin, a forced
+// strategy or a recipe may leave one of them other choices than the rest.
+//
+// Both runs of an operator (graph/recompute.h) are in one group if they have
+// the same choices, as constraints/second_run_choices.h provides. Kernels of
+// other shapes may round otherwise, and a mask of the maximum must find the
+// maximum again.
 #pragma once
 
 #include "plan/problem/buffer.h"
@@ -20,17 +22,24 @@
 
 namespace shardprop {
 
+struct ChoiceSet;
 struct ProblemData;
 
-class EqualLayers {
+// Returns whether choice i of both sets has the same layouts, for all i. Costs
+// may differ: a first layer may share a kernel with the embedding.
+bool have_same_choices(const ChoiceSet& a, const ChoiceSet& b);
+
+class EqualChoices {
  public:
   // Every variable chooses alone.
-  EqualLayers() = default;
+  EqualChoices() = default;
   // The variables and buffers of `data` must be complete.
-  explicit EqualLayers(const ProblemData& data);
+  explicit EqualChoices(const ProblemData& data);
 
   // Returns whether every variable chooses alone.
   bool empty() const { return first_.empty(); }
+  // Returns whether counterparts in several blocks are in one group.
+  bool have_layers() const { return !slots_.empty(); }
   // Returns the first variable of the group; the variable itself if it chooses
   // alone.
   PlanVariableId first(PlanVariableId variable) const {

@@ -1,0 +1,69 @@
+// `Counterparts` finds the variables with the same place in the equal blocks of
+// a run (graph/analysis/blocks.h).
+//
+//   layers.0.w, layers.1.w, layers.2.w    one group
+//
+// Counterparts are in one group if two conditions hold:
+//   1. They have the same choices (equal_choices.h).
+//   2. They are inputs or outputs of the graph, or operators with counterparts
+//      as producers and as readers. An operator at the end of a run may read or
+//      feed operators outside the run. It then chooses alone.
+#pragma once
+
+#include "graph/analysis/blocks.h"
+#include "plan/problem/buffer.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+namespace shardprop {
+
+struct PlanBuffer;
+struct PlanVariable;
+struct ProblemData;
+
+class Counterparts {
+ public:
+  // The variables and buffers of `data` must be complete. `data` must outlive
+  // the object.
+  explicit Counterparts(const ProblemData& data);
+
+  // Returns, by variable, the first one of its group.
+  std::vector<PlanVariableId> firsts() const;
+
+  // Returns the slots of operators that are counterparts, in the order of their
+  // blocks: a list for each position in the blocks of a run.
+  std::vector<std::vector<std::int64_t>> slots() const;
+
+ private:
+  using Key = std::vector<std::size_t>;
+
+  // Place is the place of a variable in a block of a run.
+  struct Place {
+    std::size_t run = 0;
+    std::size_t block = 0;     // of the run
+    std::size_t position = 0;  // of the input, or of the operator
+  };
+
+  const PlanVariable& variable(PlanVariableId id) const;
+  const PlanBuffer& buffer_of(ValueId value) const;
+  std::optional<Place> place_in(std::size_t block, std::size_t position) const;
+  std::optional<Place> place_of_value(ValueId id) const;
+  std::optional<Place> place_of(const PlanVariable& variable) const;
+  // Keys of counterparts are equal.
+  Key key_of(PlanVariableId id) const;
+  void add_neighbours(const PlanVariable& own, const Place& place,
+                      Key& key) const;
+  // Adds the neighbour as seen from `place`.
+  void add_neighbour(PlanVariableId id, const Place& place, Key& key) const;
+
+  const ProblemData& data_;
+  Blocks blocks_;
+  std::map<ValueId, std::size_t> input_positions_;
+  std::vector<std::optional<Place>> places_;  // by variable; empty outside runs
+};
+
+}  // namespace shardprop
