@@ -127,10 +127,8 @@ struct ProgramStep {
   // False: the outputs are complete when the step ends. True, for collectives
   // and views of a copy: the outputs are in flight until a ProgramWait lists
   // them. Overlapped steps run one after another, next to the other steps. Until
-  // the wait
-  //
-  //   1. only other overlapped steps read the outputs;
-  //   2. no step frees or overwrites the inputs or the outputs.
+  // the wait, only other overlapped steps read the outputs, and no step frees or
+  // overwrites the inputs or the outputs.
   bool is_overlapped = false;
 };
 
