@@ -16,7 +16,7 @@ namespace {
 
 using Choices = std::shared_ptr<const ChoiceSet>;
 
-// The strategy and the layout of each operand.
+// Returns the strategy and the layout of each operand as numbers.
 std::vector<std::int64_t> key_of(const ChoiceSet& set, std::size_t choice) {
   std::vector<std::int64_t> key;
   const PlacementStrategy& strategy = set.op.strategies[choice];
