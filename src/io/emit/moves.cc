@@ -84,6 +84,7 @@ TorchId Moves::communicate(const std::string& op, TorchArguments args,
   args.emplace_back("group_name", Argument(group_name(mesh_, mesh_dims)));
   const TorchId started =
       graph_.op("_c10d_functional." + op + ".default", std::move(args), meta);
+  graph_.note_started();
   return graph_.op("_c10d_functional.wait_tensor.default",
                    {{"tensor", started}}, std::move(meta));
 }

@@ -112,18 +112,22 @@ RankEmitter::RankEmitter(const SpmdProgram& program, const OpLibrary& library,
       graph_(library),
       values_(program.values.size()),
       device_(device_of(program)),
-      is_taken_(program.values.size(), false) {}
+      is_taken_(program.values.size(), false),
+      queues_(transfer_queues(program)) {}
 
 Result<TorchProgram> RankEmitter::run() {
   note_taken();
   for (const ProgramInput& input : program_.inputs) add_input(input);
-  for (const ProgramStep& step : program_.steps) {
-    graph_.stand_at(step.node, step.copy);
+  for (std::size_t s = 0; s < program_.steps.size(); ++s) {
+    const ProgramStep& step = program_.steps[s];
+    stand_at(s);
     if (const auto* op = std::get_if<ProgramOp>(&step.action)) {
       SP_CHECK(add(*op, step.node));
     } else if (const auto* moved =
                    std::get_if<ProgramCollective>(&step.action)) {
       SP_CHECK(add(*moved));
+    } else if (const auto* wait = std::get_if<ProgramWait>(&step.action)) {
+      finish(*wait);
     }
     // FX itself drops values after their last use, so frees need no call.
   }

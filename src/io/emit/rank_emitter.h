@@ -2,6 +2,7 @@
 #pragma once
 
 #include "io/emit/moves.h"
+#include "io/emit/overlap/transfer_queues.h"
 #include "io/emit/torch_graph.h"
 #include <shardprop/ops/row_traits.h>
 
@@ -33,6 +34,9 @@ class RankEmitter {
 
  private:
   void note_taken();
+  // overlap/overlapped_steps.cc
+  void stand_at(std::size_t step);
+  void finish(const ProgramWait& wait);
   void add_input(const ProgramInput& input);
   Result<void> add(const ProgramOp& op, std::size_t node);
   Result<void> add(const ProgramCollective& collective);
@@ -58,6 +62,7 @@ class RankEmitter {
   std::vector<TorchId> values_;  // by ProgramValueId
   Argument device_;
   std::vector<bool> is_taken_;  // by ProgramValueId: by a step, or handed out
+  TransferQueues queues_;
   // Random words already emitted, by node, block and layout of the value.
   std::map<std::tuple<std::int64_t, std::int64_t, std::string>,
            std::vector<TorchId>>

@@ -6,6 +6,7 @@
 #include <shardprop/base/error.h>
 
 #include <cctype>
+#include <iterator>
 
 namespace shardprop::emit {
 namespace {
@@ -65,12 +66,47 @@ TorchId TorchGraph::value(std::string_view name, TensorMeta meta) {
 
 void TorchGraph::call(std::string_view op, TorchArguments args,
                       std::vector<TorchId> outputs) {
-  calls_.push_back(
-      {find(op), std::move(args), std::move(outputs), node_, copy_});
-  if (calls_.back().function == nullptr) {
+  auto function = find(op);
+  if (function == nullptr) {
     throw InternalError("an operator is emitted that is not declared: " +
                         std::string(op));
   }
+  const auto waiting = queue_ ? waiting_.find(*queue_) : waiting_.end();
+  std::vector<TorchCall>& calls =
+      waiting == waiting_.end() ? calls_ : waiting->second.back();
+  calls.push_back({std::move(function), std::move(args), std::move(outputs),
+                   node_, copy_});
+}
+
+void TorchGraph::stand_at_overlapped(std::size_t node, std::size_t copy,
+                                     std::size_t queue) {
+  stand_at(node, copy);
+  queue_ = queue;
+}
+
+void TorchGraph::note_started() {
+  if (queue_) waiting_[*queue_].emplace_back();
+}
+
+void TorchGraph::continue_queue(std::size_t queue) {
+  const auto found = waiting_.find(queue);
+  // Later calls of the queue are added to its last list.
+  if (found == waiting_.end() || found->second.size() < 2) return;
+  add_first(found->second);
+}
+
+void TorchGraph::finish_queue(std::size_t queue) {
+  const auto found = waiting_.find(queue);
+  if (found == waiting_.end()) return;
+  while (!found->second.empty()) add_first(found->second);
+  waiting_.erase(found);
+}
+
+void TorchGraph::add_first(std::deque<std::vector<TorchCall>>& lists) {
+  std::vector<TorchCall>& first = lists.front();
+  calls_.insert(calls_.end(), std::make_move_iterator(first.begin()),
+                std::make_move_iterator(first.end()));
+  lists.pop_front();
 }
 
 TorchId TorchGraph::op(std::string_view op, TorchArguments args,

@@ -9,6 +9,8 @@
 #include <shardprop/placement/tensor_meta.h>
 
 #include <cstddef>
+#include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -49,7 +51,25 @@ class TorchGraph {
   void stand_at(std::size_t node, std::optional<std::size_t> copy) {
     node_ = node;
     copy_ = copy;
+    queue_.reset();
   }
+
+  // Calls of an overlapped step. The program runs those up to the first transfer
+  // at once, and the calls that need its result when it waits:
+  //
+  //   stand_at_overlapped(0, 3, 3)   stand_at(0, {})    finish_queue(3)
+  //   all_gather_into_tensor         relu               wait_tensor
+  //
+  // The steps of one queue run one after another (transfer_queues.h).
+  void stand_at_overlapped(std::size_t node, std::size_t copy,
+                           std::size_t queue);
+  // Notes that the last call started a transfer.
+  void note_started();
+  // Adds the calls of a queue that need its first transfer that is not finished,
+  // up to the start of the next transfer.
+  void continue_queue(std::size_t queue);
+  // Adds the remaining calls of a queue.
+  void finish_queue(std::size_t queue);
 
   // Adds a value under this name, or a similar name if the name is in use.
   TorchId value(std::string_view name, TensorMeta meta);
@@ -74,6 +94,8 @@ class TorchGraph {
   std::shared_ptr<const FunctionSchema> find(std::string_view op) const;
 
  private:
+  void add_first(std::deque<std::vector<TorchCall>>& lists);
+
   const OpLibrary& library_;
   std::vector<TorchValue> values_;
   std::vector<TorchCall> calls_;
@@ -82,6 +104,10 @@ class TorchGraph {
       functions_;
   std::size_t node_ = 0;
   std::optional<std::size_t> copy_;
+  std::optional<std::size_t> queue_;
+  // Calls that need the result of a transfer, by queue. Each list ends with the
+  // start of the next transfer, and the last list with the queue.
+  std::map<std::size_t, std::deque<std::vector<TorchCall>>> waiting_;
 };
 
 // Returns the meta of a contiguous tensor of these sizes.
