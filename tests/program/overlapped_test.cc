@@ -2,6 +2,7 @@
 #include "program/overlapped_program.h"
 
 #include <shardprop/program/footprint.h>
+#include <shardprop/program/program_time.h>
 
 #include <doctest/doctest.h>
 
@@ -54,6 +55,50 @@ TEST_CASE("a transfer takes its memory until the program waits for it") {
     program.steps.insert(program.steps.begin() + kCompute, second);
     CHECK(live_bytes(program)[0] == kInputs + 16 + 16 + 16 + 24 + 24);
   }
+}
+
+TEST_CASE("a transfer takes time if the compute next to it is shorter") {
+  // The gather takes 30 ns next to y, and z follows.
+  const SpmdProgram program = overlapped_program();
+  CHECK(program_time(program, {.nodes = {20, 10, 0}}) == 30 + 10);
+  CHECK(program_time(program, {.nodes = {50, 10, 0}}) == 50 + 10);
+  // The kernel boundary of the copy is in line, and so is what may not overlap.
+  CHECK(program_time(program, {.nodes = {20, 10, 0}, .copies = {7}}) ==
+        30 + 10 + 7);
+  CHECK(program_time(program, {.nodes = {20, 10, 0}, .overlappable = {12}}) ==
+        20 + 10 + 18);
+}
+
+TEST_CASE("a collective in line stops compute and transfers") {
+  SpmdProgram program = overlapped_program();
+  SUBCASE("alone") {
+    program.steps[kStart].is_overlapped = false;
+    program.steps.erase(program.steps.begin() + kWait);
+    CHECK(program_time(program, {.nodes = {20, 10, 0}}) == 30 + 20 + 10);
+  }
+  SUBCASE("next to a transfer in flight") {
+    ProgramStep second = program.steps[kStart];
+    auto& gather = std::get<ProgramCollective>(second.action);
+    gather.output = ProgramValueId(program.values.size());
+    program.values.push_back(program.values[2]);
+    second.is_overlapped = false;
+    program.steps.insert(program.steps.begin() + kCompute, second);
+    CHECK(program_time(program, {.nodes = {20, 10, 0}}) == 30 + 30 + 10);
+  }
+}
+
+TEST_CASE("transfers in flight run one after another") {
+  SpmdProgram program = overlapped_program();
+  ProgramStep second = program.steps[kStart];
+  auto& gather = std::get<ProgramCollective>(second.action);
+  gather.output = ProgramValueId(program.values.size());
+  program.values.push_back(program.values[2]);
+  program.steps.insert(program.steps.begin() + kCompute, second);
+  auto& wait = std::get<ProgramWait>(program.steps[kWait + 1].action);
+  // The program waits for the first transfer, or for both.
+  CHECK(program_time(program, {.nodes = {20, 10, 0}}) == 30 + 10);
+  wait.values.push_back(gather.output);
+  CHECK(program_time(program, {.nodes = {20, 10, 0}}) == 60 + 10);
 }
 
 TEST_CASE("overlapped collectives are traffic") {

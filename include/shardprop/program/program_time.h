@@ -1,0 +1,38 @@
+// `program_time` derives the time of a program from its steps alone. The plan's
+// objective must equal it.
+//
+//   window       steps                                      time, us
+//   layer 1      start all_gather (40), mm (30), wait       40
+//   layer 2      mm (30), all_reduce in line (5)            35
+#pragma once
+
+#include <shardprop/program/spmd_program.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace shardprop {
+
+// `ProgramPrices` is the time of the steps that have none in the program, in
+// nanoseconds. Collectives have their own.
+struct ProgramPrices {
+  std::vector<std::int64_t> nodes;  // by SpmdProgram::nodes: compute
+  // By SpmdProgram::copies: the kernel boundary at the copy. Empty: 0.
+  std::vector<std::int64_t> copies;
+  // By SpmdProgram::copies: the part of the transfers that may overlap compute.
+  // The program waits for the rest before it goes on. Empty: everything.
+  std::vector<std::int64_t> overlappable;
+};
+
+// Returns the time at which the last step ends, in nanoseconds:
+//
+//   1. nodes run one after another, and overlapped steps next to them, one
+//      after another in the order of their start;
+//   2. a wait lasts until its values are complete;
+//   3. a collective in line stops both.
+//
+// Precondition: `prices.nodes` has an entry for every node.
+std::int64_t program_time(const SpmdProgram& program,
+                          const ProgramPrices& prices);
+
+}  // namespace shardprop
