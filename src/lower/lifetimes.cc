@@ -61,10 +61,27 @@ void drop_unused_views(SpmdProgram& program) {
 Result<void> add_frees(SpmdProgram& program) {
   const std::size_t values = program.values.size();
   std::vector<std::size_t> last(values, kNever);  // step
+  // By value: the node in which the last wait ends a transfer to or from it.
+  std::vector<std::size_t> waited_in(values, 0);
+  std::vector<std::size_t> starts(values, kNever);  // overlapped step, by result
   for (std::size_t s = 0; s < program.steps.size(); ++s) {
+    const ProgramStep& step = program.steps[s];
     const auto visit = [&](ProgramValueId id) { last[id.index()] = s; };
-    for_each_taken(program.steps[s], visit);
-    for_each_made(program.steps[s], visit);
+    for_each_taken(step, visit);
+    for_each_made(step, [&](ProgramValueId id) {
+      visit(id);
+      if (step.is_overlapped) starts[id.index()] = s;
+    });
+    const auto* wait = std::get_if<ProgramWait>(&step.action);
+    if (wait == nullptr) continue;
+    const auto end = [&](ProgramValueId id) {
+      visit(id);
+      waited_in[id.index()] = step.node;
+    };
+    for (const ProgramValueId id : wait->values) {
+      end(id);
+      for_each_taken(program.steps[starts[id.index()]], end);
+    }
   }
   std::vector<std::size_t> until(values, kNever);  // node
   for (std::size_t c = 0; c < program.copies.size(); ++c) {
@@ -72,6 +89,7 @@ Result<void> add_frees(SpmdProgram& program) {
     if (!copy.value.valid()) continue;  // left out with the optimizer's step
     std::size_t& held = until[copy.value.index()];
     held = held == kNever ? copy.freed_at : std::max(held, copy.freed_at);
+    held = std::max(held, waited_in[copy.value.index()]);
   }
   std::vector<bool> stays(values, false);
   for (const ProgramInput& input : program.inputs) {

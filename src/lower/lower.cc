@@ -67,6 +67,7 @@ Lowering::Lowering(const Plan& plan, const Graph& graph,
 Result<SpmdProgram> Lowering::run() {
   SP_CHECK(check_plan());
   SP_CHECK(add_inputs());
+  SP_CHECK(plan_copies());
   for (std::size_t n = 0; n < plan_.nodes.size(); ++n) {
     SP_CHECK(make_copies(n));
     SP_CHECK(add_node(graph_.nodes()[n], plan_.nodes[n]));
@@ -76,9 +77,13 @@ Result<SpmdProgram> Lowering::run() {
     SP_CHECK(add_update(update));
   }
   SP_CHECK(make_copies(program_.nodes.size()));
-  if (next_copy_ < plan_.copies.size()) {
-    return broken_plan("copy " + std::to_string(next_copy_),
-                       "it is made behind one that is made later");
+  if (next_issue_ < issue_order_.size()) {
+    return broken_plan("copy " + std::to_string(issue_order_[next_issue_]),
+                       "it is produced after the end of the program");
+  }
+  if (next_wait_ < wait_order_.size()) {
+    return broken_plan("copy " + std::to_string(wait_order_[next_wait_]),
+                       "it is waited for after the end of the program");
   }
   program_.nodes.emplace_back();
   SP_CHECK(add_outputs());
@@ -147,7 +152,8 @@ Result<ProgramValueId> Lowering::taken(const PlannedInput& input,
                                        const std::string& where) const {
   ProgramValueId id;
   if (input.copy) {
-    const bool is_made = *input.copy < program_.copies.size();
+    const bool is_made =
+        *input.copy < is_issued_.size() && is_issued_[*input.copy];
     if (!is_made || program_.copies[*input.copy].from != input.from) {
       return broken_plan(where, "copy " + std::to_string(*input.copy) +
                                     " is not there, or of another value");

@@ -5,6 +5,7 @@
 #include "base/try.h"
 #include "lower/broken_plan.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace shardprop::lowering {
@@ -26,15 +27,65 @@ RedistributeStep as_sent(RedistributeStep step, DType dtype) {
   return step;
 }
 
+// Returns the slot before which the first step of the copy runs.
+std::int64_t issue_slot(const PlannedCopy& copy) {
+  return copy.in_flight ? copy.in_flight->issued_at : copy.produced_at;
+}
+
 }  // namespace
 
+Result<void> Lowering::plan_copies() {
+  const std::size_t copies = plan_.copies.size();
+  program_.copies.resize(copies);
+  is_issued_.resize(copies, false);
+  for (std::size_t c = 0; c < copies; ++c) {
+    const PlannedCopy& copy = plan_.copies[c];
+    if (c > 0 && copy.produced_at < plan_.copies[c - 1].produced_at) {
+      return broken_plan(where_of(c), "it is produced before the one above it");
+    }
+    issue_order_.push_back(c);
+    if (!copy.in_flight) continue;
+    if (copy.in_flight->issued_at >= copy.in_flight->waited_at) {
+      return broken_plan(where_of(c), "it is waited for before it is issued");
+    }
+    wait_order_.push_back(c);
+  }
+  const auto sort = [&](std::vector<std::size_t>& order, const auto& slot) {
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) {
+                       return slot(plan_.copies[a]) < slot(plan_.copies[b]);
+                     });
+  };
+  sort(issue_order_, issue_slot);
+  sort(wait_order_,
+       [](const PlannedCopy& copy) { return copy.in_flight->waited_at; });
+  return {};
+}
+
+// The waits belong to the node before the slot, after which their operands are
+// freed.
+void Lowering::end_transfers(std::size_t slot) {
+  build_.stand_at(slot == 0 ? 0 : slot - 1);
+  for (; next_wait_ < wait_order_.size(); ++next_wait_) {
+    const std::size_t copy = wait_order_[next_wait_];
+    if (plan_.copies[copy].in_flight->waited_at >
+        static_cast<std::int64_t>(slot)) {
+      break;
+    }
+    build_.wait(copy);
+  }
+}
+
 Result<void> Lowering::make_copies(std::size_t slot) {
-  while (next_copy_ < plan_.copies.size() &&
-         plan_.copies[next_copy_].produced_at ==
-             static_cast<std::int64_t>(slot)) {
-    build_.stand_at(slot, next_copy_);
-    SP_CHECK(make_copy(next_copy_));
-    ++next_copy_;
+  end_transfers(slot);
+  for (; next_issue_ < issue_order_.size(); ++next_issue_) {
+    const std::size_t copy = issue_order_[next_issue_];
+    if (issue_slot(plan_.copies[copy]) != static_cast<std::int64_t>(slot)) {
+      break;
+    }
+    build_.stand_at(slot, copy, plan_.copies[copy].in_flight.has_value());
+    SP_CHECK(make_copy(copy));
+    is_issued_[copy] = true;
   }
   build_.stand_at(slot);
   return {};
@@ -134,15 +185,17 @@ Result<void> Lowering::make_copy(std::size_t index) {
     return broken("it is freed before it is made");
   }
   if (unread_copies_.contains(index)) {
-    program_.copies.push_back({copy.from,
-                               {},
-                               static_cast<std::size_t>(copy.produced_at),
-                               static_cast<std::size_t>(copy.freed_at)});
+    program_.copies[index] = {copy.from,
+                              {},
+                              static_cast<std::size_t>(copy.produced_at),
+                              static_cast<std::size_t>(copy.freed_at)};
     return {};
   }
   ProgramValueId at;
   if (copy.source) {
-    if (*copy.source >= index) return broken("it is made of a later copy");
+    if (*copy.source >= index || !is_issued_[*copy.source]) {
+      return broken("it is made of a later copy");
+    }
     at = program_.copies[*copy.source].value;
   } else {
     SP_ASSIGN(at, made(copy.of, where_of(index)));
@@ -166,9 +219,9 @@ Result<void> Lowering::make_copy(std::size_t index) {
   if (build_[at].layout != copy.dst) {
     return broken("its steps do not lead to " + to_string(copy.dst));
   }
-  program_.copies.push_back({copy.from, at,
-                             static_cast<std::size_t>(copy.produced_at),
-                             static_cast<std::size_t>(copy.freed_at)});
+  program_.copies[index] = {copy.from, at,
+                            static_cast<std::size_t>(issue_slot(copy)),
+                            static_cast<std::size_t>(copy.freed_at)};
   return {};
 }
 

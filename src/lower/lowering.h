@@ -62,6 +62,8 @@ class Lowering {
       const std::string& where);
 
   // lower_copies.cc
+  Result<void> plan_copies();
+  void end_transfers(std::size_t slot);
   Result<void> make_copies(std::size_t slot);
   Result<void> make_copy(std::size_t index);
   Result<ProgramValueId> seen_through(const PlannedCopy& copy,
@@ -103,7 +105,13 @@ class Lowering {
   std::unordered_map<std::string, ProgramValueId> made_;
   std::unordered_map<std::string, ValueId> graph_values_;
   std::map<InputKind, ProgramValueId> scalars_;
-  std::size_t next_copy_ = 0;
+  // The copies by the slot in which they are issued, those in flight by the slot
+  // in which the program waits for them, and whether each is issued.
+  std::vector<std::size_t> issue_order_;
+  std::vector<std::size_t> wait_order_;
+  std::vector<bool> is_issued_;
+  std::size_t next_issue_ = 0;  // index into issue_order_
+  std::size_t next_wait_ = 0;   // index into wait_order_
 };
 
 }  // namespace shardprop::lowering

@@ -1,5 +1,9 @@
 #include "lower/program_builder.h"
 
+#include "program/step_values.h"
+
+#include <set>
+
 namespace shardprop::lowering {
 
 std::string ProgramBuilder::unique(std::string name) {
@@ -59,15 +63,45 @@ ProgramValueId ProgramBuilder::renamed(ProgramValueId value, std::string name,
 
 void ProgramBuilder::op(std::string name, ProgramArguments args,
                         std::vector<ProgramValueId> outputs) {
-  program_.steps.push_back(
-      {ProgramOp{std::move(name), std::move(args), std::move(outputs)}, node_,
-       copy_});
+  add_step({ProgramOp{std::move(name), std::move(args), std::move(outputs)},
+            node_, copy_, is_overlapped_});
 }
 
 void ProgramBuilder::collective(RedistributeStep step, ProgramValueId input,
                                 ProgramValueId output) {
+  add_step({ProgramCollective{std::move(step), input, output}, node_, copy_,
+            is_overlapped_});
+}
+
+void ProgramBuilder::add_step(ProgramStep step) {
+  if (step.is_overlapped) {
+    for_each_made(step, [&](ProgramValueId id) {
+      in_flight_[*step.copy].push_back(id);
+      copy_of_.emplace(id, *step.copy);
+    });
+  } else {
+    wait_for_operands(step);
+  }
+  program_.steps.push_back(std::move(step));
+}
+
+void ProgramBuilder::wait_for_operands(const ProgramStep& step) {
+  if (copy_of_.empty()) return;
+  std::set<std::size_t> copies;
+  for_each_taken(step, [&](ProgramValueId id) {
+    const auto found = copy_of_.find(id);
+    if (found != copy_of_.end()) copies.insert(found->second);
+  });
+  for (const std::size_t copy : copies) wait(copy);
+}
+
+void ProgramBuilder::wait(std::size_t copy) {
+  const auto found = in_flight_.find(copy);
+  if (found == in_flight_.end()) return;
+  for (const ProgramValueId id : found->second) copy_of_.erase(id);
   program_.steps.push_back(
-      {ProgramCollective{std::move(step), input, output}, node_, copy_});
+      {ProgramWait{std::move(found->second)}, node_, {}});
+  in_flight_.erase(found);
 }
 
 }  // namespace shardprop::lowering

@@ -299,7 +299,12 @@ class Writer {
     }
     if (!copy.undone.empty()) json_.member("undo", copy.undone);
     json_.member("views", copy.views).member("made_at", copy.produced_at);
-    json_.member("freed_at", copy.freed_at).key("reason");
+    json_.member("freed_at", copy.freed_at);
+    if (copy.in_flight) {
+      json_.member("issued_at", copy.in_flight->issued_at);
+      json_.member("waited_at", copy.in_flight->waited_at);
+    }
+    json_.key("reason");
     write_reason(json_, copy.reason);
     const auto& other = copy.reason.alternative;
     json_.member("alternative_us",

@@ -143,6 +143,12 @@ class PlanProgramReader {
     if (schema_.is_runnable()) out.views = at["views"].texts();
     out.produced_at = at["made_at"].integer(0, end_);
     out.freed_at = at["freed_at"].integer(out.produced_at, end_);
+    if (at.has("issued_at")) {
+      PlannedFlight& flight = out.in_flight.emplace();
+      flight.issued_at = at["issued_at"].integer(0, end_ - 1);
+      flight.waited_at =
+          at["waited_at"].integer(flight.issued_at + 1, end_);
+    }
     out.reason = reason(at);
     out.overlapped_nanoseconds = at["hidden_us"].nanoseconds();
     if (at.has("cut_us")) out.cut_nanoseconds = at["cut_us"].nanoseconds();

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,7 +23,14 @@ constexpr int kCommunication = 2;
 class Timeline {
  public:
   explicit Timeline(const Plan& plan)
-      : plan_(plan), reasons_(reasons_in_words(plan)) {}
+      : plan_(plan), reasons_(reasons_in_words(plan)) {
+    for (std::size_t c = 0; c < plan.copies.size(); ++c) {
+      const PlannedCopy& copy = plan.copies[c];
+      const auto& flight = copy.in_flight;
+      sends_[flight ? flight->issued_at : copy.produced_at].push_back(c);
+      if (flight) waits_[flight->waited_at].push_back(c);
+    }
+  }
 
   std::string run() {
     json_.open('{').member("displayTimeUnit", "ms").key("traceEvents");
@@ -90,17 +98,23 @@ class Timeline {
     line_free_ += step.nanoseconds;
   }
 
+  // Compute goes on while a transfer is in flight. It stops at the wait for the
+  // time that does not overlap.
   void copies_before(std::int64_t at) {
-    for (; next_ < plan_.copies.size() && plan_.copies[next_].produced_at <= at;
-         ++next_) {
-      const PlannedCopy& copy = plan_.copies[next_];
+    for (const std::size_t c : waits_[at]) wait_for(plan_.copies[c]);
+    for (const std::size_t c : sends_[at]) {
+      const PlannedCopy& copy = plan_.copies[c];
       for (const RedistributeStep& step : copy.steps) {
-        send(copy.from, step, reasons_[next_]);
+        send(copy.from, step, reasons_[c]);
       }
-      now_ += copy.nanoseconds() - copy.overlapped_nanoseconds;
-      if (copy.cut_nanoseconds > 0) {
-        compute(copy.from, copy.cut_nanoseconds, "copy", {}, {});
-      }
+      if (!copy.in_flight) wait_for(copy);
+    }
+  }
+
+  void wait_for(const PlannedCopy& copy) {
+    now_ += copy.nanoseconds() - copy.overlapped_nanoseconds;
+    if (copy.cut_nanoseconds > 0) {
+      compute(copy.from, copy.cut_nanoseconds, "copy", {}, {});
     }
   }
 
@@ -128,11 +142,13 @@ class Timeline {
 
   const Plan& plan_;
   std::vector<std::string> reasons_;  // by copy
+  // By slot: the copies that start and those that the program waits for.
+  std::map<std::int64_t, std::vector<std::size_t>> sends_;
+  std::map<std::int64_t, std::vector<std::size_t>> waits_;
   JsonText json_;
   std::vector<Transfer> transfers_;
   std::int64_t now_ = 0;        // on the line of compute
   std::int64_t line_free_ = 0;  // of communication
-  std::size_t next_ = 0;        // copy
 };
 
 }  // namespace

@@ -2,18 +2,23 @@
 // figures that the plan predicts.
 #include "plan/explain/assemble_plan.h"
 #include "plan/evaluate/plan_assignment.h"
+#include "plan/layered_training.h"
 #include "plan/random_plans.h"
+#include "program/step_values.h"
 #include "support/dear_topology.h"
 #include "support/result_checks.h"
 #include "support/standard_library.h"
 
 #include <shardprop/io/load_graph.h>
 #include <shardprop/lower/lower.h>
+#include <shardprop/lower/program_prices.h>
 #include <shardprop/plan/make_plan.h>
 #include <shardprop/program/footprint.h>
+#include <shardprop/program/program_time.h>
 #include <shardprop/program/rank_program.h>
 
 #include <cstdlib>
+#include <map>
 #include <random>
 #include <set>
 #include <string>
@@ -49,12 +54,20 @@ struct Counts {
   std::size_t formulas = 0;
   std::size_t draws = 0;
   std::size_t updates = 0;
+  std::size_t overlapped = 0;  // collectives
+  std::size_t timed = 0;       // programs whose time is the objective
+  std::size_t computed = 0;    // steps between an issue and its wait
   std::set<CollectiveKind> kinds;
 };
 
-// Every value is made before it is taken, once, and is there.
-void check_order(const SpmdProgram& program) {
-  std::vector<int> state(program.values.size(), 0);  // 1 made, 2 freed
+// Checks that every value is produced once and is read while it is complete.
+// Only overlapped steps read values in flight, whose operands exist until the
+// wait. Returns the number of steps that compute while a value is in flight.
+std::size_t check_order(const SpmdProgram& program) {
+  // 1 produced, 2 freed
+  std::vector<int> state(program.values.size(), 0);
+  std::map<ProgramValueId, const ProgramStep*> in_flight;
+  std::size_t computed = 0;
   const auto take = [&](ProgramValueId id) {
     if (!id.valid()) return;
     CAPTURE(program.value(id).name);
@@ -68,6 +81,17 @@ void check_order(const SpmdProgram& program) {
   };
   for (const ProgramInput& input : program.inputs) make(input.value);
   for (const ProgramStep& step : program.steps) {
+    if (!step.is_overlapped) {
+      for_each_taken(step, [&](ProgramValueId id) {
+        CAPTURE(program.value(id).name);
+        CHECK_FALSE(in_flight.contains(id));
+      });
+      const bool computes = std::holds_alternative<ProgramOp>(step.action);
+      computed += computes && !in_flight.empty() ? 1 : 0;
+    } else {
+      for_each_made(step,
+                    [&](ProgramValueId id) { in_flight.emplace(id, &step); });
+    }
     if (const auto* op = std::get_if<ProgramOp>(&step.action)) {
       const RankOp call =
           rank_op(program, *op, program.mesh.coordinate_at_index(0));
@@ -77,13 +101,22 @@ void check_order(const SpmdProgram& program) {
                    std::get_if<ProgramCollective>(&step.action)) {
       take(moved->input);
       make(moved->output);
+    } else if (const auto* wait = std::get_if<ProgramWait>(&step.action)) {
+      for (const ProgramValueId id : wait->values) {
+        take(id);
+        REQUIRE(in_flight.contains(id));
+        for_each_taken(*in_flight.at(id), take);
+        in_flight.erase(id);
+      }
     } else if (const auto* freed = std::get_if<ProgramFree>(&step.action)) {
       for (const ProgramValueId id : freed->values) {
         take(id);
+        CHECK_FALSE(in_flight.contains(id));
         state[id.index()] = 2;
       }
     }
   }
+  CHECK(in_flight.empty());
   for (const ProgramOutput& output : program.outputs) take(output.value);
   // The values that remain at the end are inputs or outputs of the program.
   std::set<ProgramValueId> stays;
@@ -96,6 +129,7 @@ void check_order(const SpmdProgram& program) {
     CAPTURE(program.values[v].name);
     CHECK(stays.contains(ProgramValueId(v)));
   }
+  return computed;
 }
 
 void count(const SpmdProgram& program, Counts& counts) {
@@ -112,6 +146,7 @@ void count(const SpmdProgram& program, Counts& counts) {
     } else if (const auto* moved =
                    std::get_if<ProgramCollective>(&step.action)) {
       counts.kinds.insert(moved->step.kind);
+      counts.overlapped += step.is_overlapped ? 1 : 0;
       ++(moved->step.src.mesh_ndim() > 0 ? counts.moves : counts.inside);
     }
   }
@@ -125,6 +160,19 @@ Graph tiny_graph(const std::string& name) {
                              standard_library()));
 }
 
+// Checks that the program takes the time of the plan. Gathers after an update
+// are the exception: their price overlaps with the next step.
+void check_time(const Plan& plan, const SpmdProgram& program, Counts& counts) {
+  const std::int64_t time = program_time(program, program_prices(plan));
+  std::int64_t next_step = 0;
+  for (const PlannedCopy& copy : plan.copies) {
+    if (!copy.in_flight) next_step += copy.overlapped_nanoseconds;
+  }
+  CHECK(*plan.objective_nanoseconds <= time);
+  CHECK(time <= *plan.objective_nanoseconds + next_step);
+  counts.timed += time == *plan.objective_nanoseconds ? 1 : 0;
+}
+
 void check_solution(const PlanProblem& problem, const PlanSolution& solution,
                     Counts& counts) {
   const OpLibrary& library = standard_library();
@@ -133,7 +181,8 @@ void check_solution(const PlanProblem& problem, const PlanSolution& solution,
   const Result<SpmdProgram> lowered = lower(plan, graph, library);
   if (!lowered) FAIL_CHECK(to_string(lowered.error()));
   if (!lowered) return;
-  check_order(*lowered);
+  counts.computed += check_order(*lowered);
+  check_time(plan, *lowered, counts);
   const ProgramTraffic sent = traffic(*lowered);
   CHECK(sent.collectives == plan.summary.collectives);
   CHECK(sent.bytes_per_rank == plan.summary.bytes_per_rank);
@@ -170,6 +219,94 @@ void check_random(const std::string& name, const char* mesh, Counts& counts) {
                                    dear_compute(), standard_library(), {}));
   testing::RandomPlans random(problem, 7);
   for (int i = 0; i < 6; ++i) check_solution(problem, random.next(), counts);
+}
+
+// Checks programs that gather parameters ahead and reduce gradients later.
+void check_overlapped(const Graph& graph, const char* mesh,
+                      PlanOptions options, Counts& counts) {
+  CAPTURE(graph.name());
+  CAPTURE(mesh);
+  options.overlap = 1;
+  options.work_limit = 20'000'000;
+  const PlanProblem problem =
+      value_of(PlanProblem::create(graph, value_of(DeviceMesh::parse(mesh)),
+                                   dear_compute(), standard_library(), options));
+  const PlanSolution solution = solve_plan(problem);
+  REQUIRE(solution.assignment);
+  check_solution(problem, solution, counts);
+}
+
+// In random plans, views of gradients and chains of copies are in flight in every
+// combination.
+TEST_CASE("random plans with transfers in flight take the planned time") {
+  Counts counts;
+  for (const char* name : {"gpt2_train", "llama3_train"}) {
+    const Graph graph = tiny_graph(name);
+    for (const char* mesh : {"2,2", "3"}) {
+      for (const double overlap : {1.0, 0.5}) {
+        CAPTURE(name);
+        CAPTURE(mesh);
+        CAPTURE(overlap);
+        PlanOptions options;
+        options.overlap = overlap;
+        // Without an optimizer, no gather overlaps with the next step.
+        const bool has_step = std::string(mesh) == "3";
+        if (!has_step) options.optimizer = Optimizer::kNone;
+        const PlanProblem problem = value_of(PlanProblem::create(
+            graph, value_of(DeviceMesh::parse(mesh)), dear_compute(),
+            standard_library(), options));
+        testing::RandomPlans random(problem, 57);
+        for (int i = 0; i < 3; ++i) {
+          check_solution(problem, random.next(), counts);
+        }
+      }
+    }
+  }
+  MESSAGE("programs " << counts.programs << ", that take the objective "
+                      << counts.timed << ", overlapped collectives "
+                      << counts.overlapped << ", computing steps "
+                      << counts.computed);
+  CHECK(counts.overlapped > 100);
+  CHECK(counts.timed >= 12);
+}
+
+TEST_CASE("transfers that overlap are issued early and waited for late") {
+  Counts counts;
+  for (const char* name : {"llama3_train", "gpt2_train"}) {
+    const Graph graph = tiny_graph(name);
+    for (const std::string mesh : {"dp=2", "dp=2,tp=2"}) {
+      PlanOptions options;
+      options.recipe = value_of(Recipe::parse(
+          mesh == "dp=2" ? "fsdp=dp" : "fsdp=dp,megatron=tp"));
+      check_overlapped(graph, mesh.c_str(), options, counts);
+      options.optimizer = Optimizer::kAdamW;
+      options.precision = Precision::kOwn;
+      check_overlapped(graph, mesh.c_str(), options, counts);
+    }
+    PlanOptions options;
+    options.recipe = value_of(Recipe::parse("hsdp=pod:dp"));
+    check_overlapped(graph, "pod=2,dp=2", options, counts);
+    // Parameters are gathered after their update.
+    options.optimizer = Optimizer::kAdamW;
+    options.precision = Precision::kOwn;
+    options.recipe = {};
+    options.pins = {value_of(Pin::parse("used:*.weight=R"))};
+    check_overlapped(graph, "dp=2", options, counts);
+    options.pins = {};
+    options.recipe = value_of(Recipe::parse("fsdp=dp"));
+    options.accumulate = 4;
+    check_overlapped(graph, "dp=2", options, counts);
+  }
+  PlanOptions options;
+  options.pins = test::pins_of_batch(3);
+  check_overlapped(test::layered_training(3), "2", options, counts);
+  MESSAGE("programs " << counts.programs << ", that take the objective "
+                      << counts.timed << ", overlapped collectives "
+                      << counts.overlapped << ", computing steps "
+                      << counts.computed);
+  CHECK(counts.timed > 4);
+  CHECK(counts.overlapped > 100);
+  CHECK(counts.computed > 1000);
 }
 
 const char* const kGraphs[] = {
@@ -216,6 +353,7 @@ TEST_CASE("programs of the example graphs send and hold what was planned") {
                       << counts.draws << ", updates " << counts.updates);
   // The plan may count a value longer than anything takes it.
   CHECK(counts.held_as_planned * 100 > counts.nodes * 97);
+  CHECK(counts.timed == counts.programs);
   CHECK(counts.moves > 100);
   CHECK(counts.inside > 0);
   CHECK(counts.views > 20);

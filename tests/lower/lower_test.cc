@@ -1,4 +1,5 @@
 #include "base/index.h"
+#include "plan/layered_training.h"
 #include "plan/small_graphs.h"
 #include "support/dear_topology.h"
 #include "support/result_checks.h"
@@ -68,6 +69,73 @@ TEST_CASE("a program reads as it runs") {
         "output view    f32[32] S(0)  user\n");
   CHECK(spec_of(program, program.inputs[0].value) ==
         value_of(TensorSpec::parse("f32[8,16] S(0)", plan.mesh)));
+}
+
+// Two layers of matmuls on a sharded batch. The gather of w2 runs next to the
+// matmul of layer 1, and the reduction of a gradient in the window after it.
+TEST_CASE("a program issues transfers early and waits late") {
+  PlanOptions options;
+  options.optimizer = Optimizer::kNone;
+  options.overlap = 1;
+  options.pins = test::pins_of_batch(2);
+  options.pins.push_back(value_of(Pin::parse("w*=S(0)")));
+  const Graph graph = test::layered_training(2);
+  const Plan plan = planned(graph, "dp=2", options);
+  const std::string text =
+      to_string(value_of(lower(plan, graph, standard_library())));
+  CHECK(text.find(
+            "       net.w1.0    f32[512,512] R  = all_gather over dp (net.w1)  "
+            "524288 B  copy 0\n"
+            "       net.w2.1    f32[512,512] R  = start all_gather over dp "
+            "(net.w2)  524288 B  copy 1\n"
+            "       h1          f32[512,512] S(0)  = "
+            "aten.mm.default(self=x, mat2=net.w1.0)  node h1\n"
+            "wait   net.w2.1\n"
+            "free   net.w1.0\n"
+            "       h2          f32[512,512] S(0)  = "
+            "aten.mm.default(self=h1, mat2=net.w2.1)  node h2\n") !=
+        std::string::npos);
+  CHECK(text.find(
+            "       g2.3        f32[512,512] S(0)  = start reduce_scatter sum "
+            "over dp (g2)  524288 B  copy 3\n"
+            "       wt2         f32[512,512]{1,512} S(0)  = "
+            "aten.permute.default(self=net.w2.2, dims=[1, 0])  node wt2\n"
+            "wait   g2.3\n"
+            "free   g2\n") != std::string::npos);
+}
+
+TEST_CASE("a flight that a plan cannot have is refused") {
+  PlanOptions options;
+  options.optimizer = Optimizer::kNone;
+  options.overlap = 1;
+  options.pins = test::pins_of_batch(2);
+  const Graph graph = test::layered_training(2);
+  const Plan plan = planned(graph, "dp=2", options);
+  const auto first =
+      std::find_if(plan.copies.begin(), plan.copies.end(),
+                   [](const PlannedCopy& copy) { return copy.in_flight; }) -
+      plan.copies.begin();
+  const auto at = static_cast<std::size_t>(first);
+  REQUIRE(at < plan.copies.size());
+  const PlannedFlight flight = *plan.copies[at].in_flight;
+  const PlannedFlight changes[] = {
+      {flight.issued_at, flight.issued_at},  // no time to run in
+      {flight.issued_at, 1 << 20},           // no wait
+      {1 << 20, (1 << 20) + 1},              // no start
+  };
+  for (const PlannedFlight& change : changes) {
+    CAPTURE(change.issued_at);
+    CAPTURE(change.waited_at);
+    Plan changed = plan;
+    changed.copies[at].in_flight = change;
+    CHECK_CODE(lower(changed, graph, standard_library()),
+               ErrorCode::kPlanBroken);
+  }
+  // A wait that is too late for the reader comes before the reader.
+  Plan late = plan;
+  late.copies[at].in_flight->waited_at =
+      static_cast<std::int64_t>(plan.nodes.size());
+  CHECK(lower(late, graph, standard_library()));
 }
 
 TEST_CASE("a rank's operators have its own numbers") {

@@ -60,6 +60,11 @@ class PlanChecker {
       CHECK(copy.reason.cause != CopyCause::kUnused);
       CHECK((copy.src == copy.dst) == copy.steps.empty());
       if (c > 0) CHECK(plan_.copies[c - 1].produced_at <= copy.produced_at);
+      if (copy.in_flight) {
+        CHECK(0 <= copy.in_flight->issued_at);
+        CHECK(copy.in_flight->issued_at < copy.in_flight->waited_at);
+        CHECK(copy.in_flight->waited_at <= end_);
+      }
       check_source(c);
       check_views(copy);
       check_steps(copy);
@@ -149,6 +154,7 @@ class PlanChecker {
     CHECK(copy.dst == input.layout);
     CHECK(copy.produced_at <= at);
     CHECK(at <= copy.freed_at);
+    if (copy.in_flight) CHECK(copy.in_flight->waited_at <= at);
   }
 
   void check_nodes() {

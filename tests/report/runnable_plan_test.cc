@@ -59,6 +59,7 @@ TEST_CASE("plans of the example graphs can be run") {
   std::size_t random = 0;
   std::size_t views = 0;
   std::size_t copies = 0;
+  std::size_t in_flight = 0;
   for (const char* name : {"llama3_train", "t5_train", "resnet_train",
                            "mixtral_infer", "mlp_dynamic", "block_composite"}) {
     CAPTURE(name);
@@ -69,6 +70,7 @@ TEST_CASE("plans of the example graphs can be run") {
       PlanOptions options;
       options.optimizer = Optimizer::kAdamW;
       options.work_limit = 20'000'000;
+      options.overlap = std::string(mesh) == "2,2" ? 1 : 0;
       const Plan plan = planned(graph, library, mesh, topology, options);
       check_runs(plan);
       for (const PlannedNode& node : plan.nodes) {
@@ -78,6 +80,7 @@ TEST_CASE("plans of the example graphs can be run") {
       }
       for (const PlannedCopy& copy : plan.copies) {
         copies += copy.steps.empty() ? 0 : 1;
+        in_flight += copy.in_flight ? 1 : 0;
         views += copy.views.size() + copy.undone.size();
       }
     }
@@ -87,6 +90,7 @@ TEST_CASE("plans of the example graphs can be run") {
   CHECK(random > 0);
   CHECK(views > 20);
   CHECK(copies > 100);
+  CHECK(in_flight > 20);
 }
 
 }  // namespace

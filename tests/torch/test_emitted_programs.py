@@ -274,6 +274,21 @@ def run_rank(folder, rank):
     return shardings, results, counts
 
 
+def overlapped_calls(program):
+    """Returns the number of collectives with a matmul between start and wait."""
+    started = {}
+    matmuls = 0
+    overlapped = 0
+    for node in program.graph.nodes:
+        name = str(node.target)
+        if name.startswith("_c10d_functional.wait_tensor"):
+            overlapped += matmuls > started[node.args[0]]
+        elif name.startswith("_c10d_functional."):
+            started[node] = matmuls
+        matmuls += name.startswith("aten.mm")
+    return overlapped
+
+
 def differs(found, wanted):
     if found.shape != wanted.shape or found.dtype != wanted.dtype:
         return f"{found.dtype} {list(found.shape)}, not {list(wanted.shape)}"
@@ -566,6 +581,23 @@ class EmittedPrograms(unittest.TestCase):
                     self.assertGreater(counts[0], 0)
                 sums = [a + b for a, b in zip(sums, counts)]
         return sums
+
+    def test_transfers_overlap_with_compute(self):
+        root = pathlib.Path(self.folder.name) / "overlapped"
+        root.mkdir()
+        cases = [(Case("llama3_train", "dp=2,tp=2", "none"), "fsdp=dp,megatron=tp"),
+                 (Case("gpt2_train", "pod=2,dp=2", "adamw"), "hsdp=pod:dp")]
+        jobs = []
+        for i, (case, recipe) in enumerate(cases):
+            folder = root / str(i)
+            folder.mkdir()
+            self.unsharded(case, folder)
+            emit_file(GRAPHS / f"{case.graph}.json.gz", folder, case.mesh,
+                      "--optimizer", case.optimizer, "--recipe", recipe,
+                      "--overlap", "1")
+            self.assertGreater(overlapped_calls(load(folder, 0)[0]), 10)
+            jobs.append((str(case), str(folder), ranks_of(case.mesh)))
+        self.check(jobs, self.found_by_ranks(root, jobs))
 
     def test_ranks_hand_back_their_parts(self):
         root = pathlib.Path(self.folder.name)

@@ -12,9 +12,11 @@
 //
 // The plan runs in this order:
 //
-// 1. before node i, the copies with `produced_at` i;
-// 2. node i, on its inputs, by its local run;
-// 3. the copies with `freed_at` i are freed.
+// 1. before node i, it waits for the copies whose `in_flight->waited_at` is i;
+// 2. the transfers of copies with `in_flight->issued_at` i start, and other
+//    copies with `produced_at` i are produced;
+// 3. node i, on its inputs, by its local run;
+// 4. the copies with `freed_at` i are freed.
 //
 // The updates follow the nodes and continue their numbering. They are the
 // optimizer's step, one update per parameter.
@@ -25,8 +27,9 @@
 //   * each copy is listed once, even if several nodes share it, and totals
 //     count it once; a value may be copied to the same layout again later, once
 //     the first copy is freed;
-//   * copies are in the order in which they are produced; their sources exist
-//     by then, and they exist before any node reads them;
+//   * copies are in the order of `produced_at`; their sources exist by then or
+//     are in flight in the same interval, and they are complete before any node
+//     reads them;
 //   * objective = compute + communication - overlapped communication (hidden).
 // A plan with another status has no choices: nodes, copies, values and outputs
 // are empty.
@@ -92,6 +95,18 @@ struct PlannedValue {
   friend bool operator==(const PlannedValue&, const PlannedValue&) = default;
 };
 
+// `PlannedFlight` is the time of a transfer that overlaps with nodes. It starts
+// before node `issued_at`, and the program waits for it before node `waited_at`,
+// which comes later:
+//
+//   layer 4     issued_at: its first node      gather of a weight of layer 5
+//   layer 5     waited_at: its first node
+struct PlannedFlight {
+  std::int64_t issued_at = 0;
+  std::int64_t waited_at = 0;
+  friend bool operator==(const PlannedFlight&, const PlannedFlight&) = default;
+};
+
 // `PlannedCopy` is a redistributed copy: a value in a second layout, shared by
 // all consumers that need that layout. Its source is the value as produced, or
 // another copy. Views may lead from the source to the value:
@@ -116,6 +131,10 @@ struct PlannedCopy {
   // program.
   std::int64_t produced_at = 0;
   std::int64_t freed_at = 0;
+  // Empty if the program waits for the steps before it goes on. A gather after
+  // an update is listed without it: its price overlaps with the next step, and
+  // the program of one step waits for it.
+  std::optional<PlannedFlight> in_flight;
   CopyReason reason;
   std::int64_t overlapped_nanoseconds = 0;  // overlapped with compute
   // If the copy splits a kernel: the added launch, write and read. They are

@@ -1,12 +1,23 @@
 #include "plan/evaluate/buffer_views.h"
 
+#include <algorithm>
+
 namespace shardprop {
 
 BufferViews::BufferViews(const PlanProblem& problem, const PlanAssignment& plan)
     : problem_(problem),
       plan_(plan),
       copies_(problem, plan),
+      times_(copy_times(problem, plan)),
+      freed_at_(plan.freed_at),
       behind_(problem.graph().values().size()) {
+  // A buffer exists until the transfers that read it are complete.
+  for (const AssignedCopy& copy : plan.copies) {
+    if (copy.source) continue;
+    std::int64_t& until = freed_at_[copy.buffer.index()];
+    until = std::max(until, problem.release_slot(problem.buffer(copy.buffer),
+                                                 copy.produced_at));
+  }
   for (std::size_t s = 0; s < problem.buffers().size(); ++s) {
     const PlanBuffer& buffer = problem.buffers()[s];
     if (buffer.values.size() < 2) continue;
@@ -53,7 +64,7 @@ bool BufferViews::shares_elements(const PlanProblem& problem,
 //
 // The first of these that exists is chosen:
 //   1. the buffer as it was produced, if it exists when the node runs;
-//   2. the first copy that exists when the node runs;
+//   2. the first copy that is complete when the node runs;
 //   3. the first copy of all.
 // If every user of a view reads a copy made before the view's node runs, the
 // view's source may already be freed. The view is then created again at the
@@ -68,14 +79,16 @@ std::optional<std::size_t> BufferViews::choose(ValueId value, std::size_t place,
     return BufferViews::shares_elements(problem_, buffer, place, state);
   };
   const bool as_made = shares(state(id, std::nullopt));
-  if (as_made && slot <= plan_.freed_at[id.index()]) return std::nullopt;
+  if (as_made && slot <= freed_at_[id.index()]) return std::nullopt;
   std::optional<std::size_t> earliest;
   const auto offer = [&](std::size_t c) {
     if (shares(plan_.copies[c].state)) {
       earliest = std::min(earliest.value_or(c), c);
     }
   };
-  copies_.cached_at(id, slot, offer);
+  copies_.cached_at(id, slot, [&](std::size_t c) {
+    if (times_[c].complete_from <= slot) offer(c);
+  });
   if (earliest || as_made) return earliest;
   for (const auto& [state, c] : first) offer(c);
   return earliest;

@@ -19,14 +19,13 @@ std::vector<CopyTimes> copy_times(const PlanProblem& problem,
       times.exists_from = std::max(times.exists_from, source.exists_from);
       // The transfers of one window run one after another.
       const bool is_chained = times.window && times.window == source.window;
-      const std::int64_t complete =
-          source.window ? windows.last_slot(*source.window) + 1
-                        : assignment.copies[*copy.source].produced_at;
       if (times.window && !is_chained &&
-          complete > windows.first_slot(*times.window)) {
+          source.complete_from > windows.first_slot(*times.window)) {
         times.window.reset();
       }
     }
+    times.complete_from = times.window ? windows.last_slot(*times.window) + 1
+                                       : copy.produced_at;
     out.push_back(times);
   }
   return out;

@@ -17,6 +17,8 @@ struct CopyTimes {
   std::optional<std::size_t> window;
   // The first slot in which the copy exists, complete or in flight.
   std::int64_t exists_from = 0;
+  // The first slot in which the copy is complete.
+  std::int64_t complete_from = 0;
 };
 
 // Returns the times by copy. The window is PlanProblem::overlap_window(), unless

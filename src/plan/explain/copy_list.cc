@@ -84,6 +84,7 @@ PlannedCopy CopyList::assigned(std::size_t c,
                          : problem_.buffer(assigned.buffer).values[0];
   if (once_a_step_[c]) share(copy);
   if (!times_[c].window) copy.overlapped_nanoseconds = 0;
+  copy.in_flight = in_flight(c, copy.overlapped_nanoseconds);
   const PlanBuffer& buffer = problem_.buffer(assigned.buffer);
   copy.cut_nanoseconds = problem_.cut_nanoseconds(
       buffer, value, views_.layout(value, assigned.source),
@@ -95,6 +96,22 @@ PlannedCopy CopyList::assigned(std::size_t c,
   copy.freed_at = freed_at(c);
   copy.reason = reason_of(problem_, plan_, c, users, alternatives);
   return copy;
+}
+
+// A copy is in flight if it overlaps or is made from a copy that is still in
+// flight. The optimizer's steps read complete gradients.
+std::optional<PlannedFlight> CopyList::in_flight(
+    std::size_t c, std::int64_t overlapped_nanoseconds) const {
+  const auto window = times_[c].window;
+  if (!window) return std::nullopt;
+  const Windows& windows = problem_.windows();
+  const auto nodes = static_cast<std::int64_t>(problem_.graph().nodes().size());
+  const PlannedFlight flight{windows.first_slot(*window),
+                             std::min(times_[c].complete_from, nodes)};
+  const auto& source = plan_.copies[c].source;
+  const bool is_chained = source && copies_[*source].in_flight == flight;
+  if (overlapped_nanoseconds == 0 && !is_chained) return std::nullopt;
+  return flight;
 }
 
 PlannedCopy CopyList::moved(ValueId value, LayoutId src, LayoutId dst) const {
@@ -150,6 +167,10 @@ std::size_t CopyList::entry(ValueId value, std::size_t copy, Reader reader) {
   seen.of = name(value_of(copy));
   lead(value_of(copy), value, seen);
   seen.produced_at = plan_.copies[copy].produced_at;
+  // A view of a copy in flight is made when the copy is complete.
+  if (const auto& flight = copies_[copy].in_flight) {
+    seen.produced_at = std::max(seen.produced_at, flight->waited_at);
+  }
   seen.freed_at = freed_at(copy);
   seen.reason.cause = CopyCause::kView;
   seen.reason.user = std::move(reader.user);

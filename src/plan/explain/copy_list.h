@@ -57,6 +57,8 @@ class CopyList {
   ValueId viewed_by(ValueId value) const;
   PlannedCopy assigned(std::size_t copy, const std::vector<CopyUsers>& users,
                        const AlternativeCosts& alternatives) const;
+  std::optional<PlannedFlight> in_flight(
+      std::size_t copy, std::int64_t overlapped_nanoseconds) const;
   std::size_t entry(ValueId value, std::size_t copy, Reader reader);
   void lead(ValueId from, ValueId to, PlannedCopy& copy) const;
   std::int64_t freed_at(std::size_t copy) const;
