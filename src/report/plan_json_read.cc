@@ -46,6 +46,7 @@ class Reader {
     if (root_.has("overlap_multipliers")) {
       plan_.overlap_multipliers = root_["overlap_multipliers"].integers();
     }
+    if (root_.has("overlap_windows")) read_windows(root_["overlap_windows"]);
     plan_.solve_seconds = root_["solve_seconds"].number();
     if (root_.has("clash")) {
       plan_.conflict = read_conflict(root_["clash"], end_);
@@ -145,6 +146,17 @@ class Reader {
     for (const auto& [name, value] : plan_.options) {
       if (name != "recipe") continue;
       plan_.conflict.recipe = read_recipe(root_["options"]["recipe"]);
+    }
+  }
+
+  void read_windows(const JsonCursor& windows) {
+    std::int64_t slot = 0;
+    for (const JsonCursor& at : windows.elements()) {
+      PlannedWindow window;
+      window.begins_at = slot = at["begins_at"].integer(slot, end_);
+      window.compute_nanoseconds = at["compute_us"].nanoseconds();
+      window.overlappable_nanoseconds = at["overlappable_us"].nanoseconds();
+      plan_.windows.push_back(window);
     }
   }
 

@@ -127,6 +127,15 @@ class Writer {
     if (!plan_.overlap_multipliers.empty()) {
       json_.member("overlap_multipliers", plan_.overlap_multipliers);
     }
+    if (!plan_.windows.empty()) {
+      json_.key("overlap_windows");
+      json_.list(plan_.windows, [&](const PlannedWindow& window) {
+        json_.open('{').member("begins_at", window.begins_at);
+        json_.member("compute_us", us(window.compute_nanoseconds));
+        json_.member("overlappable_us", us(window.overlappable_nanoseconds));
+        json_.close('}');
+      });
+    }
     json_.member("solve_seconds", plan_.solve_seconds);
     if (plan_.status == PlanStatus::kInfeasible) {
       json_.key("clash");

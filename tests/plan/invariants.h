@@ -229,6 +229,12 @@ class PlanChecker {
     CHECK(plan_.summary.compute_nanoseconds == compute_);
     CHECK(plan_.summary.communication_nanoseconds == communication_);
     CHECK(plan_.lower_bound_nanoseconds <= *plan_.objective_nanoseconds);
+    std::int64_t overlapped = 0;
+    for (const PlannedWindow& window : plan_.windows) {
+      overlapped += std::min(window.compute_nanoseconds,
+                             window.overlappable_nanoseconds);
+    }
+    CHECK(hidden_ == overlapped);
     const PlanMemory& memory = plan_.memory;
     CHECK(memory.peak_bytes == memory.parameter_bytes + memory.optimizer_bytes +
                                    memory.gradient_bytes +

@@ -30,7 +30,9 @@
 //   * copies are in the order of `produced_at`; their sources exist by then or
 //     are in flight in the same interval, and they are complete before any node
 //     reads them;
-//   * objective = compute + communication - overlapped communication (hidden).
+//   * objective = compute + communication - overlapped communication (hidden);
+//   * overlapped communication is the sum over windows of the smaller one of
+//     compute and overlappable time.
 // A plan with another status has no choices: nodes, copies, values and outputs
 // are empty.
 #pragma once
@@ -147,6 +149,16 @@ struct PlannedCopy {
 
   std::int64_t nanoseconds() const;
   friend bool operator==(const PlannedCopy&, const PlannedCopy&) = default;
+};
+
+// `PlannedWindow` is an overlap window: the nodes from `begins_at` to the next
+// window. It takes as long as its nodes compute or as the transfers in flight,
+// whichever is longer. Gathers after an update are in flight in the next step.
+struct PlannedWindow {
+  std::int64_t begins_at = 0;  // index of a node of the graph
+  std::int64_t compute_nanoseconds = 0;
+  std::int64_t overlappable_nanoseconds = 0;  // of the transfers in flight
+  friend bool operator==(const PlannedWindow&, const PlannedWindow&) = default;
 };
 
 // `PlannedInput` is an input of a node: a value or a copy of it, in the layout
@@ -399,6 +411,7 @@ struct Plan {
   std::int64_t optimizer_nanoseconds = 0;  // of its steps; part of the compute
   std::vector<PlannedValue> values;
   std::vector<PlannedCopy> copies;
+  std::vector<PlannedWindow> windows;  // empty if nothing overlaps
   std::vector<PlannedNode> nodes;
   std::vector<PlannedUpdate> updates;  // with an optimizer; counted after nodes
   std::vector<PlannedOutput> outputs;

@@ -44,6 +44,7 @@ class Assembler {
     add_outputs(plan);
     add_updates(plan);
     expose(plan, copies_.number(plan));
+    add_windows(plan);
     plan.kernels = count_kernels(problem_, plan_);
   }
 
@@ -262,6 +263,17 @@ class Assembler {
       const std::int64_t part = std::min(left, copy.overlapped_nanoseconds);
       left -= part;
       copy.overlapped_nanoseconds -= part;
+    }
+  }
+
+  void add_windows(Plan& plan) const {
+    const bool overlaps =
+        std::any_of(windows_.begin(), windows_.end(),
+                    [](const WindowLoad& load) { return load.overlappable > 0; });
+    if (!overlaps) return;
+    for (std::size_t w = 0; w < windows_.size(); ++w) {
+      plan.windows.push_back({problem_.windows().first_slot(w),
+                              windows_[w].compute, windows_[w].overlappable});
     }
   }
 

@@ -50,6 +50,10 @@ class Differences {
     time(where + ".us", said.nanoseconds(), is.nanoseconds());
     time(where + ".hidden_us", said.overlapped_nanoseconds,
          is.overlapped_nanoseconds);
+    // Plans of older versions do not state flights.
+    if (said.in_flight && said.in_flight != is.in_flight) {
+      add(where + ": issued or waited for at another time in the file");
+    }
     if (said.from != is.from || said.src != is.src || said.dst != is.dst ||
         said.of != is.of || said.undone != is.undone ||
         said.views != is.views || said.steps.size() != is.steps.size()) {
@@ -132,6 +136,9 @@ std::vector<std::string> differences(const Plan& saved, const Plan& plan) {
     for (std::size_t c = 0; c < plan.copies.size(); ++c) {
       out.copy(fmt::format("$.copies[{}]", c), saved.copies[c], plan.copies[c]);
     }
+  }
+  if (!saved.windows.empty() && saved.windows != plan.windows) {
+    out.add("$.overlap_windows: other windows in the file");
   }
   return std::move(out).take();
 }
