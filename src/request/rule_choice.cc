@@ -6,14 +6,16 @@
 #include <shardprop/plan/plan_note.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <limits>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace shardprop {
@@ -30,26 +32,49 @@ class RuleChoice {
   Result<PlannedGraph> run() {
     PlanRequest first = with_rule({});
     // The other rules get the rest once the limit is known to bind.
-    first.options.share_if_limit_binds = 1.0 / (kRules.size() + 1);
-    SP_ASSIGN(PlannedGraph best, plan_graph(first));
-    if (!may_another_rule_help(best.plan)) return best;
-    note(best.plan);
-    for (std::size_t r = 0; r < kRules.size() && !is_stopped(); ++r) {
-      PlanRequest own = with_rule({kRules[r], 0});
-      limit(own.options, kRules.size() - r);
-      Result<PlannedGraph> other = plan_graph(own);
-      // A graph without equal blocks has no such rule.
-      if (!other) continue;
-      note(other->plan);
-      if (is_better(other->plan, best.plan)) best = *std::move(other);
-    }
-    if (rules_.tried.size() > 1) conclude(best.plan);
-    return best;
+    first.options.share_if_limit_binds = kFirstShare;
+    SP_ASSIGN(PlannedGraph none, plan_graph(first));
+    if (!may_another_rule_help(none.plan)) return none;
+    note(none.plan);
+    best_ = std::move(none);
+    // `full` needs the least memory, so that it leads to a plan first.
+    const bool has_full = attempt({Recompute::Rule::kFull, 0}, kFullShare);
+    if (has_full) attempt({Recompute::Rule::kSelective, 0}, 1);
+    if (rules_.tried.size() > 1) conclude(best_->plan);
+    return *std::move(best_);
   }
 
  private:
-  static constexpr std::array kRules = {Recompute::Rule::kSelective,
-                                        Recompute::Rule::kFull};
+  // Shares of the rest of the limits.
+  static constexpr double kFirstShare = 0.3;
+  static constexpr double kFullShare = 0.6;
+
+  // Plans by one more rule. Returns false if the graph has no such rule.
+  bool attempt(const Recompute& rule, double share) {
+    if (is_stopped()) return true;
+    PlanRequest own = with_rule(rule);
+    limit(own.options, share);
+    if (best_->plan.has_plan() && !own.options.start_from) {
+      own.options.start_from = std::make_shared<const Plan>(best_->plan);
+    }
+    Result<PlannedGraph> other = plan_graph(own);
+    if (!other) return false;
+    if (!request_.options.start_from) {
+      std::erase_if(other->plan.notes, [](const PlanNote& note) {
+        return std::holds_alternative<EarlierPlanNote>(note);
+      });
+    }
+    note(other->plan);
+    if (is_better(other->plan, best_->plan)) best_ = *std::move(other);
+    return true;
+  }
+
+  static std::string rule_of(const Plan& plan) {
+    for (const auto& [name, text] : plan.options) {
+      if (name == "recompute") return text;
+    }
+    return {};
+  }
 
   // If a plan lacks memory, or if the limit excludes a cheaper one.
   static bool may_another_rule_help(const Plan& plan) {
@@ -87,31 +112,32 @@ class RuleChoice {
     return own;
   }
 
-  // Limits a search to one of `parts` equal parts of the rest.
-  void limit(PlanOptions& options, std::size_t parts) const {
+  double seconds_left() const {
+    return request_.options.time_limit_seconds - seconds_spent();
+  }
+
+  // Limits a search to a share of the rest.
+  void limit(PlanOptions& options, double share) const {
     options.start = Clock::now();
-    options.time_limit_seconds =
-        std::max(0.0, request_.options.time_limit_seconds - seconds_spent()) /
-        static_cast<double>(parts);
+    options.time_limit_seconds = share * std::max(0.0, seconds_left());
     if (options.work_limit) {
+      const std::uint64_t left =
+          *options.work_limit - std::min(*options.work_limit, work_);
       options.work_limit =
-          (*options.work_limit - std::min(*options.work_limit, work_)) / parts;
+          static_cast<std::uint64_t>(share * static_cast<double>(left));
     }
   }
 
   void note(const Plan& plan) {
     work_ += plan.search.work;
     if (limits_.empty()) limits_ = limits_of(plan);
-    if (plan.status != PlanStatus::kInfeasible &&
-        plan.lower_bound_nanoseconds < bound_) {
+    // A rule without a plan has no bound.
+    if (plan.has_plan() && plan.lower_bound_nanoseconds < bound_) {
       bound_ = plan.lower_bound_nanoseconds;
       ran_out_ = plan.ran_out;
     }
     const std::int64_t lacking = bytes_short(plan);
-    RecomputeRulesNote::Tried tried;
-    for (const auto& [name, text] : plan.options) {
-      if (name == "recompute") tried.rule = text;
-    }
+    RecomputeRulesNote::Tried tried{.rule = rule_of(plan)};
     if (plan.has_plan()) {
       tried.nanoseconds = *plan.objective_nanoseconds;
     } else if (lacking < std::numeric_limits<std::int64_t>::max()) {
@@ -152,6 +178,7 @@ class RuleChoice {
   }
 
   const PlanRequest& request_;
+  std::optional<PlannedGraph> best_;
   Clock::time_point begun_;
   std::uint64_t work_ = 0;  // of the searches so far
   // The least bound of the rules, and why its search ended.
