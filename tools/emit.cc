@@ -276,7 +276,8 @@ Result<int> run_emit(const Arguments& arguments, Console& console) {
       arguments,
       OutputFolder(folder, arguments.inputs(), earlier_files(folder).all)));
   SP_ASSIGN(const GraphPlan given,
-            graph_plan(arguments, console, {.limit = SearchLimit::kWork}));
+            graph_plan(arguments, console,
+                       {.limit = SearchLimit::kWork, .runs_eagerly = as != "jax"}));
   warn_of_differences(given, console);
   for (const UnsupportedOp& op : given.plan.unsupported) {
     console.messages << fmt::format(
@@ -301,6 +302,11 @@ Result<int> run_emit(const Arguments& arguments, Console& console) {
 
 Command emit_command() {
   std::vector<Option> options = graph_plan_options(SearchLimit::kWork);
+  for (Option& option : options) {
+    if (option.name != "--execution") continue;
+    option.help += "; default: eager, and compiled for jax";
+    option.fallback.clear();
+  }
   options.push_back({.name = "--rank",
                      .value = "N",
                      .help = "the program of this rank only; default: of all"});

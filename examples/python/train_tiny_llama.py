@@ -125,7 +125,9 @@ def main():
     exported = sp.torch.export(model, (ids, ids), mode="train", device="cpu")
     program = sp.torch.to_json(exported)
     with tempfile.TemporaryDirectory() as folder:
-        plan = sp.plan(program, options.mesh, topology=str(TOPOLOGY))
+        plan = sp.plan(
+            program, options.mesh, topology=str(TOPOLOGY), execution="eager"
+        )
         counts = {k: n for k, n in plan.summary["collectives"].items() if n}
         print(f"{plan}\ncollectives: {counts}")
         ranks = math.prod(plan.mesh.values())

@@ -54,7 +54,9 @@ class Layers(torch.nn.Module):
 
 def planned(program, mesh, layouts):
     pins = {f"{layer}.weight": layout for layer, layout in layouts.items()}
-    return sp.plan(program, mesh, pins=pins, memory=None, progress=False)
+    return sp.plan(
+        program, mesh, pins=pins, memory=None, execution="eager", progress=False
+    )
 
 
 def parallel(program, plan_json):

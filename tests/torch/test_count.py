@@ -10,6 +10,7 @@ import os
 import pathlib
 import unittest
 
+import running.interpreted  # noqa: F401
 import running.package  # noqa: F401
 import torch
 import torch.distributed as dist

@@ -80,7 +80,7 @@ class OneRank(unittest.TestCase):
         cls.mesh = dist.init_device_mesh("cpu", (1,), mesh_dim_names=("one",))
 
     def parallelized(self, exported):
-        plan = sp.plan(exported, "one=1", progress=False)
+        plan = sp.plan(exported, "one=1", execution="eager", progress=False)
         return sp.torch.parallelize(exported, plan, self.mesh)
 
 

@@ -32,7 +32,7 @@ def planned():
     model = Scaled()
     x = torch.randn(8, 6)
     program = sp.torch.to_json(sp.torch.export(model, (x,), mode="train"))
-    plan = sp.plan(program, "dp=2,tp=2", pins=PINS, progress=False)
+    plan = sp.plan(program, "dp=2,tp=2", pins=PINS, execution="eager", progress=False)
     return model, x, program, plan
 
 
@@ -110,7 +110,7 @@ class OneProcess(unittest.TestCase):
 
     def test_names_of_the_model_come_first(self):
         exported = sp.torch.export(Odd(), (torch.ones(4, 4),), mode="train")
-        plan = sp.plan(exported, "dp=2,tp=2", progress=False)
+        plan = sp.plan(exported, "dp=2,tp=2", execution="eager", progress=False)
         module = sp.torch.parallelize(exported, plan, self.mesh)
         self.assertEqual(sp.torch.load_weights(module, Odd()), [])
         self.assertEqual(module.state_dict().keys(), Odd().state_dict().keys())

@@ -45,7 +45,7 @@ class Uses(unittest.TestCase):
             ]
         }
         cls.plans = {
-            key: sp.plan(program, "tp=2", progress=False)
+            key: sp.plan(program, "tp=2", execution="eager", progress=False)
             for key, program in cls.programs.items()
         }
 
@@ -213,7 +213,7 @@ class Uses(unittest.TestCase):
         graph = sp.load_graph(exported)
         note = "(dim 0 of input) may vary in the program; the plan fixes it at 4"
         self.assertTrue(any(note in text for text in graph.notes), graph.notes)
-        plan = sp.plan(exported, "tp=2", progress=False)
+        plan = sp.plan(exported, "tp=2", execution="eager", progress=False)
         self.assertEqual(self.texts_of(plan), graph.notes)
         self.assertIn("may vary in the program", plan.explain())
         module = self.noted(note, sp.torch.parallelize, exported, plan, self.mesh)
@@ -236,7 +236,7 @@ class Uses(unittest.TestCase):
         exported = sp.torch.export(
             Checkpointed(), (self.x,), mode="train", device="cpu"
         )
-        plan = sp.plan(exported, "tp=2", progress=False)
+        plan = sp.plan(exported, "tp=2", execution="eager", progress=False)
         note = "the model checkpoints 1 region of "
         texts = self.texts_of(plan)
         self.assertTrue(any(note in text for text in texts), texts)
@@ -247,7 +247,11 @@ class Uses(unittest.TestCase):
 
     def test_a_plan_with_an_optimizer(self):
         plan = sp.plan(
-            self.programs["plain"], "tp=2", optimizer="adamw", progress=False
+            self.programs["plain"],
+            "tp=2",
+            optimizer="adamw",
+            execution="eager",
+            progress=False,
         )
         module = self.noted(
             "leaves the step to an optimizer of PyTorch",

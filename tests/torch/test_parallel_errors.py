@@ -53,6 +53,7 @@ def summing():
         "tp=2",
         pins={"weight": "S(0)", "relu": "R", "x": "S(1)"},
         memory=None,
+        execution="eager",
         progress=False,
     )
     assert sum(plan.summary["collectives"].values()) > 0
@@ -95,7 +96,7 @@ class Errors(unittest.TestCase):
         dist.init_process_group("fake", rank=0, world_size=4)
         cls.addClassCleanup(dist.destroy_process_group)
         cls.graph = sp.load_graph(GRAPHS / "mlp_dynamic.json.gz")
-        cls.plan = sp.plan(cls.graph, "dp=2,tp=2", progress=False)
+        cls.plan = sp.plan(cls.graph, "dp=2,tp=2", execution="eager", progress=False)
 
     def parallelize(self, graph, sizes, names):
         mesh = dist.device_mesh.init_device_mesh("cpu", sizes, mesh_dim_names=names)
@@ -162,7 +163,7 @@ class Errors(unittest.TestCase):
         mesh = dist.device_mesh.init_device_mesh(
             "cpu", (2, 2), mesh_dim_names=("dp", "tp")
         )
-        plan = sp.plan(exported, "dp=2,tp=2", progress=False)
+        plan = sp.plan(exported, "dp=2,tp=2", execution="eager", progress=False)
         module = sp.torch.parallelize(exported, plan, mesh)
         for args, kwargs, message in [
             ((x, halves), {}, "no value is given for `z`"),

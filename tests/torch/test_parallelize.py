@@ -95,7 +95,7 @@ def run_carrying(path, state, x):
         ("weights of an ExportedProgram", sp.load_graph(exported), loaded),
         ("a graph alone", sp.load_graph(exported), state),
     ):
-        plan = sp.plan(program, "d0=2", progress=False)
+        plan = sp.plan(program, "d0=2", execution="eager", progress=False)
         module = sp.torch.parallelize(program, plan, mesh)
         missing = sp.torch.load_weights(module, weights, strict=False)
         found[name] = missing, module(x).full_tensor()
@@ -132,12 +132,20 @@ class Mlp(torch.nn.Module):
         return self.down(torch.nn.functional.gelu(self.up(x))).square().mean()
 
 
-def run_compiled(program, plan_json, state, x, compiled):
+def run_planned(program, plan_json, state, x):
+    """Trains as the plan states, without a word on compilation. Also returns the
+    errors of contrary requests."""
     plan = sp.Plan.from_json(plan_json)
     mesh = torch.distributed.device_mesh.init_device_mesh(
         "cpu", (2,), mesh_dim_names=("d0",)
     )
-    module = sp.torch.parallelize(program, plan, mesh, compile=compiled)
+    is_compiled = plan.data["options"]["execution"] == "compiled"
+    refused = ""
+    try:
+        sp.torch.parallelize(program, plan, mesh, compile=not is_compiled)
+    except sp.Error as error:
+        refused = str(error)
+    module = sp.torch.parallelize(program, plan, mesh)
     sp.torch.load_weights(module, state)
     optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
     losses = []
@@ -145,31 +153,58 @@ def run_compiled(program, plan_json, state, x, compiled):
         optimizer.zero_grad()
         losses.append(module(x).item())
         optimizer.step()
-    return losses, torch._dynamo.utils.counters["stats"]["unique_graphs"]
+    return losses, torch._dynamo.utils.counters["stats"]["unique_graphs"], refused
+
+
+def run_plan_calls(program):
+    mesh = torch.distributed.device_mesh.init_device_mesh(
+        "cpu", (2,), mesh_dim_names=("d0",)
+    )
+    stated = []
+    for options in ({}, {"compile": True}, {"compile": False}):
+        plan = sp.torch.plan(program, mesh, progress=False, **options)
+        stated.append(plan.data["options"]["execution"])
+    try:
+        sp.torch.plan(program, mesh, compile=True, execution="eager")
+    except sp.Error as error:
+        stated.append(error.code)
+    return stated
 
 
 class Compiled(unittest.TestCase):
-    def test_a_compiled_program_trains_as_it_does_without(self):
+    def test_a_program_runs_as_its_plan_states(self):
         torch.manual_seed(0)
         model, x = Mlp(), torch.randn(8, 16)
         exported = sp.torch.export(model, (x,), mode="train", device="cpu")
         program = sp.torch.to_json(exported)
-        plan = sp.plan(
-            program,
-            "d0=2",
-            topology=str(ROOT / "examples/topologies/dear-compute.toml"),
-            progress=False,
-        )
-        self.assertGreater(sum(plan.summary["collectives"].values()), 0)
         state = {k: v.detach() for k, v in model.state_dict().items()}
-        job = (program, plan.to_json(), state, x)
-        [(wanted, graphs), _] = run_ranks(2, run_compiled, *job, False)
+        found = {}
+        for execution in ("eager", "compiled"):
+            plan = sp.plan(
+                program,
+                "d0=2",
+                topology=str(ROOT / "examples/topologies/dear-compute.toml"),
+                execution=execution,
+                progress=False,
+            )
+            self.assertGreater(sum(plan.summary["collectives"].values()), 0)
+            found[execution] = run_ranks(
+                2, run_planned, program, plan.to_json(), state, x
+            )
+        [(wanted, graphs, refused), _] = found["eager"]
         self.assertEqual(graphs, 0)
-        for losses, graphs in run_ranks(2, run_compiled, *job, True):
+        self.assertIn("the plan is for eager execution", refused)
+        for losses, graphs, refused in found["compiled"]:
             self.assertGreaterEqual(graphs, 1)
+            self.assertIn("the plan is for compiled execution", refused)
             self.assertLess(losses[-1], losses[0])
             for mine, theirs in zip(losses, wanted, strict=True):
                 self.assertAlmostEqual(mine, theirs, delta=1e-5)
+
+    def test_a_plan_of_a_mesh_is_for_eager_execution_unless_it_is_compiled(self):
+        exported = sp.torch.export(Mlp(), (torch.randn(8, 16),), device="cpu")
+        for stated in run_ranks(2, run_plan_calls, sp.torch.to_json(exported)):
+            self.assertEqual(stated, ["eager", "compiled", "eager", "SP0001"])
 
 
 Returned = collections.namedtuple("Returned", "count nothing loss logits")
@@ -205,7 +240,13 @@ def returned(path, model, batch):
     found = []
     for program in (exported, path):
         for whole in (True, False):
-            plan = sp.plan(program, "d0=2", pins={"batch_x": "S(0)"}, progress=False)
+            plan = sp.plan(
+                program,
+                "d0=2",
+                pins={"batch_x": "S(0)"},
+                execution="eager",
+                progress=False,
+            )
             module = sp.torch.parallelize(program, plan, mesh)
             sp.torch.load_weights(module, model)
             seen = torch.zeros(8)
@@ -326,7 +367,7 @@ def planned(model, args, kwargs, **options):
         "cpu", (2,), mesh_dim_names=("d0",)
     )
     exported = sp.torch.export(model, args, kwargs, device="cpu", **options)
-    plan = sp.plan(exported, "d0=2", progress=False)
+    plan = sp.plan(exported, "d0=2", execution="eager", progress=False)
     module = sp.torch.parallelize(exported, plan, mesh)
     sp.torch.load_weights(module, model)
     return module

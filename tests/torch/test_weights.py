@@ -56,7 +56,9 @@ class Sources(unittest.TestCase):
         exported = sp.torch.export(model, (torch.randn(8, 6),), mode="train")
         program = sp.torch.to_json(exported)
         plans = [
-            sp.plan(program, "dp=2,tp=2", pins=pins, progress=False).to_json()
+            sp.plan(
+                program, "dp=2,tp=2", pins=pins, execution="eager", progress=False
+            ).to_json()
             for pins in (
                 {"up.weight": "S(0),S(0)", "down.weight": "S(1)@1,S(1)@0"},
                 {"up.weight": "S(1),R", "down.weight": "R,S(0)"},
@@ -78,7 +80,9 @@ class Weights(unittest.TestCase):
         exported = sp.torch.export(cls.model, (torch.randn(8, 6),), mode="train")
         # Ten rows on four ranks: shards of 3, 3, 3 and 1.
         pins = {"up.weight": "S(0)", "down.weight": "S(1)", "down.bias": "R"}
-        plan = sp.plan(exported, {"tp": RANKS}, pins=pins, progress=False)
+        plan = sp.plan(
+            exported, {"tp": RANKS}, pins=pins, execution="eager", progress=False
+        )
         mesh = dist.init_device_mesh("cpu", (RANKS,), mesh_dim_names=("tp",))
         cls.make = lambda _: sp.torch.parallelize(exported, plan, mesh)
         folder = tempfile.TemporaryDirectory()
@@ -176,7 +180,7 @@ class Weights(unittest.TestCase):
         mesh = dist.init_device_mesh("cpu", (RANKS,), mesh_dim_names=("tp",))
         for mode in ("train", "infer"):
             exported = sp.torch.export(model, example, mode=mode)
-            plan = sp.plan(exported, {"tp": RANKS}, progress=False)
+            plan = sp.plan(exported, {"tp": RANKS}, execution="eager", progress=False)
             module = sp.torch.parallelize(exported, plan, mesh)
             self.assertEqual(sp.torch.load_weights(module, model), [])
             self.assertEqual(sp.torch.load_weights(module, model.state_dict()), [])

@@ -115,7 +115,13 @@ class WrittenInPlace(unittest.TestCase):
         jobs, found = [], []
         for model, layout in models:
             exported = torch.export.export(model, self.steps[0])
-            plan = sp.plan(exported, mesh, progress=False, pins={"cache": layout})
+            plan = sp.plan(
+                exported,
+                mesh,
+                execution="eager",
+                progress=False,
+                pins={"cache": layout},
+            )
             jobs.append((model, plan.to_json()))
         ranks = run_ranks(int(mesh.split("=")[1]), decode, jobs, self.steps)
         for job, (model, layout) in enumerate(models):

@@ -34,6 +34,10 @@ Result<PlannedGraph> answered(PlanRequest request, const Arguments& arguments,
 Result<GraphPlan> new_plan(const Arguments& arguments, Console& console,
                            const PlanUse& use) {
   SP_ASSIGN(PlanRequest request, plan_request(arguments, use.limit));
+  if (use.runs_eagerly && !arguments.has("--execution") &&
+      !arguments.has("--fusion")) {
+    request.options.fusion = Fusion::kNone;
+  }
   if (use.next == WithPlan::kWork) print_notes(*request.graph, console);
   auto library = request.library;
   SP_ASSIGN(PlannedGraph made,

@@ -37,6 +37,8 @@ struct PlanUse {
   SavedPlan saved = SavedPlan::kJudged;
   WithPlan next = WithPlan::kWork;
   SearchLimit limit = SearchLimit::kTime;  // if the user gives none
+  // Whether the program runs eagerly unless the user says otherwise.
+  bool runs_eagerly = false;
 };
 
 // planning_options() and --plan.

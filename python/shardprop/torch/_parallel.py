@@ -391,31 +391,50 @@ def _step_notes(plan: Plan) -> "list[str]":
     return [text]
 
 
+def _is_compiled(plan: Plan, wanted: Optional[bool]) -> bool:
+    """Returns whether the program is compiled: as the plan states, or as the caller
+    wants if it states nothing."""
+    stated = plan.data["options"].get("execution")
+    if stated is None:
+        return bool(wanted)
+    if wanted is not None and wanted != (stated == "compiled"):
+        other = "compiled" if wanted else "eager"
+        raise Error(
+            "SP0001",
+            f"the plan is for {stated} execution, and compile={wanted} asks for {other}",
+            "compile",
+            help=f'plan with execution="{other}", or leave out `compile`',
+        )
+    return stated == "compiled"
+
+
 def parallelize(
     exported: Any,
     plan: Plan,
     device_mesh: Any,
     *,
     device: Optional[Union[str, torch.device]] = None,
-    compile: bool = False,
+    compile: Optional[bool] = None,
 ) -> ParallelModule:
     """Returns the module that runs a plan on a torch DeviceMesh (gloo or NCCL).
 
     `exported` is the program that was planned: an ExportedProgram, a path or a graph.
     All ranks of the mesh call this together, with the same plan, for example from
-    sp.torch.plan(). With `compile`, torch.compile compiles the local program. Constants
-    made in forward get their values from an ExportedProgram or a .pt2 file; a bare
-    .json has none (load_weights() takes them).
+    sp.torch.plan(). The program runs as the plan states: if its execution is compiled,
+    torch.compile compiles the local program. `compile` decides only if the plan states
+    no execution. Constants made in forward get their values from an ExportedProgram or
+    a .pt2 file; a bare .json has none (load_weights() takes them).
 
     An optimizer of PyTorch does the optimizer's step of a plan, and a note says so. The
     plan's other notes also appear (Python warnings, on the first rank).
 
-    Raises Error if the plan is for another program or mesh, if ranks have different
+    Raises Error if the plan is for another program, mesh or execution, if ranks have different
     plans or programs, or if this call fails on a rank. No rank then remains waiting. A
     call of the module raises Error if a rank is lost.
     """
 
     def prepare():
+        is_compiled = _is_compiled(plan, compile)
         graph = exported if isinstance(exported, _core.Graph) else load_graph(exported)
         lowered = _core.lower(plan._core, graph, optimizer_step=False)
         shardings = lowered.shardings()
@@ -429,9 +448,9 @@ def parallelize(
             "graph": graph.hash,
             "torch release": torch.__version__,
         }
-        return (graph, parsed, _load.load(archive)), told
+        return (graph, parsed, _load.load(archive), is_compiled), told
 
-    graph, shardings, program = _agreement.agree(
+    graph, shardings, program, is_compiled = _agreement.agree(
         device_mesh, "parallelize()", prepare
     )
     _groups.register_groups(shardings["groups"], device_mesh)
@@ -442,7 +461,7 @@ def parallelize(
         plan,
         device_mesh,
         device or device_mesh.device_type,
-        compile,
+        is_compiled,
     )
     constants = _constants_of(shardings, exported)
     module._carried = frozenset(constants)

@@ -5,6 +5,7 @@ import traceback
 
 import torch.distributed as dist
 
+import running.interpreted  # noqa: F401
 import shardprop as sp
 import shardprop.torch
 
