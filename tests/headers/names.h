@@ -18,6 +18,7 @@
 #include <shardprop/io/load_rank_programs.h>
 #include <shardprop/kernels/tensor.h>
 #include <shardprop/lower/lower.h>
+#include <shardprop/lower/program_prices.h>
 #include <shardprop/mesh/kernel_fit.h>
 #include <shardprop/mesh/product_cost.h>
 #include <shardprop/mesh/topology.h>
@@ -29,6 +30,7 @@
 #include <shardprop/plan/judge_plan.h>
 #include <shardprop/plan/make_plan.h>
 #include <shardprop/plan/weigh_strategies.h>
+#include <shardprop/program/program_time.h>
 #include <shardprop/program/rank_program.h>
 #include <shardprop/propagate/caching_propagator.h>
 #include <shardprop/redistribute/caching_planner.h>

@@ -1,8 +1,8 @@
 // `program_prices` returns the prices of a plan for the steps of its program, so
 // that program_time() can be compared with the plan's objective:
 //
-//   const SpmdProgram program = *lower(plan, graph, library);
-//   program_time(program, program_prices(plan)) == *plan.objective_nanoseconds
+//   const SpmdProgram program = *lower(plan, graph, *library);
+//   program_time(program, program_prices(plan)) == *plan.objective_nanoseconds;
 //
 // If the plan gathers parameters after their update, the time is larger by at
 // most the `overlapped_nanoseconds` of these copies. Their price overlaps with

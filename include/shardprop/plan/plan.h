@@ -13,8 +13,8 @@
 // The plan runs in this order:
 //
 // 1. before node i, it waits for the copies whose `in_flight->waited_at` is i;
-// 2. the transfers of copies with `in_flight->issued_at` i start, and other
-//    copies with `produced_at` i are produced;
+// 2. the copies with `in_flight->issued_at` i start, and others with
+// `produced_at` i are produced;
 // 3. node i, on its inputs, by its local run;
 // 4. the copies with `freed_at` i are freed.
 //

@@ -24,12 +24,12 @@ struct ProgramPrices {
   std::vector<std::int64_t> overlappable;
 };
 
-// Returns the time at which the last step ends, in nanoseconds:
+// Returns the time at which the last step ends, in nanoseconds.
 //
-//   1. nodes run one after another, and overlapped steps next to them, one
-//      after another in the order of their start;
-//   2. a wait lasts until its values are complete;
-//   3. a collective in line stops both.
+// * Nodes run one after another. Overlapped steps run next to them, one after
+// another in the order of their start.
+// * A wait lasts until its values are complete.
+// * A collective in line stops both.
 //
 // Precondition: `prices.nodes` has an entry for every node.
 std::int64_t program_time(const SpmdProgram& program,
