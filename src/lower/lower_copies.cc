@@ -15,18 +15,6 @@ std::string where_of(std::size_t copy) {
   return "copy " + std::to_string(copy);
 }
 
-// A program sends a value in its own dtype, except in reductions. If the plan
-// assumed a wider dtype (gradients in mixed precision), the program sends fewer
-// bytes.
-RedistributeStep as_sent(RedistributeStep step, DType dtype) {
-  if (step.reduce_op || step.dtype == dtype) return step;
-  const std::int64_t planned = item_size(step.dtype);
-  step.message_bytes = step.message_bytes / planned * item_size(dtype);
-  step.bytes_per_rank = step.bytes_per_rank / planned * item_size(dtype);
-  step.dtype = dtype;
-  return step;
-}
-
 // Returns the slot before which the first step of the copy runs.
 std::int64_t issue_slot(const PlannedCopy& copy) {
   return copy.in_flight ? copy.in_flight->issued_at : copy.produced_at;
@@ -204,7 +192,7 @@ Result<void> Lowering::make_copy(std::size_t index) {
   const TensorMeta meta = build_[at].meta;
   const std::string name = copy.from + "." + std::to_string(index);
   for (std::size_t s = 0; s < copy.steps.size(); ++s) {
-    const RedistributeStep step = as_sent(copy.steps[s], meta.dtype());
+    const RedistributeStep& step = copy.steps[s];
     if (step.src != build_[at].layout) {
       return broken("step " + std::to_string(s + 1) + " starts at " +
                     to_string(step.src) + ", not at " +

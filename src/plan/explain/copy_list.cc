@@ -11,6 +11,17 @@ namespace {
 
 constexpr std::size_t kNone = ~std::size_t{0};
 
+// Sets the dtype and the bytes that the program sends. Reductions of gradients in
+// mixed precision are in f32. Other steps move the value in its own dtype, which
+// the price of a step in f32 bounds from above.
+void send_in(DType own, RedistributeStep& step) {
+  if (step.reduce_op || step.dtype == own) return;
+  const std::int64_t priced = item_size(step.dtype);
+  step.message_bytes = step.message_bytes / priced * item_size(own);
+  step.bytes_per_rank = step.bytes_per_rank / priced * item_size(own);
+  step.dtype = own;
+}
+
 }  // namespace
 
 CopyList::CopyList(const PlanProblem& problem, const PlanAssignment& plan,
@@ -121,6 +132,8 @@ PlannedCopy CopyList::moved(ValueId value, LayoutId src, LayoutId dst) const {
   copy.dst = problem_.layouts()[dst];
   RedistributePlan moves = problem_.redistribution(value, src, dst);
   copy.steps = std::move(moves.steps);
+  const DType own = problem_.graph().value(value).meta.dtype();
+  for (RedistributeStep& step : copy.steps) send_in(own, step);
   copy.overlapped_nanoseconds =
       problem_.overlappable_nanoseconds(value, src, dst);
   return copy;
@@ -145,8 +158,7 @@ void CopyList::share(PlannedCopy& copy) const {
   if (last != nullptr) last->nanoseconds += left;
 }
 
-std::size_t CopyList::add(PlannedCopy copy,
-                          std::optional<std::size_t> window) {
+std::size_t CopyList::add(PlannedCopy copy, std::optional<std::size_t> window) {
   if (!window) copy.overlapped_nanoseconds = 0;
   copies_.push_back(std::move(copy));
   copied_.push_back(kNone);
