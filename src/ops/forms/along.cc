@@ -5,6 +5,8 @@
 #include "ops/forms/segment_dims.h"
 #include "ops/forms/shared_form.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <utility>
 
 namespace shardprop {
@@ -29,6 +31,31 @@ BoundForm bind_along(const OpCall& call, const std::string& argument,
   return b.bound();
 }
 
+// Adds the argument that states the sizes of the pieces, which ranks replace by
+// those of their shards. Numbers of pieces are the same on all ranks.
+void add_local_sizes(const OpCall& call, int dim, std::size_t pieces,
+                     DimFactors piece, IndexSpace& space) {
+  for (const char* name : {"split_sizes", "split_size", "indices"}) {
+    if (!call.has(name)) continue;
+    const bool is_scalar = name == std::string_view("split_size") &&
+                           call.overload() != "sizes";
+    LocalArgument local{name, !is_scalar, {}};
+    const bool are_positions = name == std::string_view("indices");
+    const std::size_t numbers =
+        is_scalar ? 1 : pieces - (are_positions ? 1 : 0);
+    for (std::size_t i = 0; i < numbers; ++i) {
+      RankScalar number = RankScalar::output_size(0, dim);
+      if (are_positions) number.scale = static_cast<std::int64_t>(i) + 1;
+      local.values.push_back(number);
+    }
+    space.local_arguments.push_back(std::move(local));
+    // A dim without elements has one piece of size 0, not several.
+    if (is_scalar) {
+      for (const FactorId factor : piece) space.factor(factor).least = 1;
+    }
+  }
+}
+
 BoundForm bind_cut(const OpCall& call, const DimOf& along, const SizesOf& sizes,
                    bool copies) {
   const TensorMeta& self = call.tensor("self");
@@ -43,10 +70,34 @@ BoundForm bind_cut(const OpCall& call, const DimOf& along, const SizesOf& sizes,
   }
   require(sum == self.size(dim), "the pieces do not add up to the dim");
   SpaceBuilder b;
-  Operand whole = b.per_dim(self.shape());
+  // The positions of the splits may be those in a tensor.
+  const bool has_positions = call.op().inputs.size() > 1;
+  const bool are_equal = !has_positions && are_shardable_pieces(pieces);
+  Operand whole;
+  DimFactors piece;
+  for (int d = 0; d < self.rank(); ++d) {
+    if (d != dim || !are_equal) {
+      whole.dims.push_back(b.dim(self.size(d)));
+      continue;
+    }
+    DimFactors both = b.blocked(static_cast<std::int64_t>(pieces.size()),
+                                "it is cut up", FactorKind::kSegmented);
+    piece = b.dim(pieces.front());
+    for (const FactorId factor : piece) both.push_back(factor);
+    whole.dims.push_back(std::move(both));
+  }
   for (const TensorMeta& meta : call.op().inputs) {
-    // A tensor may hold the positions of the splits.
     b.input(&meta == &self ? whole : SpaceBuilder::whole(meta.rank()));
+  }
+  if (are_equal) {
+    add_local_sizes(call, dim, pieces.size(), piece, b.space);
+    whole.dims[index(dim)] = piece;
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      BoundResult result;
+      if (!copies) result.strides = self.strides();
+      b.output(whole, std::move(result));
+    }
+    return b.bound();
   }
   b.block(whole.dims[index(dim)], "it is cut up", FactorKind::kSegmented);
   SegmentDims segments(b, "it is cut up");

@@ -166,6 +166,23 @@ BoundForm bind_cat(const OpCall& call, const LiftOf& lift, const DimOf& along) {
                     std::count_if(pieces.begin(), pieces.end(), adds) == 1;
   Operand joined = whole;
   SegmentDims segments(b, "it is joined");
+  std::vector<std::int64_t> sizes;
+  for (const Piece& piece : pieces) {
+    sizes.push_back(piece.shape.size() == like.size() ? piece.shape[index(dim)]
+                                                      : 0);
+  }
+  const bool are_equal = are_shardable_pieces(sizes);
+  if (are_equal) {
+    joined.dims[index(dim)] =
+        b.blocked(static_cast<std::int64_t>(sizes.size()), "it is joined",
+                  FactorKind::kSegmented);
+  }
+  const DimFactors shared = are_equal ? b.dim(sizes.front()) : DimFactors{};
+  if (are_equal) {
+    for (const FactorId factor : shared) {
+      joined.dims[index(dim)].push_back(factor);
+    }
+  }
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const Piece& piece = pieces[i];
     if (is_skipped(piece.shape) && like.size() != 1) {
@@ -183,11 +200,13 @@ BoundForm bind_cat(const OpCall& call, const LiftOf& lift, const DimOf& along) {
     total = add_sizes(total, size);
     Operand operand = whole;
     const bool is_all = lone && (adds(piece) || tensors.size() == 1);
-    operand.dims[index(dim)] = is_all ? b.dim(size) : segments.of(size);
+    operand.dims[index(dim)] = are_equal ? shared
+                               : is_all  ? b.dim(size)
+                                         : segments.of(size);
     if (is_all) joined.dims[index(dim)] = operand.dims[index(dim)];
     b.input(own_dims(operand, piece, tensors[i].rank()));
   }
-  if (!lone) {
+  if (!lone && !are_equal) {
     joined.dims[index(dim)] =
         b.blocked(total, "it is joined", FactorKind::kSegmented);
   }
