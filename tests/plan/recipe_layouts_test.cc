@@ -44,7 +44,8 @@ class AppliedRecipe {
     const ChoiceSet& set = *problem_.choices_of(node(name).id);
     std::vector<std::string> out;
     for (const std::uint32_t c :
-         granted(set, layouts_.wish(node(name)), layouts_.order())) {
+         granted(set, problem_.layouts(), layouts_.wish(node(name)),
+                 layouts_.order())) {
       const std::string text =
           to_string(problem_.layouts()[set.layout(c, operand)]);
       if (std::find(out.begin(), out.end(), text) == out.end()) {
@@ -120,19 +121,19 @@ TEST_CASE("a wish that no choice grants leaves all choices") {
   const ChoiceSet& set = *problem.choices_of(*graph.find_node("up"));
   const std::vector<int> order{0, 1};
   NodeWish wish(2);
-  CHECK(granted(set, wish, order).size() == set.size());
+  CHECK(granted(set, problem.layouts(), wish, order).size() == set.size());
   wish[0] = {DimWish::Kind::kFactor, {FactorId{99}}};
-  CHECK(granted(set, wish, order).size() == set.size());
+  CHECK(granted(set, problem.layouts(), wish, order).size() == set.size());
   // The next factor in order of preference counts instead.
   wish[0].factors.push_back(FactorId{0});
-  const auto kept = granted(set, wish, order);
+  const auto kept = granted(set, problem.layouts(), wish, order);
   REQUIRE(!kept.empty());
   CHECK(kept.size() < set.size());
   for (const std::uint32_t c : kept) {
     CHECK(set.op.strategies[c].assignment[0] == 0);
   }
   wish[1].kind = DimWish::Kind::kNothing;
-  for (const std::uint32_t c : granted(set, wish, order)) {
+  for (const std::uint32_t c : granted(set, problem.layouts(), wish, order)) {
     const auto target = set.op.strategies[c].assignment[1];
     CHECK((target == kUnassigned ||
            static_cast<std::size_t>(target) >= set.op.space->factors.size()));

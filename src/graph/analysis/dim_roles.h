@@ -10,7 +10,9 @@
 //             matmuls with parameters run over it
 //   tensor    the columns of the first matmul of a pair, up to the rows of the
 //             second: of feed-forward blocks, of attention by heads; the
-//             vocabulary of embedding and loss
+//             vocabulary of embedding and loss. If a split divides the columns
+//             into equal pieces, the role is that of each piece: the trace of
+//             q, k and v in one matmul has outer 3
 //   experts   the first dim of parameters of rank 3 or more that matmuls read,
 //             if each index of it is a matrix of its own
 // A dim of size 1 is in no factor, so a batch of 1 is not followed. A matmul is
@@ -112,6 +114,10 @@ class DimRoles {
                       const FactorTrace& trace);
   std::optional<std::size_t> looked_up(const Node& node) const;
   bool is_stream(ValueId value) const;
+  // Returns the number of equal pieces into which the dim is split after views:
+  // 3 for fused queries, keys and values. Returns 1 if no split follows, or if
+  // its pieces cannot be sharded.
+  std::int64_t pieces_of(ValueId value, const DimTrace& at) const;
 
   const Graph& graph_;
   DimRole rows_ = DimRole::kBatch;

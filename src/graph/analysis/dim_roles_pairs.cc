@@ -173,6 +173,30 @@ std::optional<std::size_t> DimRoles::looked_up(const Node& node) const {
   return by_stream ? table : std::nullopt;
 }
 
+std::int64_t DimRoles::pieces_of(ValueId value, const DimTrace& at) const {
+  for (const Use& use : graph_.value(value).consumers) {
+    const Node& node = graph_.node(use.node);
+    const IndexSpace* space = spaces_[node.id.index()];
+    if (space == nullptr || use.operand >= space->inputs.size()) continue;
+    const Operand& operand = space->inputs[use.operand];
+    const auto factor = factor_at(*space, operand, at);
+    if (!factor) continue;
+    if (space->factor(factor->factor).kind == FactorKind::kSegmented) {
+      const DimFactors& dim = operand.dims[index(at.dim)];
+      const bool fits = factor->is_outermost() && dim.size() == 2 &&
+                        dim[0] == factor->factor &&
+                        space->factor(dim[1]).shardable();
+      return fits ? space->factor(dim[0]).size : 1;
+    }
+    if (!space->is_free || node.outputs.size() != 1) continue;
+    const auto out = dim_at(*space, space->outputs[0], *factor);
+    if (!out) continue;
+    const std::int64_t pieces = pieces_of(node.outputs[0], *out);
+    if (pieces > 1) return pieces;
+  }
+  return 1;
+}
+
 std::vector<NodeId> DimRoles::walk_tensor(const std::vector<bool>& alone) {
   constexpr DimRole kRole = DimRole::kTensor;
   Beginnings beginnings(graph_);
@@ -213,6 +237,9 @@ std::vector<NodeId> DimRoles::walk_tensor(const std::vector<bool>& alone) {
     if (begins && !trace) {
       trace = columns_of(*space, *weight);
       if (!trace) continue;
+      if (const auto at = dim_at(*space, space->outputs[0], *trace)) {
+        trace->outer = pieces_of(node.outputs[0], *at);
+      }
       meets_stream = false;
       group = beginnings.begin(node.id);
     }

@@ -85,7 +85,10 @@ Result<void> InputOutputVariables::choose_input_layouts(
     if (const PinnedLayout* pin = pinned.produced(value)) {
       layouts = {data_.layouts.intern(pin->layout)};
     } else {
-      add_plain_layouts(required[value.index()].layouts(), layouts);
+      const bool is_parameter = graph_.inputs()[variable.index].kind ==
+                                InputKind::kParameter;
+      add_plain_layouts(required[value.index()].layouts(), is_parameter,
+                        layouts);
       add_recipe_layouts(graph_.inputs()[variable.index], recipe, layouts);
     }
     if (given != nullptr) {
@@ -130,10 +133,13 @@ Result<std::shared_ptr<const ChoiceSet>> InputOutputVariables::choices_of_input(
 }
 
 void InputOutputVariables::add_plain_layouts(const std::vector<LayoutId>& from,
+                                             bool may_be_strided,
                                              std::vector<LayoutId>& to) const {
   for (const LayoutId id : from) {
     const Layout& layout = data_.layouts[id];
-    if (layout.has_partial() || layout.has_strided()) continue;
+    if (layout.has_partial() || (layout.has_strided() && !may_be_strided)) {
+      continue;
+    }
     add_new(id, to);
   }
 }
@@ -168,7 +174,7 @@ void InputOutputVariables::add_outputs(const PinnedChoices& pinned) {
                                            : data_.layouts.intern(pin->layout)};
     } else {
       layouts = {replicated};
-      add_plain_layouts(produced[output.value.index()], layouts);
+      add_plain_layouts(produced[output.value.index()], false, layouts);
     }
     if (given != nullptr) {
       layouts = interned(data_.layouts, {given->outputs[i]});

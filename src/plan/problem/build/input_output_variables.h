@@ -42,7 +42,9 @@ class InputOutputVariables {
   }
   void add_recipe_layouts(const GraphInput& input, const RecipeChoices* recipe,
                           std::vector<LayoutId>& layouts);
-  void add_plain_layouts(const std::vector<LayoutId>& from,
+  // Adds the layouts without partials, and those with strided shards only if
+  // `may_be_strided`.
+  void add_plain_layouts(const std::vector<LayoutId>& from, bool may_be_strided,
                          std::vector<LayoutId>& to) const;
   Result<std::shared_ptr<const ChoiceSet>> choices_of_input(
       const PlanVariable& variable, const TrainedLayouts& layouts);

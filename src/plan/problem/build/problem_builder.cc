@@ -124,7 +124,34 @@ class PlanProblemBuilder {
       }
     }
     seeds_.demand_by_views();
+    seeds_.demand_by_pieces(tensor_parallel_dims());
     seeds_.follow();
+  }
+
+  // Returns the groups of mesh dims that shard fused projections, as bits: the
+  // last mesh dim larger than 1, whose links are the fastest, and those that
+  // the recipe gives to tensor parallelism.
+  std::vector<std::uint32_t> tensor_parallel_dims() const {
+    std::vector<std::uint32_t> groups;
+    for (int m = data_.mesh.ndim(); m-- > 0 && groups.empty();) {
+      if (data_.mesh.size(m) > 1) groups.push_back(1U << m);
+    }
+    if (!data_.options.recipe) return groups;
+    const auto recipe = on_mesh(*data_.options.recipe, data_.mesh);
+    if (!recipe) return groups;  // follow_recipe() reports the error
+    std::uint32_t of_recipe = 0;
+    for (const RecipePart& part : recipe->parts) {
+      if (part.kind != RecipeKind::kMegatron &&
+          part.kind != RecipeKind::kMegatronSp) {
+        continue;
+      }
+      for (const std::string& name : part.dims) {
+        const auto m = data_.mesh.find_dim(name);
+        if (m && data_.mesh.size(*m) > 1) of_recipe |= 1U << *m;
+      }
+    }
+    if (of_recipe != 0) groups.push_back(of_recipe);
+    return groups;
   }
 
   // Weights do not have the dims that views merge, so a weight in mesh order
@@ -189,13 +216,13 @@ class PlanProblemBuilder {
   // a smaller space keeps the pins that a plan of the named space keeps.
   const OperatorChoices& choices_of(const Node& node,
                                     const std::vector<PartialSet>& meets) {
-    const OfferedShardings& offered = seeds_.of(node.id);
-    if (is_pinned(node)) return pinnable_.of(node.op, meets, offered);
-    const OperatorChoices& own = choices_.of(node.op, meets, offered);
+    const OperatorDemands& demands = seeds_.of(node.id);
+    if (is_pinned(node)) return pinnable_.of(node.op, meets, demands);
+    const OperatorChoices& own = choices_.of(node.op, meets, demands);
     if (data_.set_up.space.is_named() || given_ != nullptr) return own;
     const PinnedChoices::Taken taken = pinned_->taken(node, own.set);
     if (taken.kept == taken.all) return own;
-    const OperatorChoices& all = pinnable_.of(node.op, meets, offered);
+    const OperatorChoices& all = pinnable_.of(node.op, meets, demands);
     return pinned_->taken(node, all.set).kept > taken.kept ? all : own;
   }
 

@@ -63,6 +63,21 @@ void drop_places(IndexSpace& space, const DeviceMesh& mesh) {
   }
 }
 
+// Pieces of a split or cat are sharded only if the graph demands it. The fused
+// dim is strided then, and the operators around it would have to move it.
+void drop_pieces(IndexSpace& space) {
+  for (const auto* operands : {&space.inputs, &space.outputs}) {
+    for (const Operand& operand : *operands) {
+      for (const DimFactors& dim : operand.dims) {
+        if (const auto piece = piece_factor(space, dim)) {
+          space.factor(*piece).kind = FactorKind::kSegmented;
+          space.factor(*piece).reason = "no matmul has the pieces";
+        }
+      }
+    }
+  }
+}
+
 // Fills in the distinct layouts of every operand, and each strategy as indices
 // into them.
 void fill_layouts(ChoiceSet& set) {
@@ -111,34 +126,35 @@ std::size_t OperatorChoiceCache::KeyHash::operator()(const Key& key) const {
 
 bool OperatorChoiceCache::KeyEqual::operator()(const Key& a,
                                                const Key& b) const {
-  return a.meets == b.meets && a.offered == b.offered &&
+  return a.meets == b.meets && a.demands == b.demands &&
          same_application(*a.op, *b.op);
 }
 
 const OperatorChoices& OperatorChoiceCache::of(
     const OpSchema& op, const std::vector<PartialSet>& meets,
-    const OfferedShardings& offered) {
+    const OperatorDemands& demands) {
   // The key is looked up without a copy of the operator: its pointer owns
   // nothing.
   const Key probe{std::shared_ptr<const OpSchema>(std::shared_ptr<void>(), &op),
-                  meets, offered};
+                  meets, demands};
   const auto found = cache_.find(probe);
   if (found != cache_.end()) return found->second;
   auto own = std::make_shared<const OpSchema>(op);
-  OperatorChoices choices = work_out(own, meets, offered);
-  return cache_.emplace(Key{std::move(own), meets, offered}, std::move(choices))
+  OperatorChoices choices = work_out(own, meets, demands);
+  return cache_.emplace(Key{std::move(own), meets, demands}, std::move(choices))
       .first->second;
 }
 
 OperatorChoices OperatorChoiceCache::work_out(
     const std::shared_ptr<const OpSchema>& op,
     const std::vector<PartialSet>& meets,
-    const OfferedShardings& offered) {
+    const OperatorDemands& demands) {
   auto set = std::make_shared<ChoiceSet>();
   Result<IndexSpace> space = library_.index_space(*op);
   if (space) {
     drop_unfed_linearities(*space, meets);
     drop_places(*space, mesh_);
+    if (!demands.shards_pieces) drop_pieces(*space);
   } else {
     set->unsupported = space.error().message;
     space = unsharded_space(*op);
@@ -149,7 +165,7 @@ OperatorChoices OperatorChoiceCache::work_out(
   options.most_assignments = tuning::kMostOperatorAssignments;
   options.most_runs = space_.most_runs;
   options.joined_dims = space_.joined_dims;
-  for (const auto& [factor, sharding] : offered) {
+  for (const auto& [factor, sharding] : demands.offered) {
     options.shardings.push_back({sharding, factor});
   }
   set->op =

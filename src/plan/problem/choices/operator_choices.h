@@ -43,12 +43,12 @@ class OperatorChoiceCache {
                       const PlanSpace& space, StepFusion fusion);
 
   // `meets` lists, by input, the partials that its value may have. Factors may
-  // have the `offered` shardings besides mesh order. If the operator has no
+  // also have the demanded shardings. If the operator has no
   // rule, the only choice is all replicated, and set->unsupported states why.
   // The reference stays valid for the life of the cache.
   const OperatorChoices& of(const OpSchema& op,
                             const std::vector<PartialSet>& meets,
-                            const OfferedShardings& offered = {});
+                            const OperatorDemands& demands = {});
   // Returns the same choices, priced as a part of a kernel. Cached.
   std::shared_ptr<const ChoiceSet> fused(
       const std::shared_ptr<const ChoiceSet>& set, const KernelPart& part);
@@ -57,7 +57,7 @@ class OperatorChoiceCache {
   struct Key {
     std::shared_ptr<const OpSchema> op;
     std::vector<PartialSet> meets;
-    OfferedShardings offered;
+    OperatorDemands demands;
   };
   struct KeyHash {
     std::size_t operator()(const Key& key) const;
@@ -68,7 +68,7 @@ class OperatorChoiceCache {
 
   OperatorChoices work_out(const std::shared_ptr<const OpSchema>& op,
                            const std::vector<PartialSet>& meets,
-                           const OfferedShardings& offered);
+                           const OperatorDemands& demands);
   template <class Compute>
   void set_costs(ChoiceSet& set, const Compute& compute) const;
 

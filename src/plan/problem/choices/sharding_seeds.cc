@@ -114,6 +114,15 @@ void visit_forced(const IndexSpace& space, const DeviceMesh& mesh,
 
 }  // namespace
 
+std::optional<FactorId> piece_factor(const IndexSpace& space,
+                                     const DimFactors& dim) {
+  if (dim.size() != 2 ||
+      space.factor(dim[0]).kind != FactorKind::kSegmented) {
+    return std::nullopt;
+  }
+  return dim[1];
+}
+
 void ShardingSeeds::demand(ValueId value, const Layout& layout) {
   add(value, layouts_.intern(without_partials(layout)), true);
 }
@@ -129,7 +138,7 @@ void ShardingSeeds::demand(const Node& node,
     for (OfferedSharding& sharding :
          offered_shardings(*applied.space, mesh_, dims, layouts)) {
       const auto factor = static_cast<FactorId>(*sharding.factor);
-      offer(node.id, {{factor, std::move(sharding.sharding)}});
+      offer(node.id, {.offered = {{factor, std::move(sharding.sharding)}}});
     }
   };
   offer_those_of(applied.space->inputs, operands.first(inputs));
@@ -177,6 +186,96 @@ void ShardingSeeds::demand_of_view(const Node& node, bool of_result) {
   });
 }
 
+// A split returns several views of its input. The result of a cat has the
+// elements of its inputs.
+void ShardingSeeds::demand_by_pieces(std::span<const std::uint32_t> groups) {
+  if (mesh_.num_active_dims() > tuning::kMostStridedDims) return;
+  const auto elements_of = [&](const std::vector<ValueId>& values) {
+    std::int64_t sum = 0;
+    for (const ValueId value : values) sum += graph_.value(value).meta.numel();
+    return sum;
+  };
+  for (const Node& node : graph_.nodes()) {
+    const bool is_split = node.inputs.size() == 1 && node.outputs.size() > 1;
+    const bool is_cat = node.inputs.size() > 1 && node.outputs.size() == 1;
+    if ((is_split || is_cat) &&
+        elements_of(node.inputs) == elements_of(node.outputs)) {
+      demand_of_pieces(node, is_cat, groups);
+    }
+  }
+}
+
+void ShardingSeeds::demand_of_pieces(const Node& node, bool of_result,
+                                     std::span<const std::uint32_t> groups) {
+  const Application& applied = application(node);
+  if (!applied.space) return;
+  const IndexSpace& space = *applied.space;
+  const Operand& fused = of_result ? space.outputs[0] : space.inputs[0];
+  const ValueId value = of_result ? node.outputs[0] : node.inputs[0];
+  for (std::size_t d = 0; d < fused.dims.size(); ++d) {
+    const auto piece = piece_factor(space, fused.dims[d]);
+    const DimTrace at{static_cast<int>(d), 1};
+    if (!piece || !(of_result ? is_read_by_matmul(value, at)
+                              : is_produced_by_matmul(value, at))) {
+      continue;
+    }
+    for (const std::uint32_t group : groups) {
+      Placements placements(index(mesh_.ndim()));
+      for (std::size_t m = 0; m < placements.size(); ++m) {
+        if ((group >> m & 1U) != 0) placements[m] = Placement::shard(*piece);
+      }
+      auto shardings = Layout::create(std::move(placements));
+      if (!shardings) throw InternalError("shardings of pieces are malformed");
+      const std::vector<LayoutId> layouts =
+          operands(node, space, FactorShardings(*std::move(shardings)));
+      if (layouts.empty()) continue;
+      add(value, layouts[of_result ? node.inputs.size() : 0], false);
+    }
+  }
+}
+
+bool ShardingSeeds::is_produced_by_matmul(ValueId value, DimTrace at) {
+  const std::int64_t size = graph_.value(value).meta.size(at.dim);
+  while (!graph_.value(value).is_input()) {
+    const Value& produced = graph_.value(value);
+    const Node& node = graph_.node(produced.producer);
+    const Application& applied = application(node);
+    if (!applied.space) return false;
+    const IndexSpace& space = *applied.space;
+    const auto factor =
+        factor_at(space, space.outputs[produced.output_index], at);
+    if (!factor || !factor->is_outermost()) return false;
+    if (!BufferForest::keeps_every_element(graph_, node)) {
+      return space.product == ProductKind::kPlain &&
+             space.factor(factor->factor).size == size;
+    }
+    const auto before = dim_at(space, space.inputs[0], *factor);
+    if (!before) return false;
+    at = *before;
+    value = node.inputs[0];
+  }
+  return false;
+}
+
+bool ShardingSeeds::is_read_by_matmul(ValueId value, DimTrace at) {
+  const std::vector<Use>& uses = graph_.value(value).consumers;
+  return std::any_of(uses.begin(), uses.end(), [&](const Use& use) {
+    const Node& node = graph_.node(use.node);
+    const Application& applied = application(node);
+    if (!applied.space) return false;
+    const IndexSpace& space = *applied.space;
+    const auto factor = factor_at(space, space.inputs[use.operand], at);
+    if (!factor || !factor->is_outermost()) return false;
+    if (!BufferForest::keeps_every_element(graph_, node)) {
+      return space.product == ProductKind::kPlain &&
+             space.factor(factor->factor).size ==
+                 graph_.value(value).meta.size(at.dim);
+    }
+    const auto after = dim_at(space, space.outputs[0], *factor);
+    return after && is_read_by_matmul(node.outputs[0], *after);
+  });
+}
+
 void ShardingSeeds::follow() {
   for (std::size_t d = 0; d < demands_.size(); ++d) {
     const Demand demand = demands_[d];
@@ -194,7 +293,7 @@ void ShardingSeeds::follow() {
 void ShardingSeeds::follow(const Demand& demand, const Node& node,
                            std::size_t operand) {
   const Step& known = step(node, operand, demand.layout);
-  offer(node.id, known.offered);
+  offer(node.id, known.demands);
   const std::size_t inputs = node.inputs.size();
   for (std::size_t o = 0; o < known.operands.size(); ++o) {
     if (o == operand) continue;
@@ -218,10 +317,12 @@ void ShardingSeeds::add(ValueId value, LayoutId layout, bool in_mesh_order) {
   demands_.push_back({value, layout, in_mesh_order});
 }
 
-void ShardingSeeds::offer(NodeId node, const OfferedShardings& shardings) {
-  if (shardings.empty()) return;
-  OfferedShardings& known = offered_[node];
-  for (const auto& sharding : shardings) {
+void ShardingSeeds::offer(NodeId node, const OperatorDemands& demands) {
+  if (demands == OperatorDemands{}) return;
+  OperatorDemands& of_node = offered_[node];
+  of_node.shards_pieces = of_node.shards_pieces || demands.shards_pieces;
+  OfferedShardings& known = of_node.offered;
+  for (const auto& sharding : demands.offered) {
     const auto at = std::lower_bound(known.begin(), known.end(), sharding);
     if (at != known.end() && *at == sharding) continue;
     const auto of_factor =
@@ -232,8 +333,8 @@ void ShardingSeeds::offer(NodeId node, const OfferedShardings& shardings) {
   }
 }
 
-const OfferedShardings& ShardingSeeds::of(NodeId node) const {
-  static const OfferedShardings kNone;
+const OperatorDemands& ShardingSeeds::of(NodeId node) const {
+  static const OperatorDemands kNone;
   const auto found = offered_.find(node);
   return found == offered_.end() ? kNone : found->second;
 }
@@ -261,7 +362,13 @@ const ShardingSeeds::Step& ShardingSeeds::step(const Node& node,
                                           : space.outputs[operand - inputs];
   const FactorShardings shardings = accepted(
       applied, implied_shardings(space, mesh_, known, layouts_[layout]));
-  it->second.offered = offered(applied, shardings);
+  it->second.demands.offered = offered(applied, shardings);
+  for (const DimFactors& dim : known.dims) {
+    const auto piece = piece_factor(space, dim);
+    if (piece && !shardings.of_all().cuts(*piece).empty()) {
+      it->second.demands.shards_pieces = true;
+    }
+  }
   it->second.operands = operands(node, space, shardings);
   return it->second;
 }

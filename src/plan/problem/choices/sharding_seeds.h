@@ -5,7 +5,10 @@
 //   1. a pin of the value;
 //   2. a view that merges two dims into dim 0, if some mesh dims cannot shard
 //      the major one. They shard the minor one, so the merged dim is strided or
-//      sharded in another order.
+//      sharded in another order;
+//   3. a split of the columns of a matmul into equal pieces, or a cat of equal
+//      pieces that a matmul reads. Each piece is sharded, as heads of queries,
+//      keys and values are.
 // A demand is followed through operators: the layout of one operand implies
 // shardings of the factors, and these imply layouts of the other operands.
 //
@@ -15,6 +18,7 @@
 //   view f32[2,8,n]    S(1)     in mesh order, not followed
 #pragma once
 
+#include "graph/analysis/dim_trace.h"
 #include "graph/analysis/op_application.h"
 #include "strategy/carried_factors.h"
 
@@ -24,6 +28,7 @@
 #include <shardprop/strategy/op_strategy.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <span>
@@ -37,6 +42,20 @@ namespace shardprop {
 // OfferedShardings are shardings of an operator's factors besides mesh order,
 // in ascending order. Each factor may have any of its shardings.
 using OfferedShardings = std::vector<std::pair<FactorId, FactorSharding>>;
+
+// OperatorDemands are the shardings that a graph demands of one operator.
+struct OperatorDemands {
+  OfferedShardings offered;
+  // The equal pieces of a split or a cat may be sharded.
+  bool shards_pieces = false;
+  friend bool operator==(const OperatorDemands&,
+                         const OperatorDemands&) = default;
+};
+
+// Returns the factor of the equal pieces of a dim that is split or
+// concatenated. It is empty for other dims, and for pieces of different sizes.
+std::optional<FactorId> piece_factor(const IndexSpace& space,
+                                     const DimFactors& dim);
 
 class ShardingSeeds {
  public:
@@ -56,12 +75,14 @@ class ShardingSeeds {
   void demand(const Node& node, std::span<const Layout> operands);
   // Adds the demands of the views.
   void demand_by_views();
+  // Adds the demands of splits and cats: for each of `groups`, bit m says that
+  // mesh dim m shards the pieces.
+  void demand_by_pieces(std::span<const std::uint32_t> groups);
   // Follows all demands.
   void follow();
 
-  // Returns the shardings that factors of the node may have besides mesh order,
-  // Most nodes have none.
-  const OfferedShardings& of(NodeId node) const;
+  // Returns the demanded shardings of the node. Most nodes have none.
+  const OperatorDemands& of(NodeId node) const;
 
  private:
   // Application is an operator applied to certain arguments; `space` is empty
@@ -80,7 +101,7 @@ class ShardingSeeds {
   // Step holds the consequences of the layout of one operand. `operands` is
   // empty if no strategy has all these shardings.
   struct Step {
-    OfferedShardings offered;
+    OperatorDemands demands;
     std::vector<LayoutId> operands;  // inputs first
   };
   struct HashApplication {
@@ -106,9 +127,17 @@ class ShardingSeeds {
   std::vector<LayoutId> operands(const Node& node, const IndexSpace& space,
                                  const FactorShardings& shardings);
   void demand_of_view(const Node& node, bool of_result);
+  void demand_of_pieces(const Node& node, bool of_result,
+                        std::span<const std::uint32_t> groups);
+  // Returns whether the dim of the value consists of all columns of a matmul's
+  // result, or is a view of them.
+  bool is_produced_by_matmul(ValueId value, DimTrace at);
+  // Returns whether a matmul reads the dim of the value, or a view of it, as one
+  // of its factors.
+  bool is_read_by_matmul(ValueId value, DimTrace at);
   void add(ValueId value, LayoutId layout, bool in_mesh_order);
   void follow(const Demand& demand, const Node& node, std::size_t operand);
-  void offer(NodeId node, const OfferedShardings& shardings);
+  void offer(NodeId node, const OperatorDemands& demands);
 
   const Graph& graph_;
   const DeviceMesh& mesh_;
@@ -120,7 +149,7 @@ class ShardingSeeds {
   std::map<std::tuple<const Application*, std::size_t, LayoutId>, Step> steps_;
   std::vector<Demand> demands_;                  // in order of discovery
   std::vector<std::vector<LayoutId>> demanded_;  // by value
-  std::map<NodeId, OfferedShardings> offered_;
+  std::map<NodeId, OperatorDemands> offered_;
 };
 
 }  // namespace shardprop

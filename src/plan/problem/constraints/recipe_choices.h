@@ -22,7 +22,8 @@ class RecipeChoices {
   // roles must be known.
   RecipeChoices(Recipe recipe, const ProblemData& data)
       : recipe_(std::move(recipe)),
-        layouts_(recipe_, data.graph, data.mesh, *data.roles) {}
+        layouts_(recipe_, data.graph, data.mesh, *data.roles),
+        table_(data.layouts) {}
   RecipeChoices(const RecipeChoices&) = delete;
   RecipeChoices& operator=(const RecipeChoices&) = delete;
 
@@ -37,6 +38,7 @@ class RecipeChoices {
  private:
   Recipe recipe_;
   RecipeLayouts layouts_;
+  const LayoutTable& table_;
   // The choices that grant a wish, by the choices before and the wish.
   std::map<std::pair<std::shared_ptr<const ChoiceSet>, NodeWish>,
            std::shared_ptr<const ChoiceSet>>

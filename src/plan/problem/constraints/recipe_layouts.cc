@@ -2,6 +2,7 @@
 
 #include "base/index.h"
 #include "plan/problem/problem_data.h"
+#include "plan/tuning.h"
 
 #include <shardprop/placement/local_region.h>
 #include <shardprop/placement/tensor_spec.h>
@@ -90,9 +91,11 @@ DimWish RecipeLayouts::wish(const Node& node, const RecipeUse& use) const {
   DimWish out;
   const auto give = [&](DimRole role) {
     const auto& trace = roles_.factor(node.id, role);
-    if (!trace || !trace->is_outermost()) return;
+    // Only the tensor role has pieces.
+    if (!trace || (!trace->is_outermost() && role != DimRole::kTensor)) return;
     out.kind = DimWish::Kind::kFactor;
     out.factors.push_back(trace->factor);
+    out.pieces = trace->outer;
   };
   if (use.experts && roles_.factor(node.id, DimRole::kExperts)) {
     give(DimRole::kExperts);
@@ -121,14 +124,16 @@ DimWish RecipeLayouts::wish(const Node& node, const RecipeUse& use) const {
   return out;
 }
 
-// Shards `dim` over the mesh dim, after the mesh dims that shard it already.
-// Returns false if that would leave a rank without elements.
-bool RecipeLayouts::place(const Value& value, int dim, int mesh_dim,
+// Shards the dim over the mesh dim, after the mesh dims that shard it already.
+// Each of its `at.outer` pieces is sharded. Returns false if that would leave a
+// rank without elements.
+bool RecipeLayouts::place(const Value& value, const DimTrace& at, int mesh_dim,
                           Placements& placements, ShardOrder& order) const {
+  const int dim = at.dim;
   const auto m = index(mesh_dim);
   Placements cut = placements;
   ShardOrder places = order;
-  cut[m] = Placement::shard(dim);
+  cut[m] = Placement::strided_shard(dim, static_cast<int>(at.outer));
   places[m] = static_cast<std::int8_t>(std::count_if(
       placements.begin(), placements.end(),
       [&](Placement p) { return p.is_shard() && p.dim() == dim; }));
@@ -148,8 +153,13 @@ std::optional<Layout> RecipeLayouts::stored(const GraphInput& input) const {
   ShardOrder order(uses_.size());
   const auto give = [&](DimRole role, int m) {
     const auto& at = roles_.dim(value.id, role);
-    if (!at || !at->is_outermost()) return false;
-    return place(value, at->dim, m, placements, order);
+    if (!at) return false;
+    if (!at->is_outermost() &&
+        (role != DimRole::kTensor ||
+         mesh_.num_active_dims() > tuning::kMostStridedDims)) {
+      return false;
+    }
+    return place(value, *at, m, placements, order);
   };
   if (input.kind == InputKind::kParameter) {
     // Mesh dims that shard the computation come first, then the dims of the
@@ -166,7 +176,7 @@ std::optional<Layout> RecipeLayouts::stored(const GraphInput& input) const {
     }
     for (const int m : rest) {
       for (int dim = 0; dim < value.meta.rank(); ++dim) {
-        if (place(value, dim, m, placements, order)) break;
+        if (place(value, {dim, 1}, m, placements, order)) break;
       }
     }
   } else if (input.kind == InputKind::kUser &&
@@ -182,15 +192,34 @@ std::optional<Layout> RecipeLayouts::stored(const GraphInput& input) const {
   return canonical(*layout, mesh_, value.meta.shape());
 }
 
-std::vector<std::uint32_t> granted(const ChoiceSet& set, const NodeWish& wish,
+namespace {
+
+// Returns whether the mesh dim shards each of so many pieces of its factor. One
+// piece asks for nothing.
+bool has_pieces(const PlacementStrategy& strategy, const LayoutTable& layouts,
+                std::size_t mesh_dim, std::int64_t pieces) {
+  if (pieces == 1) return true;
+  const int found =
+      strategy.shardings.valid()
+          ? layouts[strategy.shardings][static_cast<int>(mesh_dim)]
+                .split_factor()
+          : 1;
+  return found == pieces;
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> granted(const ChoiceSet& set,
+                                   const LayoutTable& layouts,
+                                   const NodeWish& wish,
                                    std::span<const int> order) {
   std::vector<std::uint32_t> kept(set.size());
   std::iota(kept.begin(), kept.end(), 0U);
   const std::size_t factors = set.op.space->factors.size();
-  const auto keep = [&](std::size_t m, const auto& fits) {
+  const auto keep = [&](const auto& fits) {
     std::vector<std::uint32_t> fewer;
     for (const std::uint32_t c : kept) {
-      if (fits(set.op.strategies[c].assignment[m])) fewer.push_back(c);
+      if (fits(set.op.strategies[c])) fewer.push_back(c);
     }
     if (fewer.empty()) return false;
     kept = std::move(fewer);
@@ -202,14 +231,18 @@ std::vector<std::uint32_t> granted(const ChoiceSet& set, const NodeWish& wish,
       case DimWish::Kind::kFree:
         break;
       case DimWish::Kind::kNothing:
-        keep(m, [&](std::int16_t given) {
+        keep([&](const PlacementStrategy& strategy) {
+          const std::int16_t given = strategy.assignment[m];
           return given == kUnassigned ||
                  static_cast<std::size_t>(given) >= factors;
         });
         break;
       case DimWish::Kind::kFactor:
         for (const FactorId factor : wish[m].factors) {
-          if (keep(m, [&](std::int16_t given) { return given == factor; })) {
+          if (keep([&](const PlacementStrategy& strategy) {
+                return strategy.assignment[m] == factor &&
+                       has_pieces(strategy, layouts, m, wish[m].pieces);
+              })) {
             break;
           }
         }
@@ -250,7 +283,10 @@ Restriction following(const PlanProblem& problem, const Recipe& recipe) {
       const ChoiceSet& set = *variable.choices;
       NodeWish wish = layouts.wish(graph.nodes()[variable.index]);
       auto [left, is_new] = known.try_emplace({&set, wish});
-      if (is_new) left->second = granted(set, wish, layouts.order());
+      if (is_new) {
+        left->second =
+            granted(set, problem.layouts(), wish, layouts.order());
+      }
       out.left[v] = left->second;
     } else if (variable.kind == PlanVariable::Kind::kInput) {
       const auto stored = layouts.stored(graph.inputs()[variable.index]);

@@ -28,6 +28,8 @@ struct DimWish {
   };
   Kind kind = Kind::kFree;
   std::vector<FactorId> factors;  // in order of preference
+  // The factor consists of this many equal pieces, each of which is sharded.
+  std::int64_t pieces = 1;
   friend auto operator<=>(const DimWish&, const DimWish&) = default;
 };
 using NodeWish = std::vector<DimWish>;  // by mesh dim
@@ -59,8 +61,8 @@ class RecipeLayouts {
 
  private:
   DimWish wish(const Node& node, const RecipeUse& use) const;
-  bool place(const Value& value, int dim, int mesh_dim, Placements& placements,
-             ShardOrder& order) const;
+  bool place(const Value& value, const DimTrace& at, int mesh_dim,
+             Placements& placements, ShardOrder& order) const;
 
   const Graph& graph_;
   const DeviceMesh& mesh_;
@@ -72,7 +74,9 @@ class RecipeLayouts {
 // Returns the choices that grant a wish. It takes the mesh dims in `order`. For
 // each one it keeps the choices that grant the wish, or all choices if no
 // choice does.
-std::vector<std::uint32_t> granted(const ChoiceSet& set, const NodeWish& wish,
+std::vector<std::uint32_t> granted(const ChoiceSet& set,
+                                   const LayoutTable& layouts,
+                                   const NodeWish& wish,
                                    std::span<const int> order);
 
 // Returns the choices of the problem that follow the recipe, a result of
