@@ -1,5 +1,5 @@
 // RedistributePlanner::Body stores the state of a planner; RedistributeRows
-// shares it.
+// and StridedCosts share it.
 #pragma once
 
 #include "redistribute/layout_graph.h"

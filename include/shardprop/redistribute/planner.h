@@ -102,6 +102,7 @@ class RedistributePlanner {
   explicit RedistributePlanner(std::shared_ptr<const Body> body);
   std::shared_ptr<const Body> body_;
   friend class RedistributeRows;
+  friend class StridedCosts;
   friend class redistribute::Reach;
 };
 

@@ -100,18 +100,64 @@ std::int32_t TransferCosts::place(Rows& rows, std::uint32_t tensor,
   std::int32_t& known = rows.place[layout.index()];
   const auto find = [&]() -> std::int32_t {
     // The rows treat mesh dims of size 1 as replicated.
-    const DeviceMesh& mesh = planner_.mesh();
-    for (int i = 0; i < mesh.ndim(); ++i) {
-      if (mesh.size(i) == 1 && !layouts_[layout][i].is_replicate()) {
-        return kElsewhere;
-      }
-    }
+    if (is_on_single_rank(layout)) return kElsewhere;
     const auto found = rows.rows->index_of(merged(layout, rows.ties));
     return found ? static_cast<std::int32_t>(*found) : kElsewhere;
   };
   // Set only once it is known, since find() may throw.
   if (known == kUnasked) known = find();
   return known;
+}
+
+// Returns whether a mesh dim of size 1 is not replicated.
+bool TransferCosts::is_on_single_rank(LayoutId layout) const {
+  const DeviceMesh& mesh = planner_.mesh();
+  for (int i = 0; i < mesh.ndim(); ++i) {
+    if (mesh.size(i) == 1 && !layouts_[layout][i].is_replicate()) return true;
+  }
+  return false;
+}
+
+std::optional<std::int64_t> TransferCosts::strided(std::uint32_t tensor,
+                                                   LayoutId src,
+                                                   LayoutId dst) const {
+  const Layout endpoints[] = {layouts_[src], layouts_[dst]};
+  std::pair<std::uint32_t, std::vector<Placement>> key{tensor, {}};
+  for (const Layout& layout : endpoints) {
+    for (const Placement& placement : layout.placements()) {
+      if (placement.is_strided()) key.second.push_back(placement);
+    }
+  }
+  if (key.second.empty()) return std::nullopt;
+  std::sort(key.second.begin(), key.second.end());
+  key.second.erase(std::unique(key.second.begin(), key.second.end()),
+                   key.second.end());
+  const auto [it, is_new] = strided_.try_emplace(std::move(key));
+  Strided& known = it->second;
+  const TensorMeta& meta = tensors_[tensor].meta;
+  if (is_new) {
+    known.costs = StridedCosts::create(planner(tensor, 0), meta, endpoints);
+  }
+  if (!known.costs) return std::nullopt;
+  const auto place = [&](LayoutId layout) {
+    if (known.place.size() <= layout.index()) {
+      known.place.resize(layouts_.size(), kUnasked);
+    }
+    std::int32_t& at = known.place[layout.index()];
+    if (at != kUnasked) return at;
+    const auto number = is_on_single_rank(layout)
+                            ? std::nullopt
+                            : known.costs->number(layouts_[layout]);
+    return at = number ? static_cast<std::int32_t>(*number) : kElsewhere;
+  };
+  const std::int32_t from = place(src);
+  const std::int32_t to = place(dst);
+  if (from < 0 || to < 0) return std::nullopt;
+  return std::min(known.costs
+                      ->nanoseconds(static_cast<std::uint32_t>(from),
+                                    static_cast<std::uint32_t>(to))
+                      .value_or(kUnreachable),
+                  kUnreachable);
 }
 
 bool TransferCosts::is_refused(const Rows& rows, std::uint32_t tensor) const {
@@ -139,6 +185,9 @@ std::int64_t TransferCosts::nanoseconds(std::uint32_t tensor, LayoutId src,
   }
   // A cost is cached once it is known, so an exception before that adds no
   // entry.
+  if (!rows.refused) {
+    if (const auto cost = strided(tensor, src, dst)) return *cost;
+  }
   const Key key{tensor, src, dst};
   if (const auto known = moves_.find(key); known != moves_.end()) {
     return known->second;

@@ -3,6 +3,7 @@
 
 #include "plan/problem/merged_transfers.h"
 #include "redistribute/redistribute_rows.h"
+#include "redistribute/strided_costs.h"
 
 #include <shardprop/placement/tensor_meta.h>
 #include <shardprop/redistribute/planner.h>
@@ -10,8 +11,11 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
+#include <memory>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace shardprop {
@@ -78,12 +82,23 @@ class TransferCosts {
     std::vector<std::int32_t> place;
     std::vector<std::vector<std::int64_t>> costs;  // by source; empty: not yet
   };
+  // Strided caches the costs of one tensor class with the same strided shards.
+  struct Strided {
+    std::unique_ptr<StridedCosts> costs;  // null if there are none
+    std::vector<std::int32_t> place;      // by LayoutId, as in Rows
+  };
   static constexpr std::int32_t kUnasked = -1;
   static constexpr std::int32_t kElsewhere = -2;
 
   // Returns the index of the layout in the rows, or kElsewhere if they lack it.
   // Pairs with such a layout are priced one by one.
   std::int32_t place(Rows& rows, std::uint32_t tensor, LayoutId layout) const;
+
+  bool is_on_single_rank(LayoutId layout) const;
+  // Returns the cost of a pair with strided shards; nullopt if it must be priced
+  // as a single pair.
+  std::optional<std::int64_t> strided(std::uint32_t tensor, LayoutId src,
+                                      LayoutId dst) const;
 
   Ties ties_of(LayoutId src, LayoutId dst) const;
   Rows& rows_of(std::uint32_t tensor, Ties ties) const;
@@ -113,7 +128,9 @@ class TransferCosts {
   std::vector<bool> is_too_large_;
   std::unordered_map<Tensor, std::uint32_t, TensorHash> ids_;
   mutable std::vector<std::deque<Rows>> rows_;  // by tensor class
-  mutable std::vector<Ties> uniform_;           // by LayoutId
+  mutable std::map<std::pair<std::uint32_t, std::vector<Placement>>, Strided>
+      strided_;                        // by tensor class and strided shards
+  mutable std::vector<Ties> uniform_;  // by LayoutId
   mutable int lone_pairs_ = 0;
   mutable std::optional<Error> refusal_;
   mutable std::unordered_map<Key, std::int64_t, KeyHash> moves_;
