@@ -1,6 +1,6 @@
 // GrowingLayoutGraph numbers the layouts of an alphabet when a move first
-// reaches them. It serves one search, over the layouts that no LayoutGraph
-// lists:
+// reaches them. It serves one search or one StridedCosts, over the layouts that
+// no LayoutGraph lists:
 //
 //   1. Strided shards. Their canonical form depends on the sizes of the tensor,
 //      so no list serves two tensors. One layout may have billions of moves, so

@@ -1,10 +1,11 @@
 // ShortestPaths finds paths of least cost from one layout, the nearest layouts
 // first. It is Dijkstra's algorithm, and A* if a lower bound on the rest of a
-// path guides it. Three searches derive from it:
+// path guides it. Four searches derive from it:
 //
 //   search.cc             from one layout to one other; guided, stops there
 //   reach.h               from one layout to all; continued limit by limit
 //   redistribute_rows.cc  from one layout to all; prices from a table
+//   strided_costs.cc      from one layout to all; continued target by target
 //
 // They stay apart in three points, which their callers rely on:
 //
@@ -15,7 +16,7 @@
 //     skips most moves. The rows of a tensor read each price once per source, so
 //     each move is priced once (priced_moves.h).
 //   * Moves. A search with strided shards visits moves that no graph lists
-//     (growing_layout_graph.h).
+//     (growing_layout_graph.h). The searches of strided_costs.cc share them.
 #pragma once
 
 #include "redistribute/layout_graph.h"
