@@ -80,7 +80,9 @@ class Gatherer {
       const auto of = out_.value_named.find(copy.from);
       // Copies of the optimizer's step, and views of other copies, are not
       // moved.
-      if (of_updates.contains(c) || is_view_of_copy(copy)) continue;
+      if (of_updates.contains(c)) continue;
+      SP_CHECK(gather_view(c));
+      if (is_view_of_copy(copy)) continue;
       if (of == out_.value_named.end()) {
         return fail(broken_plan("the graph has no value `" + copy.from + "`",
                                 place_in("copies", c, ".from")));
@@ -99,6 +101,22 @@ class Gatherer {
       out_.moved.push_back(c);
     }
     return gather_outputs();
+  }
+
+  // Values with unknown names are refused elsewhere.
+  Result<void> gather_view(std::size_t c) {
+    const PlannedCopy& copy = saved_.copies[c];
+    const bool is_of_copy = copy.source && *copy.source < saved_.copies.size();
+    const auto of = out_.value_named.find(
+        is_of_copy ? saved_.copies[*copy.source].from : copy.of);
+    const auto as = out_.value_named.find(copy.from);
+    const auto end = out_.value_named.end();
+    if (of == end || as == end || of->second == as->second) return {};
+    SP_ASSIGN(Layout layout,
+              checked(copy.src, graph_.value(as->second).meta,
+                      place_in("copies", c, ".src")));
+    out_.given.views.push_back({of->second, as->second, std::move(layout)});
+    return {};
   }
 
   Result<void> gather_node(std::size_t n) {

@@ -102,7 +102,18 @@ class PlanProblemBuilder {
 
  private:
   // Finds the factor shardings besides mesh order that operators may have.
+  // A plan that is judged has only those that it names: an operator that has
+  // others may have a view read another copy than the plan says.
   void seed_shardings() {
+    if (given_ != nullptr) {
+      for (const Node& node : graph_.nodes()) {
+        seeds_.offer(node, given_->nodes[node.id.index()]);
+      }
+      for (const GivenChoices::View& view : given_->views) {
+        seeds_.offer_views(view.as, view.of, view.layout);
+      }
+      return;
+    }
     for (const Value& value : graph_.values()) {
       if (const PinnedLayout* pinned = pinned_->produced(value.id)) {
         demand_pinned(value, pinned->layout);
@@ -117,11 +128,6 @@ class PlanProblemBuilder {
       operands.insert(operands.end(), forced->makes.begin(),
                       forced->makes.end());
       seeds_.demand(graph_.node(forced->node), operands);
-    }
-    if (given_ != nullptr) {
-      for (const Node& node : graph_.nodes()) {
-        seeds_.demand(node, given_->nodes[node.id.index()]);
-      }
     }
     seeds_.demand_by_views();
     seeds_.demand_by_pieces(tensor_parallel_dims());

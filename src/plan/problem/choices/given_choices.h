@@ -16,6 +16,13 @@
 namespace shardprop {
 
 struct GivenChoices {
+  // View is a copy of one value of a buffer that is read or copied as another
+  // one, in this layout of `as`.
+  struct View {
+    ValueId of;
+    ValueId as;
+    Layout layout;
+  };
   // By node: the layouts of its inputs, then those of its outputs. Views that
   // share a buffer keep all their strategies, since copies may be read through
   // other views.
@@ -25,6 +32,7 @@ struct GivenChoices {
   std::vector<Layout> outputs;  // by output of the graph
   // By value: the layouts of its redistributed copies.
   std::vector<std::vector<Layout>> copies;
+  std::vector<View> views;
 };
 
 std::vector<LayoutId> interned(LayoutTable& table,

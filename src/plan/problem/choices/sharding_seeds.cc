@@ -129,6 +129,15 @@ void ShardingSeeds::demand(ValueId value, const Layout& layout) {
 
 void ShardingSeeds::demand(const Node& node,
                            std::span<const Layout> operands) {
+  offer(node, operands);
+  const std::size_t inputs = node.inputs.size();
+  for (std::size_t o = 0; o < operands.size(); ++o) {
+    add(o < inputs ? node.inputs[o] : node.outputs[o - inputs],
+        layouts_.intern(without_partials(operands[o])), false);
+  }
+}
+
+void ShardingSeeds::offer(const Node& node, std::span<const Layout> operands) {
   if (std::all_of(operands.begin(), operands.end(), is_in_mesh_order)) return;
   const Application& applied = application(node);
   if (!applied.space) return;
@@ -143,9 +152,45 @@ void ShardingSeeds::demand(const Node& node,
   };
   offer_those_of(applied.space->inputs, operands.first(inputs));
   offer_those_of(applied.space->outputs, operands.subspan(inputs));
-  for (std::size_t o = 0; o < operands.size(); ++o) {
-    add(o < inputs ? node.inputs[o] : node.outputs[o - inputs],
-        layouts_.intern(without_partials(operands[o])), false);
+}
+
+void ShardingSeeds::offer_views(ValueId from, ValueId to,
+                                const Layout& layout) {
+  const auto viewed_by = [&](ValueId value) -> const Node* {
+    if (graph_.value(value).is_input()) return nullptr;
+    const Node& node = graph_.node(graph_.value(value).producer);
+    return BufferForest::keeps_every_element(graph_, node) ? &node : nullptr;
+  };
+  std::vector<const Node*> down;  // the views above `to`, the last one first
+  for (const Node* view = viewed_by(to); view != nullptr;
+       view = viewed_by(view->inputs[0])) {
+    down.push_back(view);
+  }
+  std::optional<LayoutId> known = layouts_.intern(without_partials(layout));
+  // Returns false if the layout implies none of the other operand.
+  const auto pass = [&](const Node& view, std::size_t operand) {
+    const Step& over = step(view, operand, *known);
+    offer(view.id, over.offered);
+    if (over.operands.empty()) return false;
+    known = over.operands[1 - operand];
+    return true;
+  };
+  // Walks up from `from` to the first value that `to` is or views.
+  std::size_t left = 0;  // the views that lead down to `to`
+  while (from != to) {
+    const auto above =
+        std::find_if(down.begin(), down.end(), [&](const Node* view) {
+          return view->inputs[0] == from;
+        });
+    if (above != down.end()) {
+      left = static_cast<std::size_t>(above - down.begin()) + 1;
+      break;
+    }
+    const Node* view = viewed_by(from);
+    if (view == nullptr || !pass(*view, 1)) return;
+    from = view->inputs[0];
+  }
+  while (left > 0 && pass(*down[--left], 0)) {
   }
 }
 

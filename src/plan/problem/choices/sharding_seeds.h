@@ -78,6 +78,12 @@ class ShardingSeeds {
   // Adds the demands of splits and cats: for each of `groups`, bit m says that
   // mesh dim m shards the pieces.
   void demand_by_pieces(std::span<const std::uint32_t> groups);
+  // Offers the node the shardings that these layouts of its operands imply,
+  // inputs first. This demands nothing.
+  void offer(const Node& node, std::span<const Layout> operands);
+  // Offers the views that lead from one value of a buffer to another one the
+  // shardings that this layout of `from` implies. This demands nothing.
+  void offer_views(ValueId from, ValueId to, const Layout& layout);
   // Follows all demands.
   void follow();
 
