@@ -33,6 +33,26 @@ GENUINE = [
     ("gpt2_train", "3,2", LITTLE_WORK),
     ("gpt2_train_cuda", "8,2", LITTLE_WORK),
     ("gpt2_train_cuda", "3,2", LITTLE_WORK),
+    # A view could be read in a strided layout that its node was not offered.
+    ("llama3_infer", "dp=16,tp=8", LITTLE_WORK),
+    ("llama3_train", "8", LITTLE_WORK),
+    ("llama3_train_cuda", "2,4", LITTLE_WORK),
+    ("mixtral_infer", "4,4", LITTLE_WORK),
+    ("t5_train", "4,4", LITTLE_WORK),
+    ("t5_train", "3,2", LITTLE_WORK),
+    ("t5_train_cuda", "3,2", LITTLE_WORK),
+    # Found in a part of the named space, except for what is pinned.
+    ("t5_train", "3,2",
+     ("--gap", "0", "--work-limit", "100000", "--threads", "1", "--pin", "input_ids=S(1),S(0)")),
+]
+# Their operators shard factors in strided pieces, or not in mesh order.
+STRIDED = [
+    ("llama3_train", "3,2", "input_ids=S(1),S(0)"),
+    ("llama3_infer", "2,2", "input_ids=S(0)@1,S(0)@0"),
+    ("llama3_train_cuda", "2,3", "input_ids=R,S(1)"),
+    ("gpt2_train", "dp=2,tp=6", "input_ids=S(0),S(1)"),
+    ("t5_train", "3", "input_ids=S(1)"),
+    ("mixtral_infer", "8,3", "input_ids=R,S(1)"),
 ]
 if FULL:  # The set-up of four mesh dims takes 30 s.
     # A copy has another copy as its source, through another view of the same
@@ -77,6 +97,13 @@ class Genuine(Case):
         for graph, mesh, more in GENUINE:
             with self.subTest(graph=graph, mesh=mesh):
                 self.check(graph, mesh, more)
+
+    def test_plans_with_strided_factors_are_what_they_say(self):
+        for graph, mesh, pin in STRIDED:
+            with self.subTest(graph=graph, mesh=mesh):
+                self.check(graph, mesh, (*LITTLE_WORK, "--pin", pin))
+                plan = json.loads((self.folder / "plan.json").read_text())
+                self.assertTrue(any("factor_shardings" in node for node in plan["nodes"]))
 
     def test_plans_of_smaller_spaces_are_what_they_say(self):
         for graph, mesh, seconds in HURRIED if FULL else HURRIED[::2]:

@@ -112,9 +112,8 @@ class Gatherer {
     const auto as = out_.value_named.find(copy.from);
     const auto end = out_.value_named.end();
     if (of == end || as == end || of->second == as->second) return {};
-    SP_ASSIGN(Layout layout,
-              checked(copy.src, graph_.value(as->second).meta,
-                      place_in("copies", c, ".src")));
+    SP_ASSIGN(Layout layout, checked(copy.src, graph_.value(as->second).meta,
+                                     place_in("copies", c, ".src")));
     out_.given.views.push_back({of->second, as->second, std::move(layout)});
     return {};
   }

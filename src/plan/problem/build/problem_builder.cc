@@ -219,13 +219,19 @@ class PlanProblemBuilder {
 
   // Returns the choices of the operator in the space that is built. If it lacks
   // a layout that a pin asks for, they are those of the named space: a plan of
-  // a smaller space keeps the pins that a plan of the named space keeps.
+  // a smaller space keeps the pins that a plan of the named space keeps. If it
+  // lacks the given strategy, the saved plan has it because of a pin.
   const OperatorChoices& choices_of(const Node& node,
                                     const std::vector<PartialSet>& meets) {
     const OperatorDemands& demands = seeds_.of(node.id);
     if (is_pinned(node)) return pinnable_.of(node.op, meets, demands);
     const OperatorChoices& own = choices_.of(node.op, meets, demands);
-    if (data_.set_up.space.is_named() || given_ != nullptr) return own;
+    if (data_.set_up.space.is_named()) return own;
+    if (given_ != nullptr) {
+      return strategies_->of(node, *own.set, {})
+                 ? own
+                 : pinnable_.of(node.op, meets, demands);
+    }
     const PinnedChoices::Taken taken = pinned_->taken(node, own.set);
     if (taken.kept == taken.all) return own;
     const OperatorChoices& all = pinnable_.of(node.op, meets, demands);

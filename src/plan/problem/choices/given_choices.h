@@ -32,7 +32,7 @@ struct GivenChoices {
   std::vector<Layout> outputs;  // by output of the graph
   // By value: the layouts of its redistributed copies.
   std::vector<std::vector<Layout>> copies;
-  std::vector<View> views;
+  std::vector<View> views;  // that lead from one value of a buffer to another
 };
 
 std::vector<LayoutId> interned(LayoutTable& table,

@@ -179,9 +179,8 @@ void ShardingSeeds::offer_views(ValueId from, ValueId to,
   std::size_t left = 0;  // the views that lead down to `to`
   while (from != to) {
     const auto above =
-        std::find_if(down.begin(), down.end(), [&](const Node* view) {
-          return view->inputs[0] == from;
-        });
+        std::find_if(down.begin(), down.end(),
+                     [&](const Node* view) { return view->inputs[0] == from; });
     if (above != down.end()) {
       left = static_cast<std::size_t>(above - down.begin()) + 1;
       break;
