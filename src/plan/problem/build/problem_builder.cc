@@ -102,8 +102,8 @@ class PlanProblemBuilder {
 
  private:
   // Finds the factor shardings besides mesh order that operators may have.
-  // A plan that is judged has only those that it names: an operator that has
-  // others may have a view read another copy than the plan says.
+  // A judged plan has only the shardings that it names. With more of them, a
+  // view may read another copy than the plan says.
   void seed_shardings() {
     if (given_ != nullptr) {
       for (const Node& node : graph_.nodes()) {
