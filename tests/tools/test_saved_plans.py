@@ -41,6 +41,8 @@ GENUINE = [
     ("t5_train", "4,4", LITTLE_WORK),
     ("t5_train", "3,2", LITTLE_WORK),
     ("t5_train_cuda", "3,2", LITTLE_WORK),
+    # Splits of fused projections shard their pieces.
+    ("gpt2_train", "dp=2,tp=3", (*LITTLE_WORK, "--recipe", "megatron")),
     # Found in a part of the named space, except for what is pinned.
     ("t5_train", "3,2",
      ("--gap", "0", "--work-limit", "100000", "--threads", "1", "--pin", "input_ids=S(1),S(0)")),

@@ -28,6 +28,16 @@ bool is_in_mesh_order(const Layout& layout) {
   return !layout.has_strided() && layout.has_default_order();
 }
 
+// Returns whether the equal pieces of a dim of the operand are sharded.
+bool shards_pieces(const IndexSpace& space, const Operand& operand,
+                   const FactorShardings& shardings) {
+  return std::any_of(operand.dims.begin(), operand.dims.end(),
+                     [&](const DimFactors& dim) {
+                       const auto piece = piece_factor(space, dim);
+                       return piece && !shardings.of_all().cuts(*piece).empty();
+                     });
+}
+
 // Returns the layout with replicas instead of partials.
 Layout without_partials(const Layout& layout) {
   Placements placements = layout.placements();
@@ -149,6 +159,13 @@ void ShardingSeeds::offer(const Node& node, std::span<const Layout> operands) {
       const auto factor = static_cast<FactorId>(*sharding.factor);
       offer(node.id, {.offered = {{factor, std::move(sharding.sharding)}}});
     }
+    for (std::size_t o = 0; o < layouts.size(); ++o) {
+      if (shards_pieces(
+              *applied.space, dims[o],
+              implied_shardings(*applied.space, mesh_, dims[o], layouts[o]))) {
+        offer(node.id, {.shards_pieces = true});
+      }
+    }
   };
   offer_those_of(applied.space->inputs, operands.first(inputs));
   offer_those_of(applied.space->outputs, operands.subspan(inputs));
@@ -170,7 +187,7 @@ void ShardingSeeds::offer_views(ValueId from, ValueId to,
   // Returns false if the layout implies none of the other operand.
   const auto pass = [&](const Node& view, std::size_t operand) {
     const Step& over = step(view, operand, *known);
-    offer(view.id, over.offered);
+    offer(view.id, over.demands);
     if (over.operands.empty()) return false;
     known = over.operands[1 - operand];
     return true;
@@ -407,12 +424,7 @@ const ShardingSeeds::Step& ShardingSeeds::step(const Node& node,
   const FactorShardings shardings = accepted(
       applied, implied_shardings(space, mesh_, known, layouts_[layout]));
   it->second.demands.offered = offered(applied, shardings);
-  for (const DimFactors& dim : known.dims) {
-    const auto piece = piece_factor(space, dim);
-    if (piece && !shardings.of_all().cuts(*piece).empty()) {
-      it->second.demands.shards_pieces = true;
-    }
-  }
+  it->second.demands.shards_pieces = shards_pieces(space, known, shardings);
   it->second.operands = operands(node, space, shardings);
   return it->second;
 }
