@@ -122,7 +122,7 @@ Result<void> write_styles(const std::string& as, const GraphPlan& given,
 // Refuses, before any work, a folder in which an input or a file of the user
 // has a name that the command writes. Error: kCannotWriteOutput.
 Result<void> check_files_stay(const Arguments& arguments,
-                               const OutputFolder& folder) {
+                              const OutputFolder& folder) {
   SP_CHECK(folder.check_name(std::string(kEmittedPlan)));
   const std::string as = arguments.get("--as");
   if (as != "program") return folder.check_name(styles_file(as));
@@ -218,9 +218,10 @@ Result<void> write_programs(const GraphPlan& given,
   }
   files.insert(folder.names().begin(), folder.names().end());
   files.erase(std::string(kEmittedPlan));
-  SP_ASSIGN(const std::string shardings,
-            shardings_json(program, *given.library,
-                           std::vector<std::string>(files.begin(), files.end())));
+  SP_ASSIGN(
+      const std::string shardings,
+      shardings_json(program, *given.library,
+                     std::vector<std::string>(files.begin(), files.end())));
   return folder.write(std::string(kEmittedShardings), shardings);
 }
 
@@ -275,9 +276,9 @@ Result<int> run_emit(const Arguments& arguments, Console& console) {
   SP_CHECK(check_files_stay(
       arguments,
       OutputFolder(folder, arguments.inputs(), earlier_files(folder).all)));
-  SP_ASSIGN(const GraphPlan given,
-            graph_plan(arguments, console,
-                       {.limit = SearchLimit::kWork, .runs_eagerly = as != "jax"}));
+  SP_ASSIGN(const GraphPlan given, graph_plan(arguments, console,
+                                              {.limit = SearchLimit::kWork,
+                                               .runs_eagerly = as != "jax"}));
   warn_of_differences(given, console);
   for (const UnsupportedOp& op : given.plan.unsupported) {
     console.messages << fmt::format(

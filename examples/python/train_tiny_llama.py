@@ -24,7 +24,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 import shardprop as sp
 import shardprop.torch
 
-# Compute and memory are dear and sending is cheap, so that plans shard.
+# Compute and memory are dear and sending is cheap, so plans shard.
 TOPOLOGY = pathlib.Path(__file__).parents[1] / "topologies/dear-compute.toml"
 
 

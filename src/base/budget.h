@@ -8,7 +8,7 @@
 //   all.stopped();                   // why the search must end; null: go on
 //
 // A budget is a value. A child is made from the rest of its parent and does not
-// charge it: whoever made the child charges the parent with the child's work.
+// charge it. The maker of the child charges the parent with the child's work.
 // Several children may be made from one rest.
 //
 // Time and stop requests may end a search at any moment, so running work asks

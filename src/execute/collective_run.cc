@@ -21,9 +21,9 @@ Result<LocalTensor> redistributed(const SpmdProgram& program,
   const auto spec = [&](ProgramValueId id,
                         const Layout& layout) -> Result<TensorSpec> {
     const TensorMeta& meta = program.value(id).meta;
-    SP_ASSIGN(TensorMeta run,
-              TensorMeta::contiguous(meta.shape(),
-                                     run_dtype(meta.dtype(), widen)));
+    SP_ASSIGN(
+        TensorMeta run,
+        TensorMeta::contiguous(meta.shape(), run_dtype(meta.dtype(), widen)));
     return TensorSpec::create(program.mesh, layout, std::move(run));
   };
   SP_ASSIGN(const TensorSpec src, spec(collective.input, collective.step.src));
@@ -40,10 +40,9 @@ Result<LocalTensor> combined(const SpmdProgram& program,
                              const LocalTensor& source,
                              Communicator& communicator) {
   const CollectiveStep& step = collective.step;
-  SP_ASSIGN(
-      const Group group,
-      Group::mesh_dims(program.mesh, std::span(step.mesh_dims.data(),
-                                               step.mesh_dims.size())));
+  SP_ASSIGN(const Group group,
+            Group::mesh_dims(program.mesh, std::span(step.mesh_dims.data(),
+                                                     step.mesh_dims.size())));
   SP_ASSIGN(LocalTensor term,
             LocalTensor::empty(source.sizes(), source.dtype()));
   SP_CHECK(host_memory_ops().copy(source, term));

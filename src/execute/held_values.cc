@@ -75,9 +75,9 @@ Result<void> HeldValues::end(const ProgramWait& wait) {
   for (const ProgramValueId id : wait.values) {
     const ProgramStep* step = std::exchange(in_flight_[id.index()], nullptr);
     if (step == nullptr) {
-      return fail(ErrorCode::kProgramValue,
-                  "the program waits for `" + program_.value(id).name +
-                      "`, which is not in flight");
+      return fail(ErrorCode::kProgramValue, "the program waits for `" +
+                                                program_.value(id).name +
+                                                "`, which is not in flight");
     }
     --users_in_flight_[storage_of(id).index()];
     for_each_taken(*step, [&](ProgramValueId read) {

@@ -64,7 +64,7 @@ class HeldValues {
   // By storage: number of values in flight that are in it or are produced from
   // it.
   std::vector<std::int32_t> users_in_flight_;
-  std::vector<bool> counted_;          // by storage: whether plans count it
+  std::vector<bool> counted_;  // by storage: whether plans count it
   std::int64_t live_bytes_ = 0;
   std::int64_t peak_bytes_ = 0;
 };

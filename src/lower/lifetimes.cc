@@ -16,8 +16,8 @@ bool is_view(const SpmdProgram& program, const ProgramStep& step) {
   bool makes = false;
   for_each_made(step, [&](ProgramValueId id) {
     const ProgramValueId buffer = program.value(id).buffer;
-    const bool own = !buffer.valid() || buffer == id ||
-                     program.value(id).overwrites.valid();
+    const bool own =
+        !buffer.valid() || buffer == id || program.value(id).overwrites.valid();
     (own ? makes : views) = true;
   });
   return views && !makes;
@@ -63,7 +63,8 @@ Result<void> add_frees(SpmdProgram& program) {
   std::vector<std::size_t> last(values, kNever);  // step
   // By value: the node in which the last wait ends a transfer to or from it.
   std::vector<std::size_t> waited_in(values, 0);
-  std::vector<std::size_t> starts(values, kNever);  // overlapped step, by result
+  std::vector<std::size_t> starts(values,
+                                  kNever);  // overlapped step, by result
   for (std::size_t s = 0; s < program.steps.size(); ++s) {
     const ProgramStep& step = program.steps[s];
     const auto visit = [&](ProgramValueId id) { last[id.index()] = s; };

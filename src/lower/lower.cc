@@ -3,11 +3,11 @@
 #include "base/guard.h"
 #include "base/try.h"
 #include "graph/analysis/view_source.h"
+#include "graph/analysis/whole_view.h"
 #include "lower/broken_plan.h"
 #include "lower/lifetimes.h"
 #include "lower/lowering.h"
 #include "lower/unsharded_plan.h"
-#include "plan/problem/build/buffers.h"
 
 #include <algorithm>
 #include <optional>
@@ -230,7 +230,7 @@ Result<void> Lowering::add_node(const Node& node, const PlannedNode& planned) {
 ProgramValueId Lowering::viewed_by(
     const Node& node, std::size_t output, const LocalCall& call,
     const std::vector<ProgramValueId>& inputs) const {
-  if (BufferForest::keeps_every_element(graph_, node)) return inputs[0];
+  if (is_whole_view(graph_, node)) return inputs[0];
   if (!call.is_view) return {};
   const auto operand = viewed_operand(graph_, node, output);
   return operand ? inputs[*operand] : ProgramValueId();

@@ -2,11 +2,11 @@
 // becomes a program.
 #pragma once
 
+#include <shardprop/ops/row_traits.h>
 #include "graph/analysis/in_place.h"
 #include "lower/local_calls.h"
 #include "lower/program_builder.h"
 #include "lower/view_chain.h"
-#include <shardprop/ops/row_traits.h>
 
 #include <shardprop/graph/graph.h>
 #include <shardprop/lower/lower.h>
@@ -53,7 +53,7 @@ class Lowering {
     std::string name;
     TensorMeta meta;
     Layout layout;
-    ProgramValueId buffer;  // of a view: whose
+    ProgramValueId buffer;           // of a view: whose
     ProgramValueId overwrites = {};  // see ProgramValue
   };
   Result<std::vector<ProgramValueId>> run_call(

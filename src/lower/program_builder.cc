@@ -99,8 +99,7 @@ void ProgramBuilder::wait(std::size_t copy) {
   const auto found = in_flight_.find(copy);
   if (found == in_flight_.end()) return;
   for (const ProgramValueId id : found->second) copy_of_.erase(id);
-  program_.steps.push_back(
-      {ProgramWait{std::move(found->second)}, node_, {}});
+  program_.steps.push_back({ProgramWait{std::move(found->second)}, node_, {}});
   in_flight_.erase(found);
 }
 

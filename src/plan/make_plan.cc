@@ -61,11 +61,11 @@ bool does_limit_bind(const PlanSolution& solution, double gap) {
 
 // A rule must not be stated for a graph that does not follow it.
 Result<void> check_recompute(const Graph& graph, const PlanOptions& options) {
-  const bool has_rule = options.recompute &&
-                        options.recompute->rule != Recompute::Rule::kNone;
-  const bool follows = std::any_of(
-      graph.nodes().begin(), graph.nodes().end(),
-      [](const Node& node) { return node.runs_again(); });
+  const bool has_rule =
+      options.recompute && options.recompute->rule != Recompute::Rule::kNone;
+  const bool follows =
+      std::any_of(graph.nodes().begin(), graph.nodes().end(),
+                  [](const Node& node) { return node.runs_again(); });
   if (!has_rule || follows) return {};
   return fail(ErrorCode::kInvalidArgument,
               "no operator of the graph runs again, as --recompute " +

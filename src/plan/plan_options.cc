@@ -50,8 +50,9 @@ const OptionField<PlanOptions> kFields[] = {
      "else none",
      ChoiceField<PlanOptions>{kOptimizers,
                               [](const PlanOptions& o) {
-                                return o.optimizer ? std::optional(index(*o.optimizer))
-                                                   : std::nullopt;
+                                return o.optimizer
+                                           ? std::optional(index(*o.optimizer))
+                                           : std::nullopt;
                               },
                               [](PlanOptions& o, std::size_t i) {
                                 o.optimizer = static_cast<Optimizer>(i);
@@ -76,7 +77,8 @@ const OptionField<PlanOptions> kFields[] = {
            o.fusion = static_cast<Fusion>(i);
          }}},
     {"recompute", "none|selective|full[:N]|auto",
-     "what runs again in the backward phase instead of being kept: nothing, the "
+     "what runs again in the backward phase instead of being kept: nothing, "
+     "the "
      "repeated blocks without attention and every second matmul, the repeated "
      "blocks, the first N of each row, or what is cheapest in the memory limit",
      ListField<PlanOptions>{

@@ -127,8 +127,8 @@ class LiveBytes {
       const auto* moved = std::get_if<ProgramCollective>(&step.action);
       if (moved == nullptr || !step.copy) continue;
       Move& move = moves
-                       .try_emplace(*step.copy, Move{step.node, step.node, 0,
-                                                     moved->input})
+                       .try_emplace(*step.copy,
+                                    Move{step.node, step.node, 0, moved->input})
                        .first->second;
       move.until = std::max(move.until, step.node);
       move.peak = std::max(move.peak, moved->step.peak_bytes);

@@ -42,7 +42,7 @@ class Clocks {
   }
 
  private:
-  // A node computes at its first step that is no copy.
+  // A node computes at its first step other than a copy.
   void compute_before(const ProgramStep& step) {
     compute_until(step.node);
     const bool runs = std::holds_alternative<ProgramOp>(step.action) ||

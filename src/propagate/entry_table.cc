@@ -76,9 +76,8 @@ ReaderSlot& ReaderSlots::take() {
   made->next = first_.load(std::memory_order_relaxed);
   // Sequentially consistent, as each() is: who removes an entry and then visits
   // the slots sees every slot whose reader found the entry before.
-  while (!first_.compare_exchange_weak(made->next, made,
-                                       std::memory_order_seq_cst,
-                                       std::memory_order_relaxed)) {
+  while (!first_.compare_exchange_weak(
+      made->next, made, std::memory_order_seq_cst, std::memory_order_relaxed)) {
   }
   return *made;
 }

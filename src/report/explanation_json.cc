@@ -319,8 +319,8 @@ PlanRole read_role_of_text(const JsonCursor& at, const DeviceMesh& mesh) {
   PlanRole role = role_of(at, mesh);
   for (const std::string& text : at["modules"].texts()) {
     const bool is_part = text.starts_with(kPart);
-    role.modules.push_back({is_part ? text.substr(kPart.size()) : text,
-                            is_part});
+    role.modules.push_back(
+        {is_part ? text.substr(kPart.size()) : text, is_part});
   }
   return role;
 }
@@ -330,11 +330,10 @@ void write_conflict(JsonText& json, const PlanConflict& conflict) {
   if (conflict.recipe) json.member("recipe", to_string(*conflict.recipe));
   json.key("pins").list(conflict.pins,
                         [&](const Pin& pin) { json.text(to_string(pin)); });
-  json.key("memory").list(
-      conflict.memory, [&](const PlanConflict::Step& step) {
-        json.open('{').member("at", step.at).member("node", step.node);
-        json.member("bytes_short", step.bytes_short).close('}');
-      });
+  json.key("memory").list(conflict.memory, [&](const PlanConflict::Step& step) {
+    json.open('{').member("at", step.at).member("node", step.node);
+    json.member("bytes_short", step.bytes_short).close('}');
+  });
   json.member("irreducible", conflict.irreducible).close('}');
 }
 

@@ -71,9 +71,10 @@ void add_what_helps(const Plan& plan, TextLines& lines) {
   }
   const bool may_run_again =
       !tried_rules && option_of(plan, "recompute") == "none";
-  lines.add("less is needed with {}more ranks or smaller micro-batches (--size "
-            "batch=N, --accumulate M)",
-            may_run_again ? "--recompute auto, " : "");
+  lines.add(
+      "less is needed with {}more ranks or smaller micro-batches (--size "
+      "batch=N, --accumulate M)",
+      may_run_again ? "--recompute auto, " : "");
 }
 
 void add_why_no_plan(const Plan& plan, TextLines& lines) {
@@ -90,16 +91,14 @@ void add_why_no_plan(const Plan& plan, TextLines& lines) {
                   : std::string());
     return;
   }
-  const bool by_memory_alone = plan.conflict.irreducible &&
-                               !plan.conflict.recipe &&
-                               plan.conflict.pins.empty() &&
-                               plan.conflict.memory.size() == 1 &&
-                               memory.limit_bytes;
+  const bool by_memory_alone =
+      plan.conflict.irreducible && !plan.conflict.recipe &&
+      plan.conflict.pins.empty() && plan.conflict.memory.size() == 1 &&
+      memory.limit_bytes;
   if (by_memory_alone) {
     const PlanConflict::Step& step = plan.conflict.memory.front();
     lines.add("{}: a rank needs at least {} at {}, and the limit is {}{}",
-              status,
-              bytes_text(*memory.limit_bytes + step.bytes_short),
+              status, bytes_text(*memory.limit_bytes + step.bytes_short),
               conflict_place(step), bytes_text(*memory.limit_bytes),
               as_said(plan));
   } else {

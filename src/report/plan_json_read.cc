@@ -37,9 +37,9 @@ class Reader {
       root_["topology"].fail("not the name that its figures have");
     }
     plan_.topology.name = topology;
-    end_ = std::max(
-        static_cast<std::int64_t>(plan_.graph_ops),
-        static_cast<std::int64_t>(root_["nodes"].elements().size()));
+    end_ =
+        std::max(static_cast<std::int64_t>(plan_.graph_ops),
+                 static_cast<std::int64_t>(root_["nodes"].elements().size()));
     read_options(root_["options"]);
     read_status();
     if (!root_["gap"].is_null()) root_["gap"].number();  // said, not believed
@@ -162,15 +162,16 @@ class Reader {
 
   void read_roles(const JsonCursor& roles) {
     for (const JsonCursor& role : roles.elements()) {
-      plan_.roles.push_back(schema_.is_typed() ? read_role(role, plan_.mesh)
-                                      : read_role_of_text(role, plan_.mesh));
+      plan_.roles.push_back(schema_.is_typed()
+                                ? read_role(role, plan_.mesh)
+                                : read_role_of_text(role, plan_.mesh));
     }
   }
 
   void read_notes(const JsonCursor& notes) {
     for (const JsonCursor& note : notes.elements()) {
       plan_.notes.push_back(schema_.is_typed() ? read_note(note, plan_.mesh)
-                                      : ReportedNote{note.text()});
+                                               : ReportedNote{note.text()});
     }
   }
 
@@ -303,9 +304,9 @@ Result<Plan> parse(std::string_view text) {
   JsonCursor::Reading reading;
   const JsonCursor root(**json, reading);
   const std::string schema = root["schema"].text();
-  const auto number = std::find(std::begin(kPlanSchemas),
-                                std::end(kPlanSchemas), schema) -
-                      std::begin(kPlanSchemas) + 1;
+  const auto number =
+      std::find(std::begin(kPlanSchemas), std::end(kPlanSchemas), schema) -
+      std::begin(kPlanSchemas) + 1;
   if (!reading.problem && number > std::ssize(kPlanSchemas)) {
     return fail(ErrorCode::kPlanSchemaVersion,
                 "the plan is of schema `" + schema.substr(0, 80) + "`, not `" +

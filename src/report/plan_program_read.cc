@@ -16,8 +16,8 @@ namespace {
 
 class PlanProgramReader {
  public:
-  PlanProgramReader(const JsonCursor& root, PlanSchema schema,
-                    std::int64_t end, Plan& plan)
+  PlanProgramReader(const JsonCursor& root, PlanSchema schema, std::int64_t end,
+                    Plan& plan)
       : root_(root), schema_(schema), end_(end), plan_(plan) {}
 
   void read() {
@@ -128,7 +128,8 @@ class PlanProgramReader {
     out.from = at["from"].text();
     out.src = layout(at["src"]);
     out.dst = layout(at["dst"]);
-    const bool of_copy = schema_.is_runnable() ? at["of"].is_integer() : at.has("source");
+    const bool of_copy =
+        schema_.is_runnable() ? at["of"].is_integer() : at.has("source");
     if (of_copy) {
       const JsonCursor source = at[schema_.is_runnable() ? "of" : "source"];
       out.source = static_cast<std::size_t>(source.integer(0, num_copies_ - 1));
@@ -146,8 +147,7 @@ class PlanProgramReader {
     if (at.has("issued_at")) {
       PlannedFlight& flight = out.in_flight.emplace();
       flight.issued_at = at["issued_at"].integer(0, end_ - 1);
-      flight.waited_at =
-          at["waited_at"].integer(flight.issued_at + 1, end_);
+      flight.waited_at = at["waited_at"].integer(flight.issued_at + 1, end_);
     }
     out.reason = reason(at);
     out.overlapped_nanoseconds = at["hidden_us"].nanoseconds();

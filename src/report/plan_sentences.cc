@@ -42,9 +42,9 @@ class ReasonsInWords {
     }
     std::string out = of_user(reason);
     if (reason.other_users > 0) {
-      out += fmt::format(
-          ", and so {} {}", reason.other_users == 1 ? "does" : "do",
-          counted(reason.other_users, "other user"));
+      out +=
+          fmt::format(", and so {} {}", reason.other_users == 1 ? "does" : "do",
+                      counted(reason.other_users, "other user"));
     }
     return out + why_no_other(reason);
   }
@@ -74,12 +74,11 @@ class ReasonsInWords {
       default:
         break;
     }
-    return fmt::format("the {} of `{}`{} ends in {} layout {}",
-                       to_string(user.kind), user.name,
-                       is_between ? " is a copy of it and" : "",
-                       follows_state(user.name) ? "the optimizer state's"
-                                                : "the stored",
-                       wanted);
+    return fmt::format(
+        "the {} of `{}`{} ends in {} layout {}", to_string(user.kind),
+        user.name, is_between ? " is a copy of it and" : "",
+        follows_state(user.name) ? "the optimizer state's" : "the stored",
+        wanted);
   }
 
   // Returns "`mm_1` (model.py:53)".
@@ -119,12 +118,12 @@ class ReasonsInWords {
     if (std::abs(other.nanoseconds) < kLeastPrintedNanoseconds) return "";
     // A plan can be cheaper than a proven one only if it exceeds the memory
     // limit.
-    return fmt::format(
-        "; as {} the plan would cost {:.1f} us {}", to_string(*other.layout),
-        std::abs(static_cast<double>(other.nanoseconds) / 1000),
-        other.nanoseconds >= 0     ? "more"
-        : plan_.memory.limit_bytes ? "less, and take more memory"
-                                   : "less");
+    return fmt::format("; as {} the plan would cost {:.1f} us {}",
+                       to_string(*other.layout),
+                       std::abs(static_cast<double>(other.nanoseconds) / 1000),
+                       other.nanoseconds >= 0     ? "more"
+                       : plan_.memory.limit_bytes ? "less, and take more memory"
+                                                  : "less");
   }
 
   const Plan& plan_;
@@ -146,14 +145,13 @@ class NoteInWords {
   }
 
   std::string operator()(const UnevenHeadsNote& note) const {
-    return fmt::format("{} not a multiple of {}={}: attention is replicated on "
-                       "its ranks, which costs {}",
-                       note.heads == std::vector<std::int64_t>{1}
-                           ? "1 head is"
-                           : fmt::format("{} heads are",
-                                         fmt::join(note.heads, " and ")),
-                       note.mesh_dim, note.size,
-                       time_text(note.lost_nanoseconds));
+    return fmt::format(
+        "{} not a multiple of {}={}: attention is replicated on "
+        "its ranks, which costs {}",
+        note.heads == std::vector<std::int64_t>{1}
+            ? "1 head is"
+            : fmt::format("{} heads are", fmt::join(note.heads, " and ")),
+        note.mesh_dim, note.size, time_text(note.lost_nanoseconds));
   }
 
   std::string operator()(const BatchNormNote& note) const {
@@ -168,11 +166,11 @@ class NoteInWords {
   }
 
   std::string operator()(const ReplicatedOpsNote& note) const {
-    return fmt::format("operators without a rule run replicated: {}; they take "
-                       "{}, and the communication before them {}",
-                       fmt::join(note.ops, ", "),
-                       time_text(note.compute_nanoseconds),
-                       time_text(note.communication_nanoseconds));
+    return fmt::format(
+        "operators without a rule run replicated: {}; they take "
+        "{}, and the communication before them {}",
+        fmt::join(note.ops, ", "), time_text(note.compute_nanoseconds),
+        time_text(note.communication_nanoseconds));
   }
 
   std::string operator()(const UnlikeLayersNote& note) const {
@@ -188,9 +186,10 @@ class NoteInWords {
   }
 
   std::string operator()(const PipelineDimNote& note) const {
-    return fmt::format("pipelines are not planned: {}={} shards tensors as any "
-                       "other mesh dim does",
-                       note.mesh_dim, note.size);
+    return fmt::format(
+        "pipelines are not planned: {}={} shards tensors as any "
+        "other mesh dim does",
+        note.mesh_dim, note.size);
   }
 
   std::string operator()(const LeftOutNote& note) const {
@@ -222,7 +221,8 @@ class NoteInWords {
       if (tried.nanoseconds > 0) {
         rules += " takes " + time_text(tried.nanoseconds);
       } else if (tried.needed_bytes > 0) {
-        rules += " needs at least " + bytes_text(tried.needed_bytes) + " a rank";
+        rules +=
+            " needs at least " + bytes_text(tried.needed_bytes) + " a rank";
       } else {
         rules += " led to no plan";
       }

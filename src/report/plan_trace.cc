@@ -142,7 +142,7 @@ class Timeline {
 
   const Plan& plan_;
   std::vector<std::string> reasons_;  // by copy
-  // By slot: the copies that start and those that the program waits for.
+  // The copies that start in each slot, and those for which the program waits there.
   std::map<std::int64_t, std::vector<std::size_t>> sends_;
   std::map<std::int64_t, std::vector<std::size_t>> waits_;
   JsonText json_;

@@ -56,8 +56,8 @@ Result<PlanOptions> options_of(const PlanRequest& request) {
 
 Result<PlannedGraph> planned(const PlanRequest& request) {
   SP_ASSIGN(const PlanOptions options, options_of(request));
-  SP_ASSIGN(Plan made, make_plan(*request.graph, request.mesh,
-                                 request.topology, *request.library, options));
+  SP_ASSIGN(Plan made, make_plan(*request.graph, request.mesh, request.topology,
+                                 *request.library, options));
   record(request.reading, made);
   return PlannedGraph{request.graph, std::move(made)};
 }
@@ -76,8 +76,8 @@ Result<PlanRequest> running(PlanRequest request) {
 
 Result<PlannedGraph> plan_graph(const PlanRequest& request) {
   SP_CHECK(check_rules(request.reading.rules, *request.graph));
-  const bool may_run_again = request.options.memory_limit.has_value() &&
-                             request.graph->has_backward();
+  const bool may_run_again =
+      request.options.memory_limit.has_value() && request.graph->has_backward();
   if (!request.is_running && !request.options.recompute && may_run_again) {
     return plan_by_cheapest_rule(request);
   }

@@ -85,7 +85,7 @@ class RuleChoice {
 
   // The bytes by which a plan of the rule exceeds the limit at least.
   static std::int64_t bytes_short(const Plan& plan) {
-    // Of several slots that cannot hold together, none lacks so much by itself.
+    // If several slots cannot hold together, each lacks less by itself.
     if (plan.status != PlanStatus::kInfeasible ||
         plan.conflict.memory.size() != 1) {
       return std::numeric_limits<std::int64_t>::max();
@@ -95,16 +95,15 @@ class RuleChoice {
 
   static bool is_better(const Plan& a, const Plan& b) {
     if (a.has_plan() != b.has_plan()) return a.has_plan();
-    if (a.has_plan()) return *a.objective_nanoseconds < *b.objective_nanoseconds;
+    if (a.has_plan())
+      return *a.objective_nanoseconds < *b.objective_nanoseconds;
     // A search that found neither a plan nor a proof leaves the answer open.
     const bool is_open = a.status == PlanStatus::kUnknown;
     if (is_open != (b.status == PlanStatus::kUnknown)) return is_open;
     return bytes_short(a) < bytes_short(b);
   }
 
-  bool is_stopped() const {
-    return request_.options.stop.stop_requested();
-  }
+  bool is_stopped() const { return request_.options.stop.stop_requested(); }
 
   PlanRequest with_rule(const Recompute& rule) const {
     PlanRequest own = request_;

@@ -32,7 +32,6 @@ std::vector<OfferedSharding> offered_shardings(
 //   view (ab)c->abc {a=2,b=6}, SS(0,2) on [3]      S(1): b has S(0)
 FactorShardings implied_shardings(const IndexSpace& space,
                                   const DeviceMesh& mesh,
-                                  const Operand& operand,
-                                  const Layout& layout);
+                                  const Operand& operand, const Layout& layout);
 
 }  // namespace shardprop

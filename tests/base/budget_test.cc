@@ -99,7 +99,8 @@ TEST_CASE("a share is a part of the rest, and begins now") {
   CHECK(half.stopped() == StoppedBy::kRequest);
 }
 
-TEST_CASE("a narrowed budget keeps its beginning and loses a part of the rest") {
+TEST_CASE(
+    "a narrowed budget keeps its beginning and loses a part of the rest") {
   Budget all = budget({.seconds = 10, .work = 100});
   pass_seconds(2);
   all.charge(40);

@@ -145,7 +145,7 @@ TEST_CASE("without memory to find a plan that fits there is an error") {
   CHECK(found.errors >= kTries / 4);
 }
 
-// What the best plan of a space costs.
+// Returns the cost of the best plan of a space.
 std::int64_t optimum(const Graph& graph, const DeviceMesh& mesh,
                      const OpLibrary& library, PlanOptions options,
                      const PlanSpace& space) {
@@ -313,7 +313,7 @@ TEST_CASE("without memory strategies are not weighed") {
   }
 }
 
-// What a rank holds while the first redistribution of the problem runs.
+// Returns the bytes of a rank while the first redistribution of the problem runs.
 std::int64_t first_peak(const PlanProblem& problem) {
   const PlanBuffer& buffer = problem.buffers()[0];
   const BufferClass& kind = *buffer.kind;

@@ -38,10 +38,9 @@ std::string calls_of(const emit::TorchGraph& graph) {
 }
 
 emit::TorchProgram emitted(const SpmdProgram& program) {
-  return value_of(
-      emit::RankEmitter(program, standard_library(),
-                        program.mesh.coordinate_at_index(0))
-          .run());
+  return value_of(emit::RankEmitter(program, standard_library(),
+                                    program.mesh.coordinate_at_index(0))
+                      .run());
 }
 
 TEST_CASE("compute runs between the start of a transfer and its wait") {

@@ -1,7 +1,7 @@
 // Tests lowered programs of the example graphs: the program must show the
 // figures that the plan predicts.
-#include "plan/explain/assemble_plan.h"
 #include "plan/evaluate/plan_assignment.h"
+#include "plan/explain/assemble_plan.h"
 #include "plan/layered_training.h"
 #include "plan/random_plans.h"
 #include "program/step_values.h"
@@ -222,15 +222,15 @@ void check_random(const std::string& name, const char* mesh, Counts& counts) {
 }
 
 // Checks programs that gather parameters ahead and reduce gradients later.
-void check_overlapped(const Graph& graph, const char* mesh,
-                      PlanOptions options, Counts& counts) {
+void check_overlapped(const Graph& graph, const char* mesh, PlanOptions options,
+                      Counts& counts) {
   CAPTURE(graph.name());
   CAPTURE(mesh);
   options.overlap = 1;
   options.work_limit = 20'000'000;
-  const PlanProblem problem =
-      value_of(PlanProblem::create(graph, value_of(DeviceMesh::parse(mesh)),
-                                   dear_compute(), standard_library(), options));
+  const PlanProblem problem = value_of(
+      PlanProblem::create(graph, value_of(DeviceMesh::parse(mesh)),
+                          dear_compute(), standard_library(), options));
   const PlanSolution solution = solve_plan(problem);
   REQUIRE(solution.assignment);
   check_solution(problem, solution, counts);
@@ -252,9 +252,9 @@ TEST_CASE("random plans with transfers in flight take the planned time") {
         // Without an optimizer, no gather overlaps with the next step.
         const bool has_step = std::string(mesh) == "3";
         if (!has_step) options.optimizer = Optimizer::kNone;
-        const PlanProblem problem = value_of(PlanProblem::create(
-            graph, value_of(DeviceMesh::parse(mesh)), dear_compute(),
-            standard_library(), options));
+        const PlanProblem problem = value_of(
+            PlanProblem::create(graph, value_of(DeviceMesh::parse(mesh)),
+                                dear_compute(), standard_library(), options));
         testing::RandomPlans random(problem, 57);
         for (int i = 0; i < 3; ++i) {
           check_solution(problem, random.next(), counts);
@@ -276,8 +276,8 @@ TEST_CASE("transfers that overlap are issued early and waited for late") {
     const Graph graph = tiny_graph(name);
     for (const std::string mesh : {"dp=2", "dp=2,tp=2"}) {
       PlanOptions options;
-      options.recipe = value_of(Recipe::parse(
-          mesh == "dp=2" ? "fsdp=dp" : "fsdp=dp,megatron=tp"));
+      options.recipe = value_of(
+          Recipe::parse(mesh == "dp=2" ? "fsdp=dp" : "fsdp=dp,megatron=tp"));
       check_overlapped(graph, mesh.c_str(), options, counts);
       options.optimizer = Optimizer::kAdamW;
       options.precision = Precision::kOwn;

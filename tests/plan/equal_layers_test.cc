@@ -260,8 +260,8 @@ std::optional<std::int64_t> least_judged(const PlanProblem& problem,
   const bool is_complete = test::EnumeratedNetwork(network).each(
       kMostAssignments,
       [&](const solver::Assignment& choices, std::int64_t cost) {
-        const PlanEvaluation judged = evaluate(
-            problem, network.decode(network.assignment(choices)));
+        const PlanEvaluation judged =
+            evaluate(problem, network.decode(network.assignment(choices)));
         CHECK(judged.broken.empty());
         is_dearer = is_dearer || judged.objective - judged.exposed() > cost;
         if (options.memory_limit && judged.peak_bytes > *options.memory_limit) {
@@ -283,10 +283,9 @@ void check_limited(const Graph& graph, test::TrainingSettings settings,
   const RestrictedProblem part(whole, restriction);
   const PlanSolution limited = solve_plan(part.problem());
   if (!limited.assignment) return;
-  const auto least =
-      least_judged(part.problem(),
-                   {.memory_limit = settings.options.memory_limit},
-                   limited.evaluation.objective);
+  const auto least = least_judged(
+      part.problem(), {.memory_limit = settings.options.memory_limit},
+      limited.evaluation.objective);
   if (!least) return;
   CHECK(limited.lower_bound <= *least);
   CHECK(limited.evaluation.objective >= *least);
@@ -335,10 +334,9 @@ TEST_CASE("the optimum of equal layers is what enumeration finds") {
     check_optimum(graph, test::random_settings(draw), draw, found);
   }
   CHECK(found.runs == required);
-  MESSAGE(found.more_expensive << " of " << found.runs
-                               << " cost more than free; the limit binds in "
-                               << found.limit_binds << ", missed "
-                               << found.missed);
+  MESSAGE(found.more_expensive
+          << " of " << found.runs << " cost more than free; the limit binds in "
+          << found.limit_binds << ", missed " << found.missed);
   CHECK(found.more_expensive > 0);
   CHECK(found.limit_binds > 0);
   CHECK(found.missed == 0);

@@ -27,8 +27,8 @@ inline std::vector<std::vector<std::size_t>> choosing_together(
   return out;
 }
 
-// Returns the least of `cost()` over all combinations of choices, which are put
-// into `choices` one after the other.
+// Returns the least of `cost()` over all combinations of choices. Before each
+// call, `choices` holds one of them.
 template <class Cost>
 std::int64_t least_of_all(const PlanProblem& problem,
                           std::vector<std::uint32_t>& choices,

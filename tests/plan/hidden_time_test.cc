@@ -1,4 +1,4 @@
-// Transfers overlap no more time than the compute beside them takes.
+// The overlapped time of transfers is at most that of the compute beside them.
 #include "plan/exhaustive.h"
 #include "plan/exhaustive_windows.h"
 #include "plan/explain/assemble_plan.h"
@@ -109,7 +109,7 @@ struct Recounted {
   std::int64_t overlapped = 0;
 };
 
-// Counts what a plan lists, by window.
+// Counts the entries of a plan, by window.
 std::vector<Recounted> recount(const Plan& plan, const PlanProblem& problem) {
   const Windows& windows = problem.windows();
   const auto slots = static_cast<std::int64_t>(plan.nodes.size());
@@ -131,8 +131,9 @@ std::vector<Recounted> recount(const Plan& plan, const PlanProblem& problem) {
         problem.value(named.at(is_update ? copy.reason.user->name : copy.from))
             .buffer);
     const auto window =
-        is_update ? problem.window_after_update(problem.variable(buffer.producer))
-                  : problem.overlap_window(buffer, copy.produced_at);
+        is_update
+            ? problem.window_after_update(problem.variable(buffer.producer))
+            : problem.overlap_window(buffer, copy.produced_at);
     REQUIRE(window);
     out[*window].overlapped += copy.overlapped_nanoseconds;
   }

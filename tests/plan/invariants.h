@@ -231,8 +231,8 @@ class PlanChecker {
     CHECK(plan_.lower_bound_nanoseconds <= *plan_.objective_nanoseconds);
     std::int64_t overlapped = 0;
     for (const PlannedWindow& window : plan_.windows) {
-      overlapped += std::min(window.compute_nanoseconds,
-                             window.overlappable_nanoseconds);
+      overlapped +=
+          std::min(window.compute_nanoseconds, window.overlappable_nanoseconds);
     }
     CHECK(hidden_ == overlapped);
     const PlanMemory& memory = plan_.memory;

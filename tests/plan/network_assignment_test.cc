@@ -31,10 +31,9 @@ PlanOptions training_options() {
 }
 
 PlanProblem layers_problem(const Graph& graph, const PlanOptions& options) {
-  return value_of(
-      PlanProblem::create(graph, value_of(DeviceMesh::parse("dp=8")),
-                          test::slow_links(8), testing::standard_library(),
-                          options));
+  return value_of(PlanProblem::create(
+      graph, value_of(DeviceMesh::parse("dp=8")), test::slow_links(8),
+      testing::standard_library(), options));
 }
 
 NetworkAssignment solved(const PlanNetwork& network) {

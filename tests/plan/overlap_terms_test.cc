@@ -47,9 +47,9 @@ TEST_CASE("optima of small layers overlap transfers in every way") {
   CHECK(counted == required);
   using Features = test::PlanFeatures;
   for (const char* feature :
-       {Features::kGatherAhead, Features::kLaterReduction, Features::kLateGather,
-        Features::kExposed, Features::kTwoWindows, Features::kOnceAStep,
-        Features::kAccumulated}) {
+       {Features::kGatherAhead, Features::kLaterReduction,
+        Features::kLateGather, Features::kExposed, Features::kTwoWindows,
+        Features::kOnceAStep, Features::kAccumulated}) {
     CAPTURE(std::string(feature));
     MESSAGE(std::string(feature) << ": " << features.at(feature));
     CHECK(features.at(feature) > 0);

@@ -31,9 +31,9 @@ Graph flattened_mlp(const OpLibrary& library, std::int64_t batch) {
   };
   const std::vector<GivenArgument> two = {{"", TensorArg{0}},
                                           {"", TensorArg{1}}};
-  const ValueId x = test::add_input(
-      b, InputKind::kUser, "x",
-      ("f32[" + std::to_string(batch) + ",8192,1024]").c_str());
+  const ValueId x =
+      test::add_input(b, InputKind::kUser, "x",
+                      ("f32[" + std::to_string(batch) + ",8192,1024]").c_str());
   const ValueId w1 =
       test::add_input(b, InputKind::kParameter, "w1", "f32[1024,4096]");
   const ValueId w2 =
@@ -41,8 +41,8 @@ Graph flattened_mlp(const OpLibrary& library, std::int64_t batch) {
   const ValueId in = view(x, {rows, 1024}, "in");
   const ValueId up = test::add_op(b, "aten.mm.default", two, {in, w1}, "up");
   const ValueId apart = view(up, {batch, 8192, 4096}, "apart");
-  const ValueId act = test::add_op(b, "aten.gelu.default",
-                                   {{"", TensorArg{0}}}, {apart}, "act");
+  const ValueId act = test::add_op(b, "aten.gelu.default", {{"", TensorArg{0}}},
+                                   {apart}, "act");
   const ValueId merged = view(act, {rows, 4096}, "merged");
   const ValueId down =
       test::add_op(b, "aten.mm.default", two, {merged, w2}, "down");
@@ -82,10 +82,9 @@ std::string sharding_of_rows(const Plan& plan, const char* node) {
 }
 
 bool is_in_mesh_order(const Plan& plan) {
-  return std::all_of(plan.nodes.begin(), plan.nodes.end(),
-                     [](const PlannedNode& node) {
-                       return node.shardings.is_mesh_order();
-                     });
+  return std::all_of(
+      plan.nodes.begin(), plan.nodes.end(),
+      [](const PlannedNode& node) { return node.shardings.is_mesh_order(); });
 }
 
 TEST_CASE("sharded tokens of several sequences stay where they are") {

@@ -206,7 +206,8 @@ TEST_CASE("the plan of least memory among equally cheap plans is found") {
   CHECK(judged.objective == any.evaluation.objective);
   CHECK(judged.peak_bytes <= small.evaluation.peak_bytes);
   // A limit that no plan fits gives no plan.
-  CHECK_FALSE(small_solution(problem_within(1), {}, any).assignment.has_value());
+  CHECK_FALSE(
+      small_solution(problem_within(1), {}, any).assignment.has_value());
 }
 
 TEST_CASE("a note states the cost of equal layouts if pins separate layers") {

@@ -31,9 +31,9 @@ TEST_CASE("a transfer takes its memory until the program waits for it") {
   // x, w and w.0; then y, which is an output, and z.
   constexpr std::int64_t kInputs = 16 + 8;
   SpmdProgram program = overlapped_program();
-  CHECK(live_bytes(program) ==
-        std::vector<std::int64_t>{kInputs + 16 + 16 + 24,
-                                  kInputs + 16 + 16 + 16, kInputs + 16 + 16});
+  CHECK(live_bytes(program) == std::vector<std::int64_t>{kInputs + 16 + 16 + 24,
+                                                         kInputs + 16 + 16 + 16,
+                                                         kInputs + 16 + 16});
   SUBCASE("a later wait") {
     program.steps[kWait].node = 1;
     CHECK(live_bytes(program)[1] == kInputs + 16 + 16 + 16 + 24);

@@ -1,4 +1,4 @@
-// The contract of EntryTable and ReaderSlots: what is found, what is evicted,
+// The contract of EntryTable and ReaderSlots: which entries are found or evicted,
 // and when an evicted entry is freed.
 #include "propagate/entry_table.h"
 

@@ -77,7 +77,10 @@ std::vector<CopyReason> all_reasons() {
   add({.cause = CopyCause::kOnlyLayout,
        .user = CopyUser{CopyUser::Kind::kUpdate, "cache"},
        .wanted = wanted});
-  add({.cause = CopyCause::kView, .user = node, .operand = 0, .wanted = wanted});
+  add({.cause = CopyCause::kView,
+       .user = node,
+       .operand = 0,
+       .wanted = wanted});
   add({.cause = CopyCause::kOptimizer,
        .user = CopyUser{CopyUser::Kind::kOptimizer, "w"},
        .wanted = wanted});
@@ -129,7 +132,8 @@ Plan explained_plan() {
   gather.mesh_dims = {0};
   gather.padded = gather.staged = true;
   node.inside = {gather};
-  node.local.arguments = {{"size", RankValues(plan.mesh, {0}, true, {{8}, {7}})}};
+  node.local.arguments = {
+      {"size", RankValues(plan.mesh, {0}, true, {{8}, {7}})}};
   node.local.program = LocalRunProgram{
       {LocalRunOp{"aten.mul.Scalar",
                   {{"self", LocalRef{-1, 0}},
@@ -189,8 +193,7 @@ TEST_CASE("every reason, note and role reads back as it was written") {
 TEST_CASE("every reason, note and role is in the file that is validated") {
   std::ifstream file("tests/data/plans/all_explanations.json");
   const std::string text(std::istreambuf_iterator<char>(file), {});
-  const std::string written =
-      plan_to_json(explained_plan(), RankForm::kByDim);
+  const std::string written = plan_to_json(explained_plan(), RankForm::kByDim);
   if (const char* out = std::getenv("SHARDPROP_WRITE_EXPLANATIONS")) {
     std::ofstream(out) << written;
   }

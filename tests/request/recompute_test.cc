@@ -44,26 +44,24 @@ std::string rule_of(const Plan& plan) {
 }
 
 PlannedGraph planned(const std::string& rule, const std::string& memory) {
-  return value_of(
-      plan_graph(request_of({{"recompute", rule, {}}, {"memory", memory, {}}})));
+  return value_of(plan_graph(
+      request_of({{"recompute", rule, {}}, {"memory", memory, {}}})));
 }
 
 TEST_CASE("a saved plan runs the graph that it was made for") {
-  const PlanRequest request = request_of(
-      {{"recompute", "full", {}}, {"execution", "eager", {}}});
+  const PlanRequest request =
+      request_of({{"recompute", "full", {}}, {"execution", "eager", {}}});
   const PlannedGraph made = value_of(plan_graph(request));
   REQUIRE(made.plan.has_plan());
   CHECK(made.plan.graph_hash != hash_text(request.graph->hash()));
   const Plan read = value_of(parse_plan_json(plan_to_json(made.plan)));
-  const auto graph =
-      value_of(graph_of(read, request.graph, *request.library));
+  const auto graph = value_of(graph_of(read, request.graph, *request.library));
   CHECK(graph->hash() == made.graph->hash());
-  CHECK(value_of(judge_plan(read, *graph, *request.library))
-            .differences.empty());
-  CHECK(std::any_of(read.nodes.begin(), read.nodes.end(),
-                    [](const PlannedNode& node) {
-                      return !node.second_run_of.empty();
-                    }));
+  CHECK(
+      value_of(judge_plan(read, *graph, *request.library)).differences.empty());
+  CHECK(std::any_of(
+      read.nodes.begin(), read.nodes.end(),
+      [](const PlannedNode& node) { return !node.second_run_of.empty(); }));
   CHECK(read.summary.recompute_nanoseconds > 0);
 }
 
@@ -78,7 +76,8 @@ TEST_CASE("a rule keeps less and takes longer") {
 
 const RecomputeRulesNote* rules_of(const Plan& plan) {
   for (const PlanNote& note : plan.notes) {
-    if (const auto* rules = std::get_if<RecomputeRulesNote>(&note)) return rules;
+    if (const auto* rules = std::get_if<RecomputeRulesNote>(&note))
+      return rules;
   }
   return nullptr;
 }
@@ -86,8 +85,7 @@ const RecomputeRulesNote* rules_of(const Plan& plan) {
 TEST_CASE("auto is the default") {
   CHECK(!request_of({}).options.recompute);
   const Plan given = planned("auto", "1GiB").plan;
-  const Plan plain =
-      value_of(plan(request_of({{"memory", "1GiB", {}}})));
+  const Plan plain = value_of(plan(request_of({{"memory", "1GiB", {}}})));
   CHECK(rule_of(plain) == "none");
   CHECK(plain.objective_nanoseconds == given.objective_nanoseconds);
 }
@@ -123,12 +121,12 @@ TEST_CASE("without a plan, auto names what each rule needs") {
 }
 
 TEST_CASE("auto keeps the work limit of the request") {
-  const PlanRequest request = request_of(
-      {{"memory", "200KiB", {}}, {"work_limit", "300000", {}}});
+  const PlanRequest request =
+      request_of({{"memory", "200KiB", {}}, {"work_limit", "300000", {}}});
   const Plan plan = value_of(shardprop::plan(request));
-  CHECK(std::count(plan.options.begin(), plan.options.end(),
-                   std::pair<std::string, std::string>("work_limit", "300000")) ==
-        1);
+  CHECK(std::count(
+            plan.options.begin(), plan.options.end(),
+            std::pair<std::string, std::string>("work_limit", "300000")) == 1);
 }
 
 TEST_CASE("auto takes the cheapest rule that fits") {

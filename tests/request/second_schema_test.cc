@@ -79,7 +79,8 @@ TEST_CASE("a plan of schema 2 is judged and written in the last schema") {
 
 TEST_CASE("a conflict of schema 2 has the recipe of the options") {
   Plan plan = saved_plan_of_schema_2("mlp_dynamic_infeasible_schema2.json");
-  CHECK(plan.conflict.pins == std::vector<Pin>{value_of(Pin::parse("x=S(0),R"))});
+  CHECK(plan.conflict.pins ==
+        std::vector<Pin>{value_of(Pin::parse("x=S(0),R"))});
   CHECK_FALSE(plan.conflict.recipe);
   REQUIRE(plan.conflict.memory.size() == 1);
   CHECK(plan.conflict.memory[0].bytes_short == 244);

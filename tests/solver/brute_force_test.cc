@@ -27,7 +27,7 @@ SolveOptions quiet_options(std::uint64_t seed, int threads) {
   return options;
 }
 
-// What every answer must satisfy, whatever the passes.
+// Checks an answer, with any passes, against all assignments.
 void check_against_all_assignments(const Problem& problem,
                                    const Solution& solution) {
   const std::optional<Int128> truth = brute_force(problem);

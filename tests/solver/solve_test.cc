@@ -159,8 +159,8 @@ TEST_CASE("between rounds the caller is asked whether to go on") {
     CHECK(solution.status == Status::kFeasible);
     CHECK(refused == !answer);
     // The caller ended one search, and the work limit the other.
-    CHECK(solution.stopped_by == (answer ? std::optional(StoppedBy::kWork)
-                                         : std::nullopt));
+    CHECK(solution.stopped_by ==
+          (answer ? std::optional(StoppedBy::kWork) : std::nullopt));
     CHECK(asked > 1);
     CHECK(*solution.cost == last);
   }
@@ -270,13 +270,13 @@ TEST_CASE("the bound of given messages ends a search for a bound") {
   const Solution before = solve(strip(), options);
   REQUIRE(before.status == Status::kOptimal);
   SolveOptions bound = options;
-  for (const Pass pass : {Pass::kLocalSearch, Pass::kProbing,
-                          Pass::kBranchAndBound, Pass::kFrontElimination,
-                          Pass::kLateElimination}) {
+  for (const Pass pass :
+       {Pass::kLocalSearch, Pass::kProbing, Pass::kBranchAndBound,
+        Pass::kFrontElimination, Pass::kLateElimination}) {
     bound.passes.disable(pass);
   }
-  for (const std::optional<std::uint64_t> more : {std::optional<std::uint64_t>(),
-                                                  std::optional<std::uint64_t>(7)}) {
+  for (const std::optional<std::uint64_t> more :
+       {std::optional<std::uint64_t>(), std::optional<std::uint64_t>(7)}) {
     const Problem problem = strip(more);
     const Int128 best = *solve(problem, {.time_limit_seconds = 1e12}).cost;
     bound.enough_bound = best - best / 20;

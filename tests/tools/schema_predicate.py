@@ -26,7 +26,7 @@ TYPES = {
     "object": lambda value: isinstance(value, dict),
     "string": lambda value: isinstance(value, str),
 }
-# They say nothing about a value.
+# These keywords restrict no value.
 IGNORED = {"$schema", "$id", "$defs", "title", "description"}
 
 

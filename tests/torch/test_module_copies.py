@@ -51,7 +51,7 @@ def run_copies(program, plan, state, x):
     losses = {}
     for name, one in (("module", module), ("copied", copied), ("read", read)):
         losses[name] = [one(x).item(), one(x).item()]
-    # Apart from each other: what one changes the others keep.
+    # A change of one leaves the others as they are.
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.zero_()

@@ -1,4 +1,4 @@
-"""Weights that a planned module is filled with, whatever they come from.
+"""Fills a planned module with weights from sources of several kinds.
 
 One process is a rank of a fake process group. $SHARDPROP_PACKAGE is the folder of
 the built package.
@@ -125,7 +125,7 @@ class Weights(unittest.TestCase):
             held = {n: v for n, v in self.model.state_dict().items() if names[n] == file}
             save_file(held, folder / file)
         self.check(folder)
-        # Of no use here, and in nobody's index.
+        # No index lists this file, and no parameter needs it.
         save_file({"other": torch.ones(3)}, folder / "zz.safetensors")
         index = folder / "model.safetensors.index.json"
         index.write_text(json.dumps({"weight_map": names}))
@@ -133,7 +133,7 @@ class Weights(unittest.TestCase):
         self.check(folder)
 
     def refused(self, source, *named, module=None):
-        """The error of load_weights(), which names what is wrong and writes nothing."""
+        """Returns the error of load_weights(), which must write nothing."""
         module = module or self.make()
         before = {n: d.to_local().clone() for n, d in module.state_dict().items()}
         with self.assertRaises(sp.Error) as caught:

@@ -110,8 +110,8 @@ class WrittenInPlace(unittest.TestCase):
 
     def decoded(self, mesh, models):
         """Checks models, each with a layout of its cache, against themselves. Returns the
-        name of each, the bytes that its plan counts, and those that its program holds
-        without the temporary of a copy."""
+        name of each, the bytes in its plan, and the bytes that its program holds without
+        the temporary of a copy."""
         jobs, found = [], []
         for model, layout in models:
             exported = torch.export.export(model, self.steps[0])

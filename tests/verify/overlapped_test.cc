@@ -35,13 +35,13 @@ TEST_CASE("programs with transfers in flight compute the unsharded values") {
     const char* mesh;
     const char* recipe;
   };
-  for (const Case& one : {Case{"llama3_train", "dp=2,tp=2", "fsdp=dp,megatron=tp"},
-                          Case{"gpt2_train", "pod=2,dp=2", "hsdp=pod:dp"}}) {
+  for (const Case& one :
+       {Case{"llama3_train", "dp=2,tp=2", "fsdp=dp,megatron=tp"},
+        Case{"gpt2_train", "pod=2,dp=2", "hsdp=pod:dp"}}) {
     CAPTURE(one.graph);
     const Graph graph = tiny_graph(one.graph);
     for (const Optimizer optimizer : {Optimizer::kNone, Optimizer::kAdamW}) {
-      const Plan plan =
-          overlapped_plan(graph, one.mesh, one.recipe, optimizer);
+      const Plan plan = overlapped_plan(graph, one.mesh, one.recipe, optimizer);
       const SpmdProgram program =
           value_of(lower(plan, graph, *shared_library()));
       CHECK(waits(program) > 10);
@@ -55,15 +55,13 @@ TEST_CASE("programs with transfers in flight compute the unsharded values") {
 
 TEST_CASE("a value that is read before its wait is found") {
   const Graph graph = tiny_graph("gpt2_train");
-  const Plan plan =
-      overlapped_plan(graph, "dp=2", "fsdp=dp", Optimizer::kNone);
+  const Plan plan = overlapped_plan(graph, "dp=2", "fsdp=dp", Optimizer::kNone);
   const Expected expected = expected_of(graph, plan);
   SpmdProgram program = value_of(lower(plan, graph, *shared_library()));
-  const auto first =
-      std::find_if(program.steps.begin(), program.steps.end(),
-                   [](const ProgramStep& step) {
-                     return std::holds_alternative<ProgramWait>(step.action);
-                   });
+  const auto first = std::find_if(
+      program.steps.begin(), program.steps.end(), [](const ProgramStep& step) {
+        return std::holds_alternative<ProgramWait>(step.action);
+      });
   REQUIRE(first != program.steps.end());
   const ProgramValueId value = std::get<ProgramWait>(first->action).values[0];
   program.steps.erase(first);

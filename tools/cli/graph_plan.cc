@@ -43,8 +43,8 @@ Result<GraphPlan> new_plan(const Arguments& arguments, Console& console,
   SP_ASSIGN(PlannedGraph made,
             answered(std::move(request), arguments, console));
   if (use.next == WithPlan::kWork) console.until_written.reset();
-  return GraphPlan{std::move(library), std::move(made.graph),
-                   std::move(made.plan), {}};
+  return GraphPlan{
+      std::move(library), std::move(made.graph), std::move(made.plan), {}};
 }
 
 Result<GraphPlan> taken_plan(const Arguments& arguments, Console& console,

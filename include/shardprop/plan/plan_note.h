@@ -129,7 +129,7 @@ struct EarlierPlanNote {
 // a cheaper plan in which nothing runs again.
 struct RecomputeRulesNote {
   struct Tried {
-    std::string rule;  // "full:20"
+    std::string rule;              // "full:20"
     std::int64_t nanoseconds = 0;  // cost of its plan; 0 without a plan
     // The least bytes a rank, if no plan fits; 0 if that is not known.
     std::int64_t needed_bytes = 0;

@@ -320,8 +320,8 @@ Result<void> RankEmitter::add_write(const ProgramOp& op,
   std::find_if(args.begin(), args.end(), named("self"))->second = into;
   TorchId& written = values_[result.index()];
   const auto write_by = [&](const std::string& call, TorchArguments given) {
-    written =
-        graph_.value(program_.value(result).name, TensorMeta(graph_.meta(into)));
+    written = graph_.value(program_.value(result).name,
+                           TensorMeta(graph_.meta(into)));
     graph_.call(call, std::move(given), {written});
   };
   if (view.empty()) {

@@ -1,10 +1,10 @@
 // `RankEmitter` writes one rank's program as PyTorch operators.
 #pragma once
 
+#include <shardprop/ops/row_traits.h>
 #include "io/emit/moves.h"
 #include "io/emit/overlap/transfer_queues.h"
 #include "io/emit/torch_graph.h"
-#include <shardprop/ops/row_traits.h>
 
 #include <shardprop/program/spmd_program.h>
 

@@ -74,8 +74,8 @@ void TorchGraph::call(std::string_view op, TorchArguments args,
   const auto waiting = queue_ ? waiting_.find(*queue_) : waiting_.end();
   std::vector<TorchCall>& calls =
       waiting == waiting_.end() ? calls_ : waiting->second.back();
-  calls.push_back({std::move(function), std::move(args), std::move(outputs),
-                   node_, copy_});
+  calls.push_back(
+      {std::move(function), std::move(args), std::move(outputs), node_, copy_});
 }
 
 void TorchGraph::stand_at_overlapped(std::size_t node, std::size_t copy,

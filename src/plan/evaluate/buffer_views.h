@@ -46,8 +46,8 @@ class BufferViews {
   const PlanProblem& problem_;
   const PlanAssignment& plan_;
   CachedCopies copies_;
-  std::vector<CopyTimes> times_;        // by copy
-  std::vector<std::int64_t> freed_at_;  // by buffer: as produced
+  std::vector<CopyTimes> times_;                    // by copy
+  std::vector<std::int64_t> freed_at_;              // by buffer: as produced
   std::vector<std::optional<std::size_t>> behind_;  // by value
 };
 

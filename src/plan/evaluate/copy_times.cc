@@ -24,8 +24,8 @@ std::vector<CopyTimes> copy_times(const PlanProblem& problem,
         times.window.reset();
       }
     }
-    times.complete_from = times.window ? windows.last_slot(*times.window) + 1
-                                       : copy.produced_at;
+    times.complete_from =
+        times.window ? windows.last_slot(*times.window) + 1 : copy.produced_at;
     out.push_back(times);
   }
   return out;

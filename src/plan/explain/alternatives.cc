@@ -216,11 +216,11 @@ AlternativeCosts::Part AlternativeCosts::reading(PlanVariableId user,
   const Chain own = chain(user, operand);
   const auto own_source =
       own.empty() ? std::nullopt : plan_.copies[own.back()].source;
-  const bool is_made_there =
-      plan_.freed_at[at.buffer.index()] >= slot || (!own.empty() && !own_source);
+  const bool is_made_there = plan_.freed_at[at.buffer.index()] >= slot ||
+                             (!own.empty() && !own_source);
   const BufferLayout as_made =
       produced(buffer, plan_.choices[buffer.producer.index()]);
-  // Layouts that are cached at the slot, and those that are there besides.
+  // Layouts that are cached at the slot, and those that exist there for one operator.
   std::vector<BufferLayout> cached;
   std::vector<BufferLayout> brief;
   const auto note = [](std::vector<BufferLayout>& states, BufferLayout state) {

@@ -86,7 +86,7 @@ class AlternativeCosts {
               std::int64_t slot, bool once) const;
   Part copying(std::size_t copy, bool once) const;
   Chain chain(PlanVariableId user, std::size_t operand) const;
-  // Of all operands: a user may read one value twice.
+  // Covers all operands, since a user may read one value twice.
   Chain chains(PlanVariableId user) const;
   Part reading_now(PlanVariableId user, std::size_t operand) const;
   Part reading(PlanVariableId user, std::size_t operand,

@@ -158,11 +158,11 @@ class Assembler {
     out.inside = collectives_inside(context, problem_.topology());
     const PlanVariableId variable = problem_.variable_of(node.id);
     for (std::size_t u = 0; u < node.inputs.size(); ++u) {
-      out.inputs.push_back(copies_.read(
-          node.inputs[u],
-          variable.valid() ? read_by(variable, u)
-                           : views_.copy_behind(node.outputs[0]),
-          operand_of(node, u)));
+      out.inputs.push_back(
+          copies_.read(node.inputs[u],
+                       variable.valid() ? read_by(variable, u)
+                                        : views_.copy_behind(node.outputs[0]),
+                       operand_of(node, u)));
     }
     for (std::size_t o = 0; o < node.outputs.size(); ++o) {
       out.outputs.push_back({name(node.outputs[o]),
@@ -267,9 +267,9 @@ class Assembler {
   }
 
   void add_windows(Plan& plan) const {
-    const bool overlaps =
-        std::any_of(windows_.begin(), windows_.end(),
-                    [](const WindowLoad& load) { return load.overlappable > 0; });
+    const bool overlaps = std::any_of(
+        windows_.begin(), windows_.end(),
+        [](const WindowLoad& load) { return load.overlappable > 0; });
     if (!overlaps) return;
     for (std::size_t w = 0; w < windows_.size(); ++w) {
       plan.windows.push_back({problem_.windows().first_slot(w),
@@ -347,8 +347,8 @@ Plan assemble_plan(const PlanProblem& problem, const PlanSolution& solution) {
   plan.memory.peak_at = judged.peak_at;
   plan.memory.unfused_peak_bytes = judged.peak_bytes;
   if (solution.assignment) {
-    const std::vector<std::int64_t> bytes = bytes_by_slot(
-        problem, *solution.assignment, KernelMemory::kUnfused);
+    const std::vector<std::int64_t> bytes =
+        bytes_by_slot(problem, *solution.assignment, KernelMemory::kUnfused);
     plan.memory.unfused_peak_bytes =
         *std::max_element(bytes.begin(), bytes.end());
   }

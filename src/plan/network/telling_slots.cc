@@ -42,8 +42,7 @@ class UsageBySlot {
     std::size_t sum = 0;
     std::size_t slot = 0;
     for (std::size_t c = 0; c < changes.size();) {
-      const std::size_t here =
-          std::min(index(changes[c].slot), sum_of_.size());
+      const std::size_t here = std::min(index(changes[c].slot), sum_of_.size());
       std::fill(sum_of_.begin() + static_cast<std::ptrdiff_t>(slot),
                 sum_of_.begin() + static_cast<std::ptrdiff_t>(here), sum);
       slot = here;
@@ -77,8 +76,8 @@ class UsageBySlot {
 // by the number of blocks from the other end.
 bool is_between(const std::vector<std::int64_t>& bytes,
                 const std::vector<std::int64_t>& first,
-                const std::vector<std::int64_t>& last,
-                std::size_t from_first, std::size_t blocks) {
+                const std::vector<std::int64_t>& last, std::size_t from_first,
+                std::size_t blocks) {
   const auto of_last = static_cast<WideInt>(from_first);
   const auto all = static_cast<WideInt>(blocks);
   for (std::size_t c = 0; c < bytes.size(); ++c) {

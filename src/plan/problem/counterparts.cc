@@ -1,7 +1,6 @@
 #include "plan/problem/counterparts.h"
 
 #include "base/index.h"
-#include "plan/problem/equal_choices.h"
 #include "plan/problem/problem_data.h"
 
 #include <set>

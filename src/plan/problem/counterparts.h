@@ -4,7 +4,7 @@
 //   layers.0.w, layers.1.w, layers.2.w    one group
 //
 // Counterparts are in one group if two conditions hold:
-//   1. They have the same choices (equal_choices.h).
+//   1. They have the same choices (plan_variable.h).
 //   2. They are inputs or outputs of the graph, or operators with counterparts
 //      as producers and as readers. An operator at the end of a run may read or
 //      feed operators outside the run. It then chooses alone.

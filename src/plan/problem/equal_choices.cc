@@ -8,13 +8,6 @@
 #include <cstddef>
 
 namespace shardprop {
-bool have_same_choices(const ChoiceSet& a, const ChoiceSet& b) {
-  return &a == &b ||
-         (a.num_uses == b.num_uses && a.layouts == b.layouts &&
-          a.picks == b.picks && a.state_layouts == b.state_layouts &&
-          a.reduced_late == b.reduced_late);
-}
-
 EqualChoices::EqualChoices(const ProblemData& data) {
   UnionFind groups(data.variables.size());
   bool has_group = false;

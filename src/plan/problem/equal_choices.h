@@ -22,12 +22,7 @@
 
 namespace shardprop {
 
-struct ChoiceSet;
 struct ProblemData;
-
-// Returns whether choice i of both sets has the same layouts, for all i. Costs
-// may differ: a first layer may share a kernel with the embedding.
-bool have_same_choices(const ChoiceSet& a, const ChoiceSet& b);
 
 class EqualChoices {
  public:

@@ -60,7 +60,8 @@ Windows::Windows(const Graph& graph, const Blocks& blocks)
     const std::size_t begin = begin_of(places, place);
     if (begin == nodes) break;
     // A window without a node is dropped.
-    if (!begins_.empty() && begins_.back() == static_cast<std::int64_t>(begin)) {
+    if (!begins_.empty() &&
+        begins_.back() == static_cast<std::int64_t>(begin)) {
       begins_.pop_back();
       kinds.pop_back();
     }
@@ -74,8 +75,7 @@ Windows::Windows(const Graph& graph, const Blocks& blocks)
     for (std::size_t slot = index(begins_[w]); slot < end; ++slot) {
       of_slot_[slot] = static_cast<std::uint32_t>(w);
     }
-    classes_.push_back(
-        known.try_emplace(kinds[w], known.size()).first->second);
+    classes_.push_back(known.try_emplace(kinds[w], known.size()).first->second);
   }
 }
 

@@ -119,9 +119,9 @@ class PlanProblem {
     return data_.windows.at(slot);
   }
   // Returns the window that a move of the buffer overlaps if its result is needed
-  // in `slot`. It depends on the window of the slot alone. Empty if the program
-  // waits for the move: no use begins in that window, or there is no window before
-  // or after it.
+  // in `slot`. It depends on the window of the slot alone. It is empty if the
+  // program waits for the move, because no use begins in that window, or because
+  // there is no window before or after it.
   std::optional<std::size_t> overlap_window(const PlanBuffer& buffer,
                                             std::int64_t slot) const;
   // Returns the slot in which the result of that move is complete: for a

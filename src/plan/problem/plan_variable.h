@@ -48,6 +48,15 @@ struct ChoiceSet {
   }
 };
 
+// Returns whether choice i of both sets has the same layouts, for all i. Costs
+// may differ: a first layer may share a kernel with the embedding.
+inline bool have_same_choices(const ChoiceSet& a, const ChoiceSet& b) {
+  return &a == &b ||
+         (a.num_uses == b.num_uses && a.layouts == b.layouts &&
+          a.picks == b.picks && a.state_layouts == b.state_layouts &&
+          a.reduced_late == b.reduced_late);
+}
+
 struct PlanVariable {
   enum class Kind : std::uint8_t { kInput, kOperator, kOutput };
   Kind kind = Kind::kOperator;

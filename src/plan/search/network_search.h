@@ -8,9 +8,9 @@
 #include "base/index.h"
 #include "plan/evaluate/plan_solution.h"
 #include "plan/network/plan_network.h"
+#include "plan/network/warm_start.h"
 #include "plan/search/plan_incumbent.h"
 #include "plan/search/procedures.h"
-#include "plan/network/warm_start.h"
 
 #include <shardprop/solver/solve.h>
 

@@ -69,7 +69,7 @@ void PlanIncumbent::take_infeasible(
   out_.conflict_irreducible = conflict->irreducible;
 }
 
-// A bound of 0 is what is known before any search.
+// Before any search, the bound is 0.
 PlanIncumbent::Gains PlanIncumbent::gains() const {
   Gains out;
   if (found()) out.objective = out_.evaluation.objective;

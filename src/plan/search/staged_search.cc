@@ -259,11 +259,11 @@ class StagedSearch {
       }
       return {};
     }
-    PlanSolution solution = solve_plan(
-        *problem,
-        budget_.renewed(
-            step_limits(budget_, tuning::kReplicatedPlanSeconds, 0)),
-        {.break_ties = false});
+    PlanSolution solution =
+        solve_plan(*problem,
+                   budget_.renewed(
+                       step_limits(budget_, tuning::kReplicatedPlanSeconds, 0)),
+                   {.break_ties = false});
     left_out_.insert(left_out_.end(), solution.left_out.begin(),
                      solution.left_out.end());
     if (solution.failure && !solution.assignment) note(*solution.failure);

@@ -1,7 +1,7 @@
 """Runs compiled plans operator by operator, in this process and in its ranks.
 
-The module replaces torch.compile as it is imported. So the operators of a plan, second
-runs included, are what runs and what is counted. test_parallelize.py tests programs that
+The module replaces torch.compile when it is imported. The operators of a plan then run
+and are counted one by one, second runs included. test_parallelize.py tests programs that
 torch.compile compiles.
 """
 

@@ -18,8 +18,7 @@ struct Flight {
 };
 
 void join_queues(const ProgramStep& step, TransferQueues& queues) {
-  const auto [own, fresh] =
-      queues.of_copy.try_emplace(*step.copy, *step.copy);
+  const auto [own, fresh] = queues.of_copy.try_emplace(*step.copy, *step.copy);
   if (fresh) {
     for_each_taken(step, [&](ProgramValueId id) {
       const auto found = queues.of_value.find(id);
@@ -78,17 +77,16 @@ TransferQueues transfer_queues(const SpmdProgram& program) {
   for (const auto& [queue, flight] : flights(program, out)) {
     if (flight.nanoseconds.size() < 2) continue;
     const std::vector<std::size_t> steps = computing(program, flight);
-    const std::int64_t total =
-        std::max<std::int64_t>(1, std::accumulate(flight.nanoseconds.begin(),
-                                                  flight.nanoseconds.end(),
-                                                  std::int64_t{0}));
+    const std::int64_t total = std::max<std::int64_t>(
+        1, std::accumulate(flight.nanoseconds.begin(), flight.nanoseconds.end(),
+                           std::int64_t{0}));
     std::int64_t done = 0;
     for (std::size_t t = 0; t + 1 < flight.nanoseconds.size(); ++t) {
       done += flight.nanoseconds[t];
       const double share =
           static_cast<double>(done) / static_cast<double>(total);
-      const auto at = static_cast<std::size_t>(
-          share * static_cast<double>(steps.size()));
+      const auto at =
+          static_cast<std::size_t>(share * static_cast<double>(steps.size()));
       // If no step is left, the transfer starts when the program waits.
       if (at < steps.size()) out.later_starts[steps[at]].push_back(queue);
     }

@@ -7,14 +7,6 @@
 
 namespace shardprop {
 
-bool BufferForest::keeps_every_element(const Graph& graph, const Node& node) {
-  if (node.inputs.size() != 1 || node.outputs.size() != 1) return false;
-  const Value& out = graph.value(node.outputs[0]);
-  return out.view_of == node.inputs[0] &&
-         out.meta.dtype() == graph.value(node.inputs[0]).meta.dtype() &&
-         out.meta.numel() == graph.value(node.inputs[0]).meta.numel();
-}
-
 void BufferForest::add_view(ValueId value, ValueId of,
                             std::shared_ptr<const ChoiceSet> choices) {
   links_[value.index()] = {of, root(of), std::move(choices)};

@@ -34,9 +34,6 @@ class LayoutSet {
 // BufferForest holds the values of every buffer as a tree of views.
 class BufferForest {
  public:
-  // Returns whether a node is a view of all elements of its operand.
-  static bool keeps_every_element(const Graph& graph, const Node& node);
-
   explicit BufferForest(const Graph& graph) : links_(graph.values().size()) {}
 
   // Notes that `value` is a view of `of`, by one of the strategies in

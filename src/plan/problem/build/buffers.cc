@@ -36,10 +36,7 @@ class BufferCollector {
  public:
   BufferCollector(ProblemData& data, const BufferForest& forest,
                   const InPlace& in_place)
-      : data_(data),
-        graph_(data.graph),
-        forest_(forest),
-        in_place_(in_place) {}
+      : data_(data), graph_(data.graph), forest_(forest), in_place_(in_place) {}
 
   Result<void> run() {
     for (const Value& value : graph_.values()) add_value(value);

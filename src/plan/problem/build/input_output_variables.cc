@@ -85,8 +85,8 @@ Result<void> InputOutputVariables::choose_input_layouts(
     if (const PinnedLayout* pin = pinned.produced(value)) {
       layouts = {data_.layouts.intern(pin->layout)};
     } else {
-      const bool is_parameter = graph_.inputs()[variable.index].kind ==
-                                InputKind::kParameter;
+      const bool is_parameter =
+          graph_.inputs()[variable.index].kind == InputKind::kParameter;
       add_plain_layouts(required[value.index()].layouts(), is_parameter,
                         layouts);
       add_recipe_layouts(graph_.inputs()[variable.index], recipe, layouts);
@@ -120,9 +120,9 @@ Result<std::shared_ptr<const ChoiceSet>> InputOutputVariables::choices_of_input(
     const PlanVariable& variable, const TrainedLayouts& layouts) {
   const ValueId value = variable.makes[0];
   const bool trained = is_trained(variable);
-  auto& shared = input_choices_[{
-      layouts.own, layouts.states, kinds_of_ties(value),
-      trained ? class_of_trained(data_, value) : 0}];
+  auto& shared =
+      input_choices_[{layouts.own, layouts.states, kinds_of_ties(value),
+                      trained ? class_of_trained(data_, value) : 0}];
   if (!shared && trained) {
     SP_ASSIGN(shared,
               trained_parameter(data_, value, ties_.at(value), layouts));

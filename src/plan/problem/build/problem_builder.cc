@@ -1,8 +1,10 @@
 #include "base/guard.h"
 #include "base/try.h"
 #include "graph/analysis/in_place.h"
+#include "graph/analysis/whole_view.h"
 #include "plan/problem/build/buffers.h"
 #include "plan/problem/build/input_output_variables.h"
+#include "plan/problem/build/tensor_parallel_dims.h"
 #include "plan/problem/build/transfer_tensors.h"
 #include "plan/problem/choices/given_choices.h"
 #include "plan/problem/choices/operator_choices.h"
@@ -130,34 +132,9 @@ class PlanProblemBuilder {
       seeds_.demand(graph_.node(forced->node), operands);
     }
     seeds_.demand_by_views();
-    seeds_.demand_by_pieces(tensor_parallel_dims());
+    seeds_.demand_by_pieces(
+        tensor_parallel_dims(data_.mesh, data_.options.recipe));
     seeds_.follow();
-  }
-
-  // Returns the groups of mesh dims that shard fused projections, as bits: the
-  // last mesh dim larger than 1, whose links are the fastest, and those that
-  // the recipe gives to tensor parallelism.
-  std::vector<std::uint32_t> tensor_parallel_dims() const {
-    std::vector<std::uint32_t> groups;
-    for (int m = data_.mesh.ndim(); m-- > 0 && groups.empty();) {
-      if (data_.mesh.size(m) > 1) groups.push_back(1U << m);
-    }
-    if (!data_.options.recipe) return groups;
-    const auto recipe = on_mesh(*data_.options.recipe, data_.mesh);
-    if (!recipe) return groups;  // follow_recipe() reports the error
-    std::uint32_t of_recipe = 0;
-    for (const RecipePart& part : recipe->parts) {
-      if (part.kind != RecipeKind::kMegatron &&
-          part.kind != RecipeKind::kMegatronSp) {
-        continue;
-      }
-      for (const std::string& name : part.dims) {
-        const auto m = data_.mesh.find_dim(name);
-        if (m && data_.mesh.size(*m) > 1) of_recipe |= 1U << *m;
-      }
-    }
-    if (of_recipe != 0) groups.push_back(of_recipe);
-    return groups;
   }
 
   // Weights do not have the dims that views merge, so a weight in mesh order
@@ -332,7 +309,7 @@ class PlanProblemBuilder {
   // Returns whether the node is a view without a variable of its own. A view
   // that is pinned, or that nothing reads, chooses its own layout.
   bool is_free_view(const Node& node) const {
-    return BufferForest::keeps_every_element(graph_, node) &&
+    return is_whole_view(graph_, node) &&
            pinned_->produced(node.outputs[0]) == nullptr &&
            read_[node.outputs[0].index()];
   }

@@ -78,8 +78,8 @@ class TrainedParameter {
     set_->costs.push_back(
         data_.share_of_step(step_nanoseconds(from, to)) +
         data_.share_of_step(data_.move_nanoseconds(value_, from, to)));
-    set_->overlapped.push_back(data_.share_of_step(
-        data_.overlappable_nanoseconds(value_, from, to)));
+    set_->overlapped.push_back(
+        data_.share_of_step(data_.overlappable_nanoseconds(value_, from, to)));
     set_->state_layouts.push_back(from);
     if (data_.options.accumulate > 1) {
       set_->reduced_late.push_back(reduced_late);
@@ -94,9 +94,9 @@ class TrainedParameter {
     const UpdateCost& update = data_.options.optimizer == Optimizer::kAdamW
                                    ? kAdamWUpdate
                                    : kSgdUpdate;
-    const double elements = static_cast<double>(data_.moves.local_bytes(
-                                value_.tensor, state)) /
-                            item_;
+    const double elements =
+        static_cast<double>(data_.moves.local_bytes(value_.tensor, state)) /
+        item_;
     double bytes = update.passes * (is_wide_ ? kF32Bytes : item_);
     if (is_wide_) bytes += own == state ? casts_ * (kF32Bytes + item_) : item_;
     return update_nanoseconds(data_.topology, update.flops * elements,

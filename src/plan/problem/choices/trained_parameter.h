@@ -28,7 +28,6 @@ Result<std::shared_ptr<const ChoiceSet>> trained_parameter(
 
 // Returns a number other than 0. It is equal for parameters whose choices cost
 // the same for equal layouts and ties.
-std::uint32_t class_of_trained(const ProblemData& data,
-                               ValueId parameter);
+std::uint32_t class_of_trained(const ProblemData& data, ValueId parameter);
 
 }  // namespace shardprop

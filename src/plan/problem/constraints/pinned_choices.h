@@ -37,8 +37,7 @@ class PinnedChoices {
   // Returns the choices that read the inputs of `node` in their pinned layouts.
   std::shared_ptr<const ChoiceSet> that_take(
       const Node& node, std::shared_ptr<const ChoiceSet> set);
-  // Returns the number of pinned uses of which that_take() keeps the layout, and
-  // the number of all.
+  // Counts the pinned uses of the node, and those whose layout that_take() keeps.
   struct Taken {
     std::size_t kept = 0;
     std::size_t all = 0;

@@ -2,7 +2,6 @@
 
 #include "base/try.h"
 #include "plan/problem/choices/choice_subsets.h"
-#include "plan/problem/equal_choices.h"
 
 #include <cstddef>
 #include <cstdint>

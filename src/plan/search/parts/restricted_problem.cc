@@ -167,7 +167,8 @@ std::vector<PlanVariable> restricted_variables(const PlanProblem& problem,
 RestrictedProblem::RestrictedProblem(const PlanProblem& problem,
                                      Restriction restriction,
                                      std::optional<double> gap)
-    : restriction_(made_alike(problem, std::move(restriction))), part_(ProblemData(problem.data())) {
+    : restriction_(made_alike(problem, std::move(restriction))),
+      part_(ProblemData(problem.data())) {
   ProblemData& data = part_.data_;
   // A bound of the part is not a bound of the whole problem.
   data.options.progress = nullptr;
