@@ -24,7 +24,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 import shardprop as sp
 import shardprop.torch
 
-# Compute and memory are dear and sending is cheap, so plans shard.
+# Plans shard here, because compute and memory cost much and sending costs little.
 TOPOLOGY = pathlib.Path(__file__).parents[1] / "topologies/dear-compute.toml"
 
 

@@ -155,8 +155,7 @@ class ShortestPaths {
   // Returns a lower bound on the labels that such moves from `at` reach.
   Label least_after(LayoutPrices& prices, std::uint32_t at, Move move,
                     Mask group) const {
-    return labels_[at] +
-           label_of(prices.least_nanoseconds(at, move, group), 1);
+    return labels_[at] + label_of(prices.least_nanoseconds(at, move, group), 1);
   }
   // Compares the known path to `to` with the one over a move from `at`. `least`
   // is a lower bound on its label; cost() returns the label of the move. If the

@@ -27,7 +27,7 @@ inline std::vector<std::vector<std::size_t>> choosing_together(
   return out;
 }
 
-// Returns the least of `cost()` over all combinations of choices. Before each
+// Returns the least `cost()` of any combination of choices. Before each
 // call, `choices` holds one of them.
 template <class Cost>
 std::int64_t least_of_all(const PlanProblem& problem,

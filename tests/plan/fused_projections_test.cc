@@ -39,8 +39,8 @@ Graph attention(bool fused) {
                         {rows, weight}, name.c_str());
   };
   const auto heads_first = [&](ValueId of, const std::string& name) {
-    const ValueId heads = view(
-        of, {kBatch, kSequence, kHeads, kWidth / kHeads}, name + "_heads");
+    const ValueId heads =
+        view(of, {kBatch, kSequence, kHeads, kWidth / kHeads}, name + "_heads");
     return test::add_op(
         b, "aten.permute.default",
         {{"", TensorArg{0}}, {"", std::vector<std::int64_t>{0, 2, 1, 3}}},
@@ -52,14 +52,14 @@ Graph attention(bool fused) {
   if (fused) {
     const ValueId w =
         test::add_input(b, InputKind::kParameter, "w", "bf16[1024,3072]");
-    const ValueId all = view(mm(x, w, "qkv_rows"),
-                             {kBatch, kSequence, 3 * kWidth}, "qkv");
-    projected = value_of(b.add_op(
-        "aten.split_with_sizes.default",
-        {{"", TensorArg{0}},
-         {"", std::vector<std::int64_t>{kWidth, kWidth, kWidth}},
-         {"", std::int64_t{2}}},
-        {all}, "pieces"));
+    const ValueId all =
+        view(mm(x, w, "qkv_rows"), {kBatch, kSequence, 3 * kWidth}, "qkv");
+    projected = value_of(
+        b.add_op("aten.split_with_sizes.default",
+                 {{"", TensorArg{0}},
+                  {"", std::vector<std::int64_t>{kWidth, kWidth, kWidth}},
+                  {"", std::int64_t{2}}},
+                 {all}, "pieces"));
   } else {
     for (const char* name : {"wq", "wk", "wv"}) {
       const ValueId w =
@@ -71,13 +71,12 @@ Graph attention(bool fused) {
   }
   const ValueId wo =
       test::add_input(b, InputKind::kParameter, "wo", "bf16[1024,1024]");
-  const ValueId attended =
-      test::add_op(b, "aten.scaled_dot_product_attention.default",
-                   {{"", TensorArg{0}}, {"", TensorArg{1}}, {"", TensorArg{2}}},
-                   {heads_first(projected[0], "q"),
-                    heads_first(projected[1], "k"),
-                    heads_first(projected[2], "v")},
-                   "attended");
+  const ValueId attended = test::add_op(
+      b, "aten.scaled_dot_product_attention.default",
+      {{"", TensorArg{0}}, {"", TensorArg{1}}, {"", TensorArg{2}}},
+      {heads_first(projected[0], "q"), heads_first(projected[1], "k"),
+       heads_first(projected[2], "v")},
+      "attended");
   const ValueId back = test::add_op(
       b, "aten.permute.default",
       {{"", TensorArg{0}}, {"", std::vector<std::int64_t>{0, 2, 1, 3}}},

@@ -1,4 +1,4 @@
-// The overlapped time of transfers is at most that of the compute beside them.
+// The overlapped time of transfers is at most the time of the compute in their window.
 #include "plan/exhaustive.h"
 #include "plan/exhaustive_windows.h"
 #include "plan/explain/assemble_plan.h"

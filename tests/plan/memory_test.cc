@@ -239,8 +239,8 @@ TEST_CASE("a tight memory limit is met if a plan within it is known") {
   for (const std::int64_t limit : {7'058, 7'394}) meets(kLlama, limit);
 }
 
-// Before a mend, the search without the limit met a plan that fits and was dearer
-// by 9 %. It ended there.
+// Before a mend, the search without the limit ended with a plan within the limit
+// that cost 9 % more.
 TEST_CASE(
     "a plan that fits by chance does not end the search for better ones") {
   const Graph graph =

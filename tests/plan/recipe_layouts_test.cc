@@ -22,8 +22,8 @@ class AppliedRecipe {
  public:
   AppliedRecipe(const PlanProblem& problem, const char* text)
       : problem_(problem),
-        recipe_(value_of(
-            on_mesh(value_of(Recipe::parse(text)), problem.mesh()))),
+        recipe_(
+            value_of(on_mesh(value_of(Recipe::parse(text)), problem.mesh()))),
         layouts_(recipe_, problem.graph(), problem.mesh(), problem.roles()) {}
 
   const RecipeLayouts& operator*() const { return layouts_; }

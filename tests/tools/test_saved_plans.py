@@ -43,7 +43,7 @@ GENUINE = [
     ("t5_train_cuda", "3,2", LITTLE_WORK),
     # Splits of fused projections shard their pieces.
     ("gpt2_train", "dp=2,tp=3", (*LITTLE_WORK, "--recipe", "megatron")),
-    # Found in a part of the named space, except for what is pinned.
+    # Found in a part of the named space, except for pinned values.
     ("t5_train", "3,2",
      ("--gap", "0", "--work-limit", "100000", "--threads", "1", "--pin", "input_ids=S(1),S(0)")),
 ]

@@ -37,8 +37,8 @@ void add_local_sizes(const OpCall& call, int dim, std::size_t pieces,
                      DimFactors piece, IndexSpace& space) {
   for (const char* name : {"split_sizes", "split_size", "indices"}) {
     if (!call.has(name)) continue;
-    const bool is_scalar = name == std::string_view("split_size") &&
-                           call.overload() != "sizes";
+    const bool is_scalar =
+        name == std::string_view("split_size") && call.overload() != "sizes";
     LocalArgument local{name, !is_scalar, {}};
     const bool are_positions = name == std::string_view("indices");
     const std::size_t numbers =
@@ -154,8 +154,7 @@ BoundForm bind_matrices(const OpCall& call) {
 
 OpDefinition along(std::string_view dim_argument, int results,
                    FactorKind kind) {
-  return shared_form(
-                     (kind == FactorKind::kScanned ? "scanned" : "along") +
+  return shared_form((kind == FactorKind::kScanned ? "scanned" : "along") +
                          results_text(dim_argument, results),
                      [argument = std::string(dim_argument), results,
                       kind](const OpCall& call) {

@@ -21,9 +21,8 @@ namespace shardprop {
 // there are two or more, all of one size larger than 1.
 inline bool are_shardable_pieces(const std::vector<std::int64_t>& sizes) {
   return sizes.size() > 1 && sizes.front() > 1 &&
-         std::all_of(sizes.begin(), sizes.end(), [&](std::int64_t size) {
-           return size == sizes.front();
-         });
+         std::all_of(sizes.begin(), sizes.end(),
+                     [&](std::int64_t size) { return size == sizes.front(); });
 }
 
 class SegmentDims {

@@ -173,9 +173,8 @@ BoundForm bind_cat(const OpCall& call, const LiftOf& lift, const DimOf& along) {
   }
   const bool are_equal = are_shardable_pieces(sizes);
   if (are_equal) {
-    joined.dims[index(dim)] =
-        b.blocked(static_cast<std::int64_t>(sizes.size()), "it is joined",
-                  FactorKind::kSegmented);
+    joined.dims[index(dim)] = b.blocked(static_cast<std::int64_t>(sizes.size()),
+                                        "it is joined", FactorKind::kSegmented);
   }
   const DimFactors shared = are_equal ? b.dim(sizes.front()) : DimFactors{};
   if (are_equal) {

@@ -220,7 +220,7 @@ AlternativeCosts::Part AlternativeCosts::reading(PlanVariableId user,
                              (!own.empty() && !own_source);
   const BufferLayout as_made =
       produced(buffer, plan_.choices[buffer.producer.index()]);
-  // Layouts that are cached at the slot, and those that exist there for one operator.
+  // `brief` has the layouts that exist at the slot for one operator.
   std::vector<BufferLayout> cached;
   std::vector<BufferLayout> brief;
   const auto note = [](std::vector<BufferLayout>& states, BufferLayout state) {

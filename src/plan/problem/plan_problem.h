@@ -120,8 +120,8 @@ class PlanProblem {
   }
   // Returns the window that a move of the buffer overlaps if its result is needed
   // in `slot`. It depends on the window of the slot alone. It is empty if the
-  // program waits for the move, because no use begins in that window, or because
-  // there is no window before or after it.
+  // program waits for the move: because no use begins in that window, or because
+  // it is the first or the last window.
   std::optional<std::size_t> overlap_window(const PlanBuffer& buffer,
                                             std::int64_t slot) const;
   // Returns the slot in which the result of that move is complete: for a

@@ -164,8 +164,7 @@ class Gatherer {
     }
     for (const Layout& layout : layouts) {
       if (layout.has_partial()) {
-        return fail(
-            broken_plan("an input cannot be a partial", where));
+        return fail(broken_plan("an input cannot be a partial", where));
       }
     }
     return {};

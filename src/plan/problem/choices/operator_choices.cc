@@ -147,8 +147,7 @@ const OperatorChoices& OperatorChoiceCache::of(
 
 OperatorChoices OperatorChoiceCache::work_out(
     const std::shared_ptr<const OpSchema>& op,
-    const std::vector<PartialSet>& meets,
-    const OperatorDemands& demands) {
+    const std::vector<PartialSet>& meets, const OperatorDemands& demands) {
   auto set = std::make_shared<ChoiceSet>();
   Result<IndexSpace> space = library_.index_space(*op);
   if (space) {

@@ -12,8 +12,7 @@ std::shared_ptr<const ChoiceSet> RecipeChoices::that_follow(
     // Layouts that no choice has are kept, since a path between two others
     // may lead over them.
     known->second = with_choices(
-        *set, granted(*set, table_, known->first.second,
-                      layouts_.order()));
+        *set, granted(*set, table_, known->first.second, layouts_.order()));
   }
   return known->second;
 }

@@ -284,8 +284,7 @@ Restriction following(const PlanProblem& problem, const Recipe& recipe) {
       NodeWish wish = layouts.wish(graph.nodes()[variable.index]);
       auto [left, is_new] = known.try_emplace({&set, wish});
       if (is_new) {
-        left->second =
-            granted(set, problem.layouts(), wish, layouts.order());
+        left->second = granted(set, problem.layouts(), wish, layouts.order());
       }
       out.left[v] = left->second;
     } else if (variable.kind == PlanVariable::Kind::kInput) {

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "graph/analysis/dim_roles.h"
-#include "plan/problem/plan_problem.h"
 #include "plan/problem/constraints/restriction.h"
+#include "plan/problem/plan_problem.h"
 
 #include <shardprop/graph/graph.h>
 #include <shardprop/mesh/device_mesh.h>
@@ -28,7 +28,7 @@ struct DimWish {
   };
   Kind kind = Kind::kFree;
   std::vector<FactorId> factors;  // in order of preference
-  // The factor consists of this many equal pieces, each of which is sharded.
+  // The factor consists of this many equal pieces, and each piece is sharded.
   std::int64_t pieces = 1;
   friend auto operator<=>(const DimWish&, const DimWish&) = default;
 };
