@@ -38,14 +38,14 @@ EVERY = [
 
 
 class Emitted(unittest.TestCase):
-    def emit(self, graph, mesh, folder):
+    def emit(self, graph, mesh, folder, *options):
         """Emits a plan, and returns the program of one rank and full inputs."""
-        for to, sizes in ((folder, mesh), (folder / "one", "all=1")):
+        for to, sizes, more in ((folder, mesh, options), (folder / "one", "all=1", ())):
             with contextlib.redirect_stdout(None):
                 failed = _core.run([
                     "shardprop", "emit", str(GRAPHS / f"{graph}.json.gz"), "--mesh",
                     sizes, "--topology", TOPOLOGY, "--optimizer", "adamw",
-                    "-o", str(to),
+                    "-o", str(to), *more,
                 ])
             self.assertEqual(failed, 0)
         shardings = json.loads((folder / "shardings.json").read_text())
@@ -67,7 +67,10 @@ class Emitted(unittest.TestCase):
     def test_wrong(self):
         """A program without its first sum is wrong from there on."""
         with tempfile.TemporaryDirectory() as to:
-            model, inputs = self.emit("llama3_train", "tp=2", pathlib.Path(to))
+            # Megatron sums the result of every second matmul.
+            model, inputs = self.emit(
+                "llama3_train", "tp=2", pathlib.Path(to), "--recipe", "megatron=tp"
+            )
             programs = []
             for rank in range(2):
                 path = pathlib.Path(to) / f"rank{rank}.pt2"
