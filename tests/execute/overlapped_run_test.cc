@@ -1,5 +1,6 @@
 // Runs of programs with an overlapped collective: its output is delivered by the
 // wait, and no step may touch its operands before.
+#include "execute/negating.h"
 #include "program/overlapped_program.h"
 #include "support/result_checks.h"
 
@@ -16,21 +17,6 @@ namespace {
 
 using namespace testing;
 
-ProgramRunOptions negated_floats() {
-  ProgramRunOptions options;
-  options.library = OpLibrary::standard();
-  options.evaluate = [](const OpSchema&, std::span<const LocalTensor> inputs)
-      -> Result<std::vector<LocalTensor>> {
-    LocalTensor out =
-        value_of(LocalTensor::empty(inputs[0].sizes(), inputs[0].dtype()));
-    for (std::int64_t i = 0; i < out.numel(); ++i) {
-      out.data_as<float>()[i] = -inputs[0].data_as<float>()[i];
-    }
-    return std::vector<LocalTensor>{out};
-  };
-  return options;
-}
-
 LocalTensor counting(std::int64_t size, float first) {
   LocalTensor x = value_of(LocalTensor::empty({size}, DType::kF32));
   for (std::int64_t i = 0; i < size; ++i) {
@@ -46,7 +32,7 @@ Result<std::vector<LocalTensor>> run_overlapped(const SpmdProgram& program) {
     const auto at = static_cast<std::size_t>(rank.rank());
     const std::vector<LocalTensor> inputs = {
         counting(4, 1), counting(2, 10 + 2 * static_cast<float>(at))};
-    outputs[at] = run(program, rank, inputs, negated_floats());
+    outputs[at] = run(program, rank, inputs, negating());
     return {};
   });
   for (const Result<void>& end : ends) REQUIRE(end);

@@ -1,5 +1,6 @@
 // A program written by hand, run on threads with operators written by hand.
 
+#include "execute/negating.h"
 #include "support/result_checks.h"
 
 #include <shardprop/collective/thread_world.h>
@@ -11,6 +12,7 @@
 namespace shardprop {
 namespace {
 
+using testing::negating;
 using testing::value_of;
 
 // The program is y = -x on S(0); z = all_gather(y); free y; return z.
@@ -46,24 +48,6 @@ SpmdProgram negation() {
   program.copies.push_back({"y", z, 1, 1});
   program.outputs.push_back({OutputKind::kUser, z, {}});
   return program;
-}
-
-ProgramRunOptions negating() {
-  ProgramRunOptions options;
-  options.library = OpLibrary::standard();
-  options.evaluate = [](const OpSchema& op, std::span<const LocalTensor> inputs)
-      -> Result<std::vector<LocalTensor>> {
-    if (op.name() != "aten.neg.default") {
-      return fail(ErrorCode::kUnknownOperator, "nothing but neg");
-    }
-    LocalTensor out =
-        value_of(LocalTensor::empty(inputs[0].sizes(), inputs[0].dtype()));
-    for (std::int64_t i = 0; i < out.numel(); ++i) {
-      out.data_as<float>()[i] = -inputs[0].data_as<float>()[i];
-    }
-    return std::vector<LocalTensor>{out};
-  };
-  return options;
 }
 
 // The tensor as if its memory were on a device.
