@@ -130,8 +130,10 @@ class RuleChoice {
   void note(const Plan& plan) {
     work_ += plan.search.work;
     if (limits_.empty()) limits_ = limits_of(plan);
-    // A rule without a plan has no bound.
-    if (plan.has_plan() && plan.lower_bound_nanoseconds < bound_) {
+    // A rule that was refuted has no plan, and no bound. A rule whose search ended
+    // without a plan may still have one.
+    if (plan.status != PlanStatus::kInfeasible &&
+        plan.lower_bound_nanoseconds < bound_) {
       bound_ = plan.lower_bound_nanoseconds;
       ran_out_ = plan.ran_out;
     }

@@ -10,8 +10,8 @@
 namespace shardprop {
 
 // Answers the request with the cheapest rule. If several rules are tried, the plan
-// has a RecomputeRulesNote, and its bound is that of all rules that led to a plan. If
-// no plan fits, the answer is that of the rule which lacks the fewest bytes.
+// has a RecomputeRulesNote, and its bound holds for the plans of all of them. If no
+// plan fits, the answer is that of the rule which lacks the fewest bytes.
 // Preconditions: the request has a memory limit and a graph with a backward phase
 // that is not the result of running(). Errors: those of plan_graph().
 Result<PlannedGraph> plan_by_cheapest_rule(const PlanRequest& request);

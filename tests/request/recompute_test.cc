@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <utility>
 #include <variant>
@@ -144,6 +145,25 @@ TEST_CASE("auto takes the cheapest rule that fits") {
     if (!plan.has_plan()) continue;
     REQUIRE(tight.has_plan());
     CHECK(*tight.objective_nanoseconds <= *plan.objective_nanoseconds);
+  }
+}
+
+TEST_CASE("the bound of auto holds for every rule that was tried") {
+  for (const char* memory : {"170KiB", "200KiB", "230KiB"}) {
+    std::int64_t least = std::numeric_limits<std::int64_t>::max();
+    for (const char* rule : {"none", "selective", "full"}) {
+      const Plan plan = planned(rule, memory).plan;
+      if (!plan.has_plan()) continue;
+      least = std::min(least, *plan.objective_nanoseconds);
+    }
+    for (const char* work : {"3000", "30000", "300000", "3000000"}) {
+      CAPTURE(memory);
+      CAPTURE(work);
+      const PlanRequest request =
+          request_of({{"memory", memory, {}}, {"work_limit", work, {}}});
+      const Plan plan = value_of(plan_graph(request)).plan;
+      if (plan.has_plan()) CHECK(plan.lower_bound_nanoseconds <= least);
+    }
   }
 }
 
