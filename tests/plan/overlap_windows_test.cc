@@ -10,6 +10,7 @@
 
 #include <doctest/doctest.h>
 
+#include <random>
 #include <set>
 #include <string>
 #include <string_view>
@@ -29,8 +30,8 @@ Graph scheduled(std::string_view phases) {
   int n = 0;
   // No two neighbours are equal, so that nothing is a repeated block.
   const char* const ops[] = {"aten.relu.default", "aten.exp.default",
-                             "aten.neg.default", "aten.sin.default",
-                             "aten.cos.default", "aten.abs.default"};
+                             "aten.neg.default",  "aten.sin.default",
+                             "aten.cos.default",  "aten.abs.default"};
   for (const char phase : phases) {
     ValueId& last = phase == 'f' ? forward : backward;
     last = test::add_op(b, ops[n % 6], {{"", TensorArg{0}}}, {last},
@@ -83,6 +84,55 @@ TEST_CASE("a window begins where the fewest nodes are on the wrong side") {
   CHECK(slots_of("fbfbfb", 1).front() == 0);
 }
 
+// Returns the slot with the fewest nodes on the wrong side of the begin of
+// `place`, and the first one of equal slots.
+std::size_t begin_by_count(const List& places, std::size_t place) {
+  std::size_t best = 0;
+  std::size_t fewest = places.size() + 1;
+  for (std::size_t slot = 0; slot <= places.size(); ++slot) {
+    std::size_t wrong = 0;
+    for (std::size_t n = 0; n < places.size(); ++n) {
+      if ((n < slot) == (places[n] >= place)) ++wrong;
+    }
+    if (wrong >= fewest) continue;
+    fewest = wrong;
+    best = slot;
+  }
+  return best;
+}
+
+TEST_CASE("windows begin where counting each slot finds the fewest nodes") {
+  std::mt19937 random(57);
+  for (int round = 0; round < 40; ++round) {
+    std::string phases;
+    while (phases.size() < 24) phases += random() % 2 == 0 ? 'f' : 'b';
+    CAPTURE(phases);
+    const Graph graph = scheduled(phases);
+    const std::vector<std::int64_t> weights(phases.size(), 1);
+    const Blocks blocks(graph, weights, 3);
+    const std::size_t count = 2 * blocks.blocks().size();
+    List places;
+    for (const Node& node : graph.nodes()) {
+      const std::size_t block = blocks.block_of(node.id);
+      places.push_back(node.phase == Phase::kForward ? block
+                                                     : count - 1 - block);
+    }
+    std::set<std::int64_t> expected;
+    for (std::size_t place = 0; place < count; ++place) {
+      const std::size_t begin = begin_by_count(places, place);
+      if (begin < phases.size()) {
+        expected.insert(static_cast<std::int64_t>(begin));
+      }
+    }
+    const Windows windows(graph, blocks);
+    std::set<std::int64_t> begins;
+    for (std::size_t w = 0; w < windows.size(); ++w) {
+      begins.insert(windows.first_slot(w));
+    }
+    CHECK(begins == expected);
+  }
+}
+
 TEST_CASE("a graph without nodes has one window") {
   const Windows windows = windows_of(scheduled(""), 4);
   CHECK(windows.size() == 1);
@@ -106,9 +156,8 @@ TEST_CASE("gathers hide one window ahead and reductions one window behind") {
 }
 
 TEST_CASE("equal layers in one phase are of one class") {
-  const Graph graph =
-      value_of(load_graph("examples/graphs/llama3_8b_train.json.gz",
-                          testing::standard_library()));
+  const Graph graph = value_of(load_graph(
+      "examples/graphs/llama3_8b_train.json.gz", testing::standard_library()));
   const Windows windows = windows_of(graph, 8);
   CHECK(windows.size() > 60);
   std::set<std::size_t> classes;
