@@ -5,6 +5,7 @@
 #include "base/try.h"
 #include "execute/collective_run.h"
 #include "execute/held_values.h"
+#include "execute/rank_clock.h"
 #include "execute/region_elements.h"
 
 #include <shardprop/execute/executor.h>
@@ -42,6 +43,7 @@ class RankRun {
         options_(options),
         report_(report),
         held_(program) {
+    if (options.prices != nullptr) clock_.emplace(program, *options.prices);
     report_ = {};
     report_.step_payload_bytes.resize(program.steps.size(), 0);
     report_.step_calls.resize(program.steps.size(), 0);
@@ -84,6 +86,7 @@ class RankRun {
       outputs.push_back(std::move(held));
     }
     SP_CHECK(held_.check_complete());
+    if (clock_) report_.virtual_nanoseconds = clock_->end();
     return outputs;
   }
 
@@ -133,6 +136,7 @@ class RankRun {
   // --- steps ---
 
   Result<void> run_step(const ProgramStep& step) {
+    if (clock_) SP_CHECK(clock_->run(step, communicator_));
     SP_CHECK(run_action(step));
     if (step.is_overlapped) held_.start(step);
     return {};
@@ -340,6 +344,7 @@ class RankRun {
   ProgramRunReport& report_;
   Coordinate at_;
   execute::HeldValues held_;
+  std::optional<execute::RankClock> clock_;
   std::size_t step_ = 0;
 };
 

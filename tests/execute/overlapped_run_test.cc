@@ -25,6 +25,53 @@ LocalTensor counting(std::int64_t size, float first) {
   return x;
 }
 
+// Returns the time of the last step on each of both ranks. `y` takes this time on
+// ranks 0 and 1, and `z` takes 10 ns.
+std::vector<std::int64_t> clocked(const SpmdProgram& program, std::int64_t y_0,
+                                  std::int64_t y_1, ProgramPrices prices = {}) {
+  std::vector<std::int64_t> out(2);
+  const auto ends = run_ranks(2, {}, [&](Communicator& rank) -> Result<void> {
+    const auto at = static_cast<std::size_t>(rank.rank());
+    ProgramPrices own = prices;
+    own.nodes = {at == 0 ? y_0 : y_1, 10, 0};
+    ProgramRunOptions options = negating();
+    options.prices = &own;
+    const std::vector<LocalTensor> inputs = {counting(4, 1), counting(2, 1)};
+    ProgramRunReport report;
+    const auto outputs = run(program, rank, inputs, options, &report);
+    if (!outputs) return fail(outputs.error());
+    out[at] = report.virtual_nanoseconds;
+    // The exchange of times is no traffic of the program.
+    CHECK(report.step_calls[kStart] == 1);
+    return {};
+  });
+  for (const Result<void>& end : ends) REQUIRE(end);
+  return out;
+}
+
+using Times = std::vector<std::int64_t>;
+
+TEST_CASE(
+    "the virtual clock hides a transfer behind the compute until its wait") {
+  const SpmdProgram program = overlapped_program();
+  CHECK(clocked(program, 20, 20) == Times{30 + 10, 30 + 10});
+  CHECK(clocked(program, 50, 50) == Times{50 + 10, 50 + 10});
+  // Half of the transfer stops the compute.
+  CHECK(clocked(program, 20, 20, {.overlappable = {15}}) == Times{45, 45});
+  CHECK(clocked(program, 20, 20, {.copies = {7}}) == Times{47, 47});
+  // A slow rank does not delay a transfer that it has started.
+  CHECK(clocked(program, 20, 50) == Times{40, 60});
+}
+
+TEST_CASE("ranks of the virtual clock wait for each other in collectives") {
+  SpmdProgram program = overlapped_program();
+  // y is computed before the gather, which runs in line.
+  program.steps[kStart].is_overlapped = false;
+  program.steps[kStart].node = 1;
+  program.steps.erase(program.steps.begin() + kWait);
+  CHECK(clocked(program, 20, 50) == Times{90, 90});
+}
+
 // Returns the results of rank 0. x is 1, 2, 3, 4 and w is 10, 11, 12, 13.
 Result<std::vector<LocalTensor>> run_overlapped(const SpmdProgram& program) {
   std::vector<Result<std::vector<LocalTensor>>> outputs(2);

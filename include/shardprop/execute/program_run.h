@@ -19,6 +19,7 @@
 #include <shardprop/collective/local_tensor.h>
 #include <shardprop/ops/op_library.h>
 #include <shardprop/ops/op_schema.h>
+#include <shardprop/program/program_time.h>
 #include <shardprop/program/spmd_program.h>
 
 #include <cstddef>
@@ -47,6 +48,9 @@ struct ProgramRunOptions {
   std::function<Result<void>(ProgramValueId value, std::size_t step,
                              const LocalTensor& held)>
       made;
+  // If not null, the run keeps a virtual clock, in which operators and
+  // collectives take these times (program_time.h). It must outlive the run.
+  const ProgramPrices* prices = nullptr;
 };
 
 // `ProgramRunReport` is the measured traffic and memory of one rank in one run.
@@ -54,6 +58,9 @@ struct ProgramRunReport {
   // Payload in bytes that this rank's communicator counted, by step of the
   // program and in its dtypes; 0 for other steps than collectives.
   std::vector<std::int64_t> step_payload_bytes;
+  // The time of this rank's last step on the virtual clock; 0 without prices.
+  // The ranks of a group wait for each other.
+  std::int64_t virtual_nanoseconds = 0;
   // By step: collectives that this rank ran.
   std::vector<std::int64_t> step_calls;
   // Maximum of the bytes of values with layouts on this rank, in the dtypes of
