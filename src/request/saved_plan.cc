@@ -75,13 +75,13 @@ Result<JudgedPlan> judged(Plan plan, const SavedPlanUse& use,
   if (!use.is_judged || plan.is_proof_given) {
     plan.is_proof_given = true;
     plan.unsupported = found_unsupported(graph, library);
-    return JudgedPlan{std::move(plan), {}};
+    return JudgedPlan{std::move(plan), {}, {}};
   }
   Result<JudgedPlan> judged = judge_plan(plan, graph, library);
   if (judged) return judged;
   Error error = std::move(judged).error();
-  error.location = error.location.empty() ? use.place
-                                          : use.place + " " + error.location;
+  error.location =
+      error.location.empty() ? use.place : use.place + " " + error.location;
   return fail(std::move(error));
 }
 

@@ -454,6 +454,52 @@ class Forms(Case):
         self.assertEqual((len(told), len(programs)), (1, 1))
 
 
+class OtherSchedule(Case):
+    """A plan of a version whose transfers overlapped with the compute of a phase."""
+
+    def earlier(self):
+        """Returns a graph and a plan that hides its transfers in full."""
+        graph = TINY / "gpt2_train.json.gz"
+        done = shardprop("explain", graph, "--mesh", "dp=2", "--recipe", "fsdp=dp",
+                         "--overlap", "1", "--topology", DEAR, "--gap", "1", "--format", "json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        plan = json.loads(done.stdout)
+        self.assertTrue(plan.pop("overlap_windows"))
+        for entry in plan["copies"]:
+            if "issued_at" not in entry:
+                continue
+            del entry["issued_at"], entry["waited_at"]
+            full = round(sum(step["us"] for step in entry["steps"]), 3)
+            more = round(full - entry["hidden_us"], 3)
+            entry["hidden_us"] = full
+            plan["summary"]["hidden_us"] = round(plan["summary"]["hidden_us"] + more, 3)
+            plan["objective_us"] = round(plan["objective_us"] - more, 3)
+        plan["lower_bound_us"] = plan["objective_us"]
+        plan["status"] = "optimal"
+        return graph, plan
+
+    def test_is_priced_again_with_one_note(self):
+        graph, plan = self.earlier()
+        done = explained(graph, self.file("plan.json", json.dumps(plan)))
+        self.assertEqual(complaints(done, (0,)), [], done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        self.assertIn("note: the plan was saved before", done.stderr)
+        again = json.loads(explained(graph, self.folder / "plan.json", "--format", "json").stdout)
+        self.assertGreater(again["objective_us"], plan["objective_us"])
+        self.assertEqual(again["status"], "feasible")
+        self.assertTrue(again["overlap_windows"])
+
+    def test_its_other_figures_are_compared(self):
+        graph, plan = self.earlier()
+        node = next(n for n in plan["nodes"] if n["compute_us"] >= 1)
+        node["compute_us"] = round(node["compute_us"] - 1, 3)
+        plan["summary"]["compute_us"] = round(plan["summary"]["compute_us"] - 1, 3)
+        plan["objective_us"] = round(plan["objective_us"] - 1, 3)
+        done = explained(graph, self.file("plan.json", json.dumps(plan)))
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn(".compute_us", done.stderr)
+
+
 class FirstSchema(Case):
     def test_is_what_the_file_says(self):
         done = explained(MLP, command_line.ROOT / "tests/data/plans/mlp_dynamic_schema1.json")

@@ -44,7 +44,7 @@ Result<GraphPlan> new_plan(const Arguments& arguments, Console& console,
             answered(std::move(request), arguments, console));
   if (use.next == WithPlan::kWork) console.until_written.reset();
   return GraphPlan{
-      std::move(library), std::move(made.graph), std::move(made.plan), {}};
+      std::move(library), std::move(made.graph), std::move(made.plan), {}, {}};
 }
 
 Result<GraphPlan> taken_plan(const Arguments& arguments, Console& console,
@@ -69,7 +69,8 @@ Result<GraphPlan> taken_plan(const Arguments& arguments, Console& console,
   SP_ASSIGN(JudgedPlan taken,
             take_plan(std::move(plan), use, *loaded.graph, *loaded.library));
   return GraphPlan{std::move(loaded.library), std::move(loaded.graph),
-                   std::move(taken.plan), std::move(taken.differences)};
+                   std::move(taken.plan), std::move(taken.differences),
+                   std::move(taken.note)};
 }
 
 }  // namespace
@@ -146,6 +147,9 @@ Result<GraphPlan> graph_plan(const Arguments& arguments, Console& console,
 }
 
 void warn_of_differences(const GraphPlan& given, Console& console) {
+  if (!given.note.empty()) {
+    console.messages << "note: " << printable(given.note) << '\n';
+  }
   constexpr std::size_t kMostPrinted = 5;
   const std::vector<std::string>& all = given.differences;
   for (std::size_t i = 0; i < std::min(all.size(), kMostPrinted); ++i) {

@@ -21,6 +21,7 @@ struct GraphPlan {
   std::shared_ptr<const Graph> graph;
   Plan plan;
   std::vector<std::string> differences;  // as JudgedPlan's
+  std::string note;                      // as JudgedPlan's
 };
 
 // SavedPlan says whether the figures of a saved plan are kept or computed
@@ -61,8 +62,8 @@ Result<GraphPlan> graph_plan(const Arguments& arguments, Console& console,
 Result<void> check_nothing_to_plan(const Arguments& arguments,
                                    const std::string& reason);
 
-// Prints a message for each figure of a saved plan that differs from the
-// computed one.
+// Prints the note of a saved plan, and a message for each of its figures that
+// differs from the computed one.
 void warn_of_differences(const GraphPlan& given, Console& console);
 
 }  // namespace shardprop::cli

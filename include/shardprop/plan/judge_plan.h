@@ -31,6 +31,10 @@ struct JudgedPlan {
   // Figures of the file that differ from the recomputed ones, with their JSON
   // path.
   std::vector<std::string> differences;
+  // If not empty, an earlier version saved the file, and the figures that depend
+  // on overlap windows are those of the program that runs now. The text has the
+  // time of the file and of the plan.
+  std::string note;
 };
 
 // Errors: kPlanOtherGraph, kPlanFile (a choice that its operator does not have,

@@ -1,6 +1,7 @@
 #include <shardprop/plan/judge_plan.h>
 
 #include "base/guard.h"
+#include "base/quantities.h"
 #include "base/try.h"
 #include "plan/evaluate/produced_layouts.h"
 #include "plan/explain/assemble_plan.h"
@@ -31,7 +32,7 @@ class Judge {
   Result<JudgedPlan> run() {
     if (!saved_.has_plan()) {
       SP_CHECK(check_graph(saved_, graph_));
-      return JudgedPlan{given_proof(saved_), {}};
+      return JudgedPlan{given_proof(saved_), {}, {}};
     }
     SP_ASSIGN(choices_, choices_of(saved_, graph_));
     SP_ASSIGN(const PlanOptions options, options_of(saved_));
@@ -50,9 +51,12 @@ class Judge {
     solution.lower_bound =
         std::min(saved_.lower_bound_nanoseconds, solution.evaluation.objective);
     solution.status = status_of(solution, options);
-    JudgedPlan judged{assemble_plan(problem, solution), {}};
+    JudgedPlan judged{assemble_plan(problem, solution), {}, {}};
     SP_CHECK(check_same(problem, judged.plan));
     judged.differences = differences(saved_, judged.plan);
+    if (is_of_other_schedule(saved_, judged.plan)) {
+      judged.note = priced_again(judged.plan);
+    }
     if (solution.status == PlanStatus::kInfeasible) {
       judged.plan = none_within_limit(problem, std::move(solution));
     }
@@ -80,6 +84,16 @@ class Judge {
   static Plan given_proof(Plan plan) {
     plan.is_proof_given = true;
     return plan;
+  }
+
+  std::string priced_again(const Plan& plan) const {
+    const auto time = [](const Plan& of) {
+      return time_text(of.objective_nanoseconds.value_or(0));
+    };
+    return "the plan was saved before plans stated their overlap windows; it "
+           "takes " +
+           time(plan) + " with today's windows, and " + time(saved_) +
+           " in the file";
   }
 
   PlanStatus status_of(const PlanSolution& solution,
