@@ -48,12 +48,14 @@ Result<LocalTensor> combined(const SpmdProgram& program,
   SP_CHECK(host_memory_ops().copy(source, term));
   Dims shape = source.sizes();
   const bool gathers = step.kind == CollectiveKind::kAllGather;
+  const bool scatters = step.kind == CollectiveKind::kReduceScatter;
   if (gathers) shape[0] *= group.size();
+  if (scatters) shape[0] /= group.size();
   SP_ASSIGN(LocalTensor out,
             LocalTensor::empty(std::move(shape), source.dtype()));
   CollectiveCall call;
   call.kind = step.kind;
-  call.inputs = {std::move(term)};
+  call.inputs = {term};
   call.outputs = {out};
   if (gathers) {
     call.outputs.clear();
@@ -63,6 +65,13 @@ Result<LocalTensor> combined(const SpmdProgram& program,
     }
   } else {
     call.op = step.reduce_op.value_or(ReduceOp::kSum);
+  }
+  if (scatters) {
+    call.inputs.clear();
+    const std::int64_t rows = out.size(0);
+    for (std::int64_t r = 0; r < group.size(); ++r) {
+      call.inputs.push_back(term.narrow(0, r * rows, rows));
+    }
   }
   call.where = program.value(collective.output).name;
   SP_CHECK(communicator.run(group, std::move(call)));

@@ -3,6 +3,7 @@
 
 #include <shardprop/base/result.h>
 
+#include <cstddef>
 #include <string>
 
 namespace shardprop::lowering {
@@ -14,6 +15,10 @@ inline auto broken_plan(const std::string& where, const std::string& what) {
               {},
               "plan anew: the plan was changed, or made by another version"};
   return fail(std::move(error));
+}
+
+inline std::string place_of_copy(std::size_t copy) {
+  return "copy " + std::to_string(copy);
 }
 
 }  // namespace shardprop::lowering

@@ -11,10 +11,6 @@
 namespace shardprop::lowering {
 namespace {
 
-std::string where_of(std::size_t copy) {
-  return "copy " + std::to_string(copy);
-}
-
 // Returns the slot before which the first step of the copy runs.
 std::int64_t issue_slot(const PlannedCopy& copy) {
   return copy.in_flight ? copy.in_flight->issued_at : copy.produced_at;
@@ -29,12 +25,14 @@ Result<void> Lowering::plan_copies() {
   for (std::size_t c = 0; c < copies; ++c) {
     const PlannedCopy& copy = plan_.copies[c];
     if (c > 0 && copy.produced_at < plan_.copies[c - 1].produced_at) {
-      return broken_plan(where_of(c), "it is produced before the one above it");
+      return broken_plan(place_of_copy(c),
+                         "it is produced before the one above it");
     }
     issue_order_.push_back(c);
     if (!copy.in_flight) continue;
     if (copy.in_flight->issued_at >= copy.in_flight->waited_at) {
-      return broken_plan(where_of(c), "it is waited for before it is issued");
+      return broken_plan(place_of_copy(c),
+                         "it is waited for before it is issued");
     }
     wait_order_.push_back(c);
   }
@@ -47,13 +45,14 @@ Result<void> Lowering::plan_copies() {
   sort(issue_order_, issue_slot);
   sort(wait_order_,
        [](const PlannedCopy& copy) { return copy.in_flight->waited_at; });
-  return {};
+  return plan_buckets();
 }
 
 // The waits belong to the node before the slot, after which their operands are
 // freed.
 void Lowering::end_transfers(std::size_t slot) {
   build_.stand_at(slot == 0 ? 0 : slot - 1);
+  std::vector<std::size_t> full;
   for (; next_wait_ < wait_order_.size(); ++next_wait_) {
     const std::size_t copy = wait_order_[next_wait_];
     if (plan_.copies[copy].in_flight->waited_at >
@@ -61,7 +60,9 @@ void Lowering::end_transfers(std::size_t slot) {
       break;
     }
     build_.wait(copy);
+    if (plan_.copies[copy].bucket == copy) full.push_back(copy);
   }
+  for (const std::size_t bucket : full) empty_bucket(bucket, slot);
 }
 
 Result<void> Lowering::make_copies(std::size_t slot) {
@@ -71,7 +72,14 @@ Result<void> Lowering::make_copies(std::size_t slot) {
     if (issue_slot(plan_.copies[copy]) != static_cast<std::int64_t>(slot)) {
       break;
     }
-    build_.stand_at(slot, copy, plan_.copies[copy].in_flight.has_value());
+    const bool in_flight = plan_.copies[copy].in_flight.has_value();
+    if (const auto& bucket = plan_.copies[copy].bucket) {
+      if (*bucket != copy) continue;
+      SP_CHECK(fill_bucket(copy, slot));
+      if (!in_flight) empty_bucket(copy, slot);
+      continue;
+    }
+    build_.stand_at(slot, copy, in_flight);
     SP_CHECK(make_copy(copy));
     is_issued_[copy] = true;
   }
@@ -88,12 +96,12 @@ Result<std::vector<View>> Lowering::views_of(const PlannedCopy& copy,
     const Node* node = id ? &graph_.node(*id) : nullptr;
     if (node == nullptr || node->inputs.size() != 1 ||
         node->outputs.size() != 1) {
-      return broken_plan(where_of(index), "`" + name + "` is not a view");
+      return broken_plan(place_of_copy(index), "`" + name + "` is not a view");
     }
     const std::string& shown = graph_.value(node->inputs[0]).display_name();
     const std::string& view = graph_.value(node->outputs[0]).display_name();
     if (at != (undone ? view : shown)) {
-      return broken_plan(where_of(index),
+      return broken_plan(place_of_copy(index),
                          "`" + name + "` is not a view of `" + at + "`");
     }
     at = undone ? shown : view;
@@ -103,8 +111,9 @@ Result<std::vector<View>> Lowering::views_of(const PlannedCopy& copy,
   for (const std::string& name : copy.undone) SP_CHECK(add(name, true));
   for (const std::string& name : copy.views) SP_CHECK(add(name, false));
   if (at != copy.from) {
-    return broken_plan(where_of(index), "it is made of `" + at + "`, not of `" +
-                                            copy.from + "`");
+    return broken_plan(
+        place_of_copy(index),
+        "it is made of `" + at + "`, not of `" + copy.from + "`");
   }
   return out;
 }
@@ -147,14 +156,14 @@ Result<ProgramValueId> Lowering::seen_through(const PlannedCopy& copy,
   SP_ASSIGN(const std::vector<View> views, views_of(copy, index));
   if (views.empty()) {
     if (build_[at].layout == copy.src) return at;
-    return broken_plan(where_of(index), "`" + copy.of +
-                                            "` is not laid out as " +
-                                            to_string(copy.src) + " but as " +
-                                            to_string(build_[at].layout));
+    return broken_plan(place_of_copy(index),
+                       "`" + copy.of + "` is not laid out as " +
+                           to_string(copy.src) + " but as " +
+                           to_string(build_[at].layout));
   }
-  SP_ASSIGN(
-      const std::vector<ViewLink> links,
-      chains_.between(views, build_[at].layout, copy.src, where_of(index)));
+  SP_ASSIGN(const std::vector<ViewLink> links,
+            chains_.between(views, build_[at].layout, copy.src,
+                            place_of_copy(index)));
   const std::string name = copy.from + "." + std::to_string(index);
   for (std::size_t i = 0; i < links.size(); ++i) {
     const bool last = i + 1 == links.size() && copy.steps.empty();
@@ -164,10 +173,25 @@ Result<ProgramValueId> Lowering::seen_through(const PlannedCopy& copy,
   return at;
 }
 
+// Returns the value that the steps of the copy redistribute.
+Result<ProgramValueId> Lowering::source_of(std::size_t index) {
+  const PlannedCopy& copy = plan_.copies[index];
+  ProgramValueId at;
+  if (copy.source) {
+    if (*copy.source >= index || !is_issued_[*copy.source]) {
+      return broken_plan(place_of_copy(index), "it is made of a later copy");
+    }
+    at = program_.copies[*copy.source].value;
+  } else {
+    SP_ASSIGN(at, made(copy.of, place_of_copy(index)));
+  }
+  return seen_through(copy, at, index);
+}
+
 Result<void> Lowering::make_copy(std::size_t index) {
   const PlannedCopy& copy = plan_.copies[index];
   const auto broken = [&](const std::string& what) {
-    return broken_plan(where_of(index), what);
+    return broken_plan(place_of_copy(index), what);
   };
   if (copy.freed_at < copy.produced_at) {
     return broken("it is freed before it is made");
@@ -179,16 +203,7 @@ Result<void> Lowering::make_copy(std::size_t index) {
                               static_cast<std::size_t>(copy.freed_at)};
     return {};
   }
-  ProgramValueId at;
-  if (copy.source) {
-    if (*copy.source >= index || !is_issued_[*copy.source]) {
-      return broken("it is made of a later copy");
-    }
-    at = program_.copies[*copy.source].value;
-  } else {
-    SP_ASSIGN(at, made(copy.of, where_of(index)));
-  }
-  SP_ASSIGN(at, seen_through(copy, at, index));
+  SP_ASSIGN(ProgramValueId at, source_of(index));
   const TensorMeta meta = build_[at].meta;
   const std::string name = copy.from + "." + std::to_string(index);
   for (std::size_t s = 0; s < copy.steps.size(); ++s) {

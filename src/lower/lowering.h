@@ -7,6 +7,7 @@
 #include "lower/local_calls.h"
 #include "lower/program_builder.h"
 #include "lower/view_chain.h"
+#include "redistribute/flat_move.h"
 
 #include <shardprop/graph/graph.h>
 #include <shardprop/lower/lower.h>
@@ -73,6 +74,26 @@ class Lowering {
   Result<std::vector<View>> views_of(const PlannedCopy& copy,
                                      std::size_t index) const;
 
+  Result<ProgramValueId> source_of(std::size_t index);
+
+  // lower_buckets.cc
+  struct BucketMember {
+    std::size_t copy = 0;
+    FlatMove move;
+  };
+  struct Bucket {
+    std::vector<BucketMember> members;
+    ProgramValueId flat;  // the buffer behind the collectives
+  };
+  Result<void> plan_buckets();
+  std::vector<RedistributeStep> steps_of(const Bucket& bucket) const;
+  ProgramValueId bucket_op(const char* name, ProgramArguments args);
+  Result<ProgramValueId> row_of(const BucketMember& member);
+  Result<void> fill_bucket(std::size_t first, std::size_t slot);
+  void empty_bucket(std::size_t first, std::size_t slot);
+  void finish_copy(const BucketMember& member, ProgramValueId part,
+                   std::size_t slot);
+
   // lower_random.cc
   Result<void> draw(const Node& node, const PlannedNode& planned,
                     const std::vector<ProgramValueId>& inputs,
@@ -110,8 +131,9 @@ class Lowering {
   std::vector<std::size_t> issue_order_;
   std::vector<std::size_t> wait_order_;
   std::vector<bool> is_issued_;
-  std::size_t next_issue_ = 0;  // index into issue_order_
-  std::size_t next_wait_ = 0;   // index into wait_order_
+  std::map<std::size_t, Bucket> buckets_;  // by their first copy
+  std::size_t next_issue_ = 0;             // index into issue_order_
+  std::size_t next_wait_ = 0;              // index into wait_order_
 };
 
 }  // namespace shardprop::lowering

@@ -74,8 +74,7 @@ std::string_view to_string(RanOut what) {
 std::optional<RanOut> parse_ran_out(std::string_view text) {
   for (const RanOut what :
        {RanOut::kNothing, RanOut::kTime, RanOut::kWork, RanOut::kInterrupted,
-        RanOut::kMemory, RanOut::kSize, RanOut::kAttempts,
-        RanOut::kGap}) {
+        RanOut::kMemory, RanOut::kSize, RanOut::kAttempts, RanOut::kGap}) {
     if (to_string(what) == text) return what;
   }
   return std::nullopt;
@@ -97,14 +96,16 @@ std::optional<double> Plan::gap() const {
 PlanSummary summarize(const Plan& plan) {
   PlanSummary sum;
   sum.compute_nanoseconds = plan.optimizer_nanoseconds;
-  const auto add = [&](const CollectiveStep& step) {
+  const auto add = [&](const CollectiveStep& step, bool is_shared = false) {
     sum.communication_nanoseconds =
         sat_add(sum.communication_nanoseconds, step.nanoseconds);
     sum.bytes_per_rank = sat_add(sum.bytes_per_rank, step.bytes_per_rank);
-    ++sum.collectives[index(step.kind)];
+    if (!is_shared) ++sum.collectives[index(step.kind)];
   };
-  for (const PlannedCopy& copy : plan.copies) {
-    for (const CollectiveStep& step : copy.steps) add(step);
+  for (std::size_t c = 0; c < plan.copies.size(); ++c) {
+    const PlannedCopy& copy = plan.copies[c];
+    const bool is_shared = copy.bucket && *copy.bucket != c;
+    for (const CollectiveStep& step : copy.steps) add(step, is_shared);
     sum.compute_nanoseconds =
         sat_add(sum.compute_nanoseconds, copy.cut_nanoseconds);
     sum.overlapped_nanoseconds =

@@ -30,6 +30,7 @@ class LiveBytes {
       change_[span.until + 1] -= span.bytes;
     }
     note_buffers();
+    note_flat_buffers();
     std::vector<std::int64_t> out;
     WideInt live = 0;
     for (std::size_t n = 0; n < program_.nodes.size(); ++n) {
@@ -125,7 +126,7 @@ class LiveBytes {
         }
       }
       const auto* moved = std::get_if<ProgramCollective>(&step.action);
-      if (moved == nullptr || !step.copy) continue;
+      if (moved == nullptr || !step.copy || is_flat(*moved)) continue;
       Move& move = moves
                        .try_emplace(*step.copy,
                                     Move{step.node, step.node, 0, moved->input})
@@ -147,6 +148,45 @@ class LiveBytes {
     }
     for (std::size_t n = 0; n < buffers_.size(); ++n) {
       buffers_[n] = sat_add(buffers_[n], overlapped[n]);
+    }
+  }
+
+  bool is_flat(const ProgramCollective& moved) const {
+    return program_.value(moved.input).is_local();
+  }
+
+  // A collective of local tensors for copies moves a flat buffer. It takes its
+  // peak bytes from the node before which it starts to that in which its result
+  // is freed.
+  void note_flat_buffers() {
+    struct Buffer {
+      std::size_t from = 0;
+      std::size_t until = 0;
+      std::int64_t bytes = 0;
+    };
+    std::map<std::size_t, Buffer> buffers;            // by copy
+    std::map<ProgramValueId, std::size_t> buffer_of;  // copy by output
+    for (const ProgramStep& step : program_.steps) {
+      if (const auto* freed = std::get_if<ProgramFree>(&step.action)) {
+        for (const ProgramValueId id : freed->values) {
+          const auto found = buffer_of.find(id);
+          if (found == buffer_of.end()) continue;
+          std::size_t& until = buffers.at(found->second).until;
+          until = std::max(until, step.node);
+        }
+      }
+      const auto* moved = std::get_if<ProgramCollective>(&step.action);
+      if (moved == nullptr || !step.copy || !is_flat(*moved)) continue;
+      Buffer& buffer =
+          buffers.try_emplace(*step.copy, Buffer{step.node, step.node, 0})
+              .first->second;
+      buffer.bytes = std::max(buffer.bytes, moved->step.peak_bytes);
+      buffer_of.emplace(moved->output, *step.copy);
+    }
+    for (const auto& [copy, buffer] : buffers) {
+      for (std::size_t n = buffer.from; n <= buffer.until; ++n) {
+        buffers_[n] = sat_add(buffers_[n], buffer.bytes);
+      }
     }
   }
 

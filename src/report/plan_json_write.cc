@@ -313,6 +313,7 @@ class Writer {
       json_.member("issued_at", copy.in_flight->issued_at);
       json_.member("waited_at", copy.in_flight->waited_at);
     }
+    if (copy.bucket) json_.member("bucket", *copy.bucket);
     json_.key("reason");
     write_reason(json_, copy.reason);
     const auto& other = copy.reason.alternative;

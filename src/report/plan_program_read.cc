@@ -149,6 +149,10 @@ class PlanProgramReader {
       flight.issued_at = at["issued_at"].integer(0, end_ - 1);
       flight.waited_at = at["waited_at"].integer(flight.issued_at + 1, end_);
     }
+    if (at.has("bucket")) {
+      out.bucket =
+          static_cast<std::size_t>(at["bucket"].integer(0, num_copies_ - 1));
+    }
     out.reason = reason(at);
     out.overlapped_nanoseconds = at["hidden_us"].nanoseconds();
     if (at.has("cut_us")) out.cut_nanoseconds = at["cut_us"].nanoseconds();

@@ -27,6 +27,17 @@ struct StepCounts {
   std::size_t moved_after = 0;  // steps that follow such a reduction
 };
 
+// Returns a step of a copy, with the bytes of all copies of its bucket.
+CollectiveStep step_of(const Plan& plan, std::size_t copy, std::size_t step) {
+  CollectiveStep sum = plan.copies[copy].steps[step];
+  for (std::size_t c = 0; c < plan.copies.size(); ++c) {
+    if (c == copy || plan.copies[c].bucket != copy) continue;
+    sum.message_bytes += plan.copies[c].steps[step].message_bytes;
+    sum.bytes_per_rank += plan.copies[c].steps[step].bytes_per_rank;
+  }
+  return sum;
+}
+
 void check_steps(const Plan& plan, const Graph& graph, StepCounts& counts) {
   const SpmdProgram program = value_of(lower(plan, graph, standard_library()));
   const ProgramTraffic sent = traffic(program);
@@ -41,12 +52,13 @@ void check_steps(const Plan& plan, const Graph& graph, StepCounts& counts) {
     CAPTURE(*step.copy);
     CAPTURE(at);
     REQUIRE(at < steps.size());
-    const RedistributeStep& planned = steps[at];
+    const CollectiveStep planned = step_of(plan, *step.copy, at);
     CHECK(planned.kind == moved->step.kind);
     CHECK(planned.dtype == moved->step.dtype);
     CHECK(planned.message_bytes == moved->step.message_bytes);
     CHECK(planned.bytes_per_rank == moved->step.bytes_per_rank);
-    const DType own = program.value(moved->input).meta.dtype();
+    const DType own =
+        program.value(program.copies[*step.copy].value).meta.dtype();
     if (planned.reduce_op) {
       counts.reduced_in_f32 += planned.dtype != own ? 1 : 0;
       continue;

@@ -69,6 +69,7 @@ class PlanChecker {
       check_views(copy);
       check_steps(copy);
       check_alone(c);
+      check_bucket(c);
       hidden_ += copy.overlapped_nanoseconds;
       compute_ += copy.cut_nanoseconds;
     }
@@ -138,6 +139,28 @@ class PlanChecker {
       CHECK((before.freed_at < copy.produced_at ||
              copy.freed_at < before.produced_at));
     }
+  }
+
+  // The copies of a bucket start and end together, with equal collectives.
+  void check_bucket(std::size_t c) {
+    const PlannedCopy& copy = plan_.copies[c];
+    if (!copy.bucket) return;
+    REQUIRE(*copy.bucket <= c);
+    const PlannedCopy& first = plan_.copies[*copy.bucket];
+    CHECK(first.bucket == copy.bucket);
+    CHECK_FALSE(copy.source);
+    CHECK(copy.in_flight == first.in_flight);
+    if (!copy.in_flight) CHECK(copy.produced_at == first.produced_at);
+    REQUIRE(copy.steps.size() == first.steps.size());
+    for (std::size_t s = 0; s < copy.steps.size(); ++s) {
+      CHECK(copy.steps[s].kind == first.steps[s].kind);
+      CHECK(copy.steps[s].mesh_dims == first.steps[s].mesh_dims);
+      CHECK(copy.steps[s].dtype == first.steps[s].dtype);
+    }
+    const auto members = std::count_if(
+        plan_.copies.begin(), plan_.copies.end(),
+        [&](const PlannedCopy& other) { return other.bucket == copy.bucket; });
+    CHECK(members > 1);
   }
 
   void check_input(const PlannedInput& input, std::int64_t at) {

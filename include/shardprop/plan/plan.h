@@ -255,7 +255,7 @@ struct PlanSummary {
   // The part of compute and communication that second runs take.
   std::int64_t recompute_nanoseconds = 0;
   std::int64_t bytes_per_rank = 0;
-  // Number of steps by CollectiveKind.
+  // Number of steps by CollectiveKind. The copies of a bucket share theirs.
   std::array<std::int64_t, std::size(kAllCollectiveKinds)> collectives{};
   friend bool operator==(const PlanSummary&, const PlanSummary&) = default;
 };

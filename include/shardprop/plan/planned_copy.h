@@ -55,6 +55,10 @@ struct PlannedCopy {
   // an update is listed without it: its price overlaps with the next step, and
   // the program of one step waits for it.
   std::optional<PlannedFlight> in_flight;
+  // The index of the first copy of its bucket, which may be this copy. The steps
+  // of all copies of a bucket run as one over a flat buffer, so that they start
+  // together. Empty if the steps of this copy run alone.
+  std::optional<std::size_t> bucket;
   CopyReason reason;
   std::int64_t overlapped_nanoseconds = 0;  // overlapped with compute
   // If the copy splits a kernel: the added launch, write and read. They are

@@ -91,10 +91,10 @@ struct ProgramOp {
 // at the same time, or, of kind kSlice, a local operation on each rank's part.
 struct ProgramCollective {
   // Between values with layouts it redistributes from step.src to step.dst.
-  // Inside a local program src and dst have no mesh dims. There it is an
-  // all_reduce of a tensor with one shape on all ranks of a group, or an
-  // all_gather. An all_gather concatenates the ranks' tensors along dim 0, in
-  // mesh order.
+  // Between local tensors src and dst have no mesh dims. There it is an
+  // all_reduce, an all_gather or a reduce_scatter of tensors with one shape on
+  // all ranks of a group. An all_gather concatenates the ranks' tensors along
+  // dim 0, in mesh order. A reduce_scatter splits their sum in the same way.
   RedistributeStep step;
   ProgramValueId input;
   ProgramValueId output;

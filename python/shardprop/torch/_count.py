@@ -174,9 +174,18 @@ class _Predicted:
             for output in node["outputs"]:
                 self._shapes[output["name"]] = output["shape"]
         self.collectives: "list[Collective]" = []
+        buckets: "dict[int, list[list[dict]]]" = defaultdict(list)
         for copy in plan.copies:
+            if "bucket" in copy:
+                buckets[copy["bucket"]].append(copy["steps"])
+                continue
             for step in copy["steps"]:
                 self._add(step, self._shapes[copy["from"]], copy=copy["id"], node=None)
+        # The steps of a bucket run once, for its first copy. All shards are even.
+        for first, members in buckets.items():
+            for steps in zip(*members, strict=True):
+                sent = sum(step["bytes_per_rank"] for step in steps)
+                self._add({**steps[0], "bytes_per_rank": sent}, None, copy=first, node=None)
         for node in plan.nodes:
             held = [(one["from"], one["placements"]) for one in node["inputs"]]
             held += [(one["name"], one["placements"]) for one in node["outputs"]]

@@ -136,6 +136,15 @@ TorchId Moves::all_reduce(const CollectiveStep& step, TorchId x, ReduceOp op,
                 scale);
 }
 
+TorchId Moves::reduce_scatter(const CollectiveStep& step, TorchId x,
+                              ReduceOp op) {
+  std::int64_t ranks = 1;
+  for (const std::int32_t dim : step.mesh_dims) ranks *= mesh_.size(dim);
+  Dims shape = graph_.shape(x);
+  shape[0] /= ranks;
+  return reduced("reduce_scatter_tensor", step, x, op, std::move(shape), ranks);
+}
+
 TorchId Moves::all_gather(const CollectiveStep& step, TorchId x) {
   std::int64_t ranks = 1;
   for (const std::int32_t dim : step.mesh_dims) ranks *= mesh_.size(dim);

@@ -37,6 +37,9 @@ class Moves {
                      double scale);
   // Returns the tensors of the ranks, concatenated along dim 0.
   TorchId all_gather(const CollectiveStep& step, TorchId x);
+  // Returns this rank's part, along dim 0, of the reduced tensor. All parts have
+  // the same size.
+  TorchId reduce_scatter(const CollectiveStep& step, TorchId x, ReduceOp op);
 
  private:
   TorchId communicate(const std::string& op, TorchArguments args,

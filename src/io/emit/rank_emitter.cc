@@ -358,10 +358,14 @@ Result<void> RankEmitter::add_collective(const ProgramCollective& collective) {
   const TorchId input = values_[collective.input.index()];
   TorchId& output = values_[collective.output.index()];
   if (collective.step.src.mesh_ndim() == 0) {
-    output = collective.step.kind == CollectiveKind::kAllGather
-                 ? moves.all_gather(collective.step, input)
-                 : moves.all_reduce(collective.step, input,
-                                    *collective.step.reduce_op, 1);
+    const CollectiveStep& step = collective.step;
+    if (step.kind == CollectiveKind::kAllGather) {
+      output = moves.all_gather(step, input);
+    } else if (step.kind == CollectiveKind::kReduceScatter) {
+      output = moves.reduce_scatter(step, input, *step.reduce_op);
+    } else {
+      output = moves.all_reduce(step, input, *step.reduce_op, 1);
+    }
     return {};
   }
   SP_ASSIGN(output, moves.run(collective.step,

@@ -1,5 +1,7 @@
 #include "plan/evaluate/buffer_views.h"
 
+#include "plan/evaluate/buckets.h"
+
 #include <algorithm>
 
 namespace shardprop {
@@ -17,6 +19,19 @@ BufferViews::BufferViews(const PlanProblem& problem, const PlanAssignment& plan)
     std::int64_t& until = freed_at_[copy.buffer.index()];
     until = std::max(until, problem.release_slot(problem.buffer(copy.buffer),
                                                  copy.produced_at));
+  }
+  // So does a buffer whose copy waits for others of its bucket.
+  for (const Bucket& bucket : buckets_of(problem, plan)) {
+    for (const std::size_t c : bucket.copies) {
+      const AssignedCopy& copy = plan.copies[c];
+      if (bucket.filled_at <= copy.produced_at ||
+          bucket.filled_at < bucket.emptied_at) {
+        continue;
+      }
+      times_[c].complete_from = bucket.filled_at;
+      std::int64_t& until = freed_at_[copy.buffer.index()];
+      until = std::max(until, bucket.filled_at);
+    }
   }
   for (std::size_t s = 0; s < problem.buffers().size(); ++s) {
     const PlanBuffer& buffer = problem.buffers()[s];

@@ -2,6 +2,7 @@
 // with the network that an assignment came from.
 #include "base/index.h"
 #include "base/saturating.h"
+#include "plan/evaluate/buckets.h"
 #include "plan/evaluate/copy_times.h"
 #include "plan/evaluate/live_memory.h"
 #include "plan/evaluate/plan_assignment.h"
@@ -230,27 +231,12 @@ std::vector<bool> copies_once_a_step(const PlanProblem& problem,
 std::vector<std::int64_t> bytes_by_slot(const PlanProblem& problem,
                                         const PlanAssignment& assignment,
                                         KernelMemory kernels) {
-  const std::size_t slots = problem.graph().nodes().size() + 1;
-  std::vector<WideInt> change(slots + 1, 0);
-  std::vector<std::int64_t> moving(slots, 0);
-  std::vector<std::int64_t> in_flight(slots, 0);
-  for (const LiveBytes& cached : live_bytes(problem, assignment, kernels)) {
-    const auto from = index(cached.from);
-    if (is_scratch(cached.kind)) {
-      auto& scratch = cached.kind == MemoryKind::kMoving ? moving : in_flight;
-      for (std::size_t t = from; t <= index(cached.until); ++t) {
-        scratch[t] = std::max(scratch[t], cached.bytes);
-      }
-      continue;
+  std::vector<std::int64_t> out =
+      bytes_without_buckets(problem, assignment, kernels);
+  for (const Bucket& bucket : buckets_of(problem, assignment)) {
+    for (std::int64_t s = bucket.begins_at(); s <= bucket.emptied_at; ++s) {
+      out[index(s)] = sat_add(out[index(s)], buffer_bytes(bucket, s));
     }
-    change[from] += cached.bytes;
-    change[index(cached.until) + 1] -= cached.bytes;
-  }
-  WideInt live = 0;
-  std::vector<std::int64_t> out(slots);
-  for (std::size_t t = 0; t < slots; ++t) {
-    live += change[t];
-    out[t] = saturated(live + moving[t] + in_flight[t]);
   }
   return out;
 }

@@ -1,5 +1,6 @@
 #include "plan/evaluate/live_memory.h"
 
+#include "base/index.h"
 #include "base/saturating.h"
 #include "plan/evaluate/copy_times.h"
 
@@ -79,11 +80,11 @@ class Holdings {
     }
     // A source exists until the transfers that read it are complete.
     for (const AssignedCopy& copy : plan_.copies) {
-      std::int64_t& until = copy.source ? copy_until_[*copy.source]
-                                        : until_[copy.buffer.index()];
-      until = std::max(
-          until, problem_.release_slot(problem_.buffer(copy.buffer),
-                                       copy.produced_at));
+      std::int64_t& until =
+          copy.source ? copy_until_[*copy.source] : until_[copy.buffer.index()];
+      until =
+          std::max(until, problem_.release_slot(problem_.buffer(copy.buffer),
+                                                copy.produced_at));
     }
     for (std::size_t s = problem_.buffers().size(); s-- > 0;) {
       const PlanBuffer& view = problem_.buffers()[s];
@@ -240,6 +241,34 @@ std::vector<LiveBytes> live_bytes(const PlanProblem& problem,
                                   const PlanAssignment& assignment,
                                   KernelMemory kernels) {
   return Holdings(problem, assignment, kernels).run();
+}
+
+std::vector<std::int64_t> bytes_without_buckets(
+    const PlanProblem& problem, const PlanAssignment& assignment,
+    KernelMemory kernels) {
+  const std::size_t slots = problem.graph().nodes().size() + 1;
+  std::vector<WideInt> change(slots + 1, 0);
+  std::vector<std::int64_t> moving(slots, 0);
+  std::vector<std::int64_t> in_flight(slots, 0);
+  for (const LiveBytes& cached : live_bytes(problem, assignment, kernels)) {
+    const auto from = index(cached.from);
+    if (is_scratch(cached.kind)) {
+      auto& scratch = cached.kind == MemoryKind::kMoving ? moving : in_flight;
+      for (std::size_t t = from; t <= index(cached.until); ++t) {
+        scratch[t] = std::max(scratch[t], cached.bytes);
+      }
+      continue;
+    }
+    change[from] += cached.bytes;
+    change[index(cached.until) + 1] -= cached.bytes;
+  }
+  WideInt live = 0;
+  std::vector<std::int64_t> out(slots);
+  for (std::size_t t = 0; t < slots; ++t) {
+    live += change[t];
+    out[t] = saturated(live + moving[t] + in_flight[t]);
+  }
+  return out;
 }
 
 KeptParameter kept_parameter(const PlanProblem& problem,

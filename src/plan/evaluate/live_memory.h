@@ -37,7 +37,13 @@ struct LiveBytes {
   std::int64_t until = 0;
 };
 
-std::vector<LiveBytes> live_bytes(
+std::vector<LiveBytes> live_bytes(const PlanProblem& problem,
+                                  const PlanAssignment& assignment,
+                                  KernelMemory kernels = KernelMemory::kFused);
+
+// Returns the bytes that a rank holds, by slot, without the buffers of buckets
+// (buckets.h).
+std::vector<std::int64_t> bytes_without_buckets(
     const PlanProblem& problem, const PlanAssignment& assignment,
     KernelMemory kernels = KernelMemory::kFused);
 

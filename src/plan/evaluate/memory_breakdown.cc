@@ -1,5 +1,6 @@
 #include "plan/evaluate/memory_breakdown.h"
 
+#include "plan/evaluate/buckets.h"
 #include "plan/evaluate/live_memory.h"
 
 #include <algorithm>
@@ -41,6 +42,9 @@ PlanMemory memory_at(const PlanProblem& problem,
     }
   }
   out.gathered_bytes += moving + in_flight;
+  for (const Bucket& bucket : buckets_of(problem, assignment)) {
+    out.gathered_bytes += buffer_bytes(bucket, slot);
+  }
   out.peak_at = slot;
   out.peak_bytes = out.parameter_bytes + out.optimizer_bytes +
                    out.gradient_bytes + out.activation_bytes +

@@ -117,7 +117,7 @@ enum class KernelMemory : std::uint8_t { kFused, kUnfused };
 
 // Returns the bytes that a rank holds, by slot. They include buffers and copies
 // while they are kept, optimizer state throughout, and the scratch of
-// redistributions while they run.
+// redistributions while they run, and the buffers of buckets (buckets.h).
 std::vector<std::int64_t> bytes_by_slot(
     const PlanProblem& problem, const PlanAssignment& assignment,
     KernelMemory kernels = KernelMemory::kFused);

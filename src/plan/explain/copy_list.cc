@@ -1,5 +1,6 @@
 #include "plan/explain/copy_list.h"
 
+#include "plan/evaluate/buckets.h"
 #include "plan/explain/reasons.h"
 
 #include <algorithm>
@@ -37,6 +38,12 @@ CopyList::CopyList(const PlanProblem& problem, const PlanAssignment& plan,
     copies_.push_back(assigned(c, users, alternatives));
     copied_.push_back(c);
     windows_.push_back(times_[c].window);
+  }
+  for (const Bucket& bucket : buckets_of(problem, plan)) {
+    for (const std::size_t c : bucket.copies) {
+      copies_[c].bucket = bucket.copies.front();
+      if (!copies_[c].in_flight) copies_[c].produced_at = bucket.filled_at;
+    }
   }
 }
 
@@ -178,7 +185,7 @@ std::size_t CopyList::entry(ValueId value, std::size_t copy, Reader reader) {
   seen.source = copy;
   seen.of = name(value_of(copy));
   lead(value_of(copy), value, seen);
-  seen.produced_at = plan_.copies[copy].produced_at;
+  seen.produced_at = copies_[copy].produced_at;
   // A view of a copy in flight is made when the copy is complete.
   if (const auto& flight = copies_[copy].in_flight) {
     seen.produced_at = std::max(seen.produced_at, flight->waited_at);
@@ -216,12 +223,20 @@ std::vector<std::optional<std::size_t>> CopyList::number(Plan& plan) {
             [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
   std::vector<std::size_t> place(order.size());
   for (std::size_t i = 0; i < order.size(); ++i) place[order[i]] = i;
+  // By bucket: its first copy in the plan.
+  std::map<std::size_t, std::size_t> first_of;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const auto& bucket = copies_[order[i]].bucket;
+    if (bucket) first_of.try_emplace(*bucket, i);
+  }
   std::vector<std::optional<std::size_t>> windows;
   for (const std::size_t c : order) {
     windows.push_back(windows_[c]);
     plan.copies.push_back(std::move(copies_[c]));
     auto& source = plan.copies.back().source;
     if (source) source = place[*source];
+    auto& bucket = plan.copies.back().bucket;
+    if (bucket) bucket = first_of.at(*bucket);
   }
   const auto renumber = [&](PlannedInput& input) {
     if (input.copy) input.copy = place[*input.copy];

@@ -108,6 +108,11 @@ RedistributePlan PlanProblem::redistribution(ValueId value, LayoutId src,
   return data_.moves.plan(this->value(value).tensor, src, dst);
 }
 
+const std::vector<RedistributeStep>& PlanProblem::redistribution_steps(
+    ValueId value, LayoutId src, LayoutId dst) const {
+  return data_.moves.steps(this->value(value).tensor, src, dst);
+}
+
 std::int64_t PlanProblem::redistribution_peak(ValueId value, LayoutId src,
                                               LayoutId dst) const {
   return data_.moves.peak_bytes(this->value(value).tensor, src, dst);

@@ -138,6 +138,10 @@ class PlanProblem {
   // Returns the collectives of the move. Precondition: reachable.
   RedistributePlan redistribution(ValueId value, LayoutId src,
                                   LayoutId dst) const;
+  // Returns its steps, which are cached.
+  const std::vector<RedistributeStep>& redistribution_steps(ValueId value,
+                                                            LayoutId src,
+                                                            LayoutId dst) const;
   // Returns the peak bytes of a rank during the move, source and result
   // included. Precondition: reachable.
   std::int64_t redistribution_peak(ValueId value, LayoutId src,

@@ -226,6 +226,15 @@ RedistributePlan TransferCosts::plan(std::uint32_t tensor, LayoutId src,
   return plan;
 }
 
+const std::vector<RedistributeStep>& TransferCosts::steps(std::uint32_t tensor,
+                                                          LayoutId src,
+                                                          LayoutId dst) const {
+  const Key key{tensor, src, dst};
+  const auto known = steps_.find(key);
+  if (known != steps_.end()) return known->second;
+  return steps_.emplace(key, plan(tensor, src, dst).steps).first->second;
+}
+
 std::int64_t TransferCosts::peak_bytes(std::uint32_t tensor, LayoutId src,
                                        LayoutId dst) const {
   const Key key{tensor, src, dst};

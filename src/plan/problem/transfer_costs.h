@@ -44,6 +44,10 @@ class TransferCosts {
                            LayoutId dst) const;
   // Precondition: reachable.
   RedistributePlan plan(std::uint32_t tensor, LayoutId src, LayoutId dst) const;
+  // Returns the steps of plan(). Precondition: reachable. Cached; the reference
+  // is valid as long as this object.
+  const std::vector<RedistributeStep>& steps(std::uint32_t tensor, LayoutId src,
+                                             LayoutId dst) const;
   // Returns the peak bytes of a rank during the redistribution, source and
   // result included. Precondition: reachable. Cached.
   std::int64_t peak_bytes(std::uint32_t tensor, LayoutId src,
@@ -134,6 +138,8 @@ class TransferCosts {
   mutable int lone_pairs_ = 0;
   mutable std::optional<Error> refusal_;
   mutable std::unordered_map<Key, std::int64_t, KeyHash> moves_;
+  mutable std::unordered_map<Key, std::vector<RedistributeStep>, KeyHash>
+      steps_;
   mutable std::unordered_map<Key, std::int64_t, KeyHash> peaks_;
   mutable std::unordered_map<Key, std::int64_t, KeyHash> bytes_;
 };

@@ -63,10 +63,10 @@ class Judge {
     judged.plan = given_proof(std::move(judged.plan));
     // Other choices are not priced here, so their costs are copied from the
     // file, too.
-    if (judged.plan.copies.size() == saved_.copies.size()) {
-      for (std::size_t c = 0; c < saved_.copies.size(); ++c) {
-        judged.plan.copies[c].reason = saved_.copies[c].reason;
-      }
+    const auto of_saved = saved_copies(saved_, judged.plan);
+    for (std::size_t c = 0; c < of_saved.size(); ++c) {
+      if (!of_saved[c]) continue;
+      judged.plan.copies[c].reason = saved_.copies[*of_saved[c]].reason;
     }
     judged.plan.options = saved_.options;
     judged.plan.space = saved_.space;
@@ -90,10 +90,9 @@ class Judge {
     const auto time = [](const Plan& of) {
       return time_text(of.objective_nanoseconds.value_or(0));
     };
-    return "the plan was saved before plans stated their overlap windows; it "
-           "takes " +
-           time(plan) + " with today's windows, and " + time(saved_) +
-           " in the file";
+    return "the plan was saved before plans stated their overlap windows and "
+           "buckets; it takes " +
+           time(plan) + " with them, and " + time(saved_) + " in the file";
   }
 
   PlanStatus status_of(const PlanSolution& solution,
@@ -124,6 +123,13 @@ class Judge {
     SP_CHECK(choose(problem, out));
     SP_CHECK(add_copies(problem, out));
     SP_CHECK(add_uses(problem, out));
+    // A bucket in line is filled before or after the slot for which its copies
+    // are made.
+    for (const auto& [said, copy] : place_of_) {
+      if (saved_.copies[said].bucket && !saved_.copies[said].in_flight) {
+        out.copies[copy].produced_at = first_read_[copy];
+      }
+    }
     out.freed_at = read_as_produced(problem, out);
     return out;
   }
@@ -192,6 +198,7 @@ class Judge {
       copy.produced_at = std::min(said.produced_at, nodes);
       copy.freed_at = std::min(said.freed_at, nodes);
       place_of_[c] = out.copies.size();
+      first_read_.push_back(nodes);
       out.copies.push_back(copy);
     }
     return {};
@@ -218,7 +225,7 @@ class Judge {
     return std::optional(known->second);
   }
 
-  Result<void> add_uses(const PlanProblem& problem, PlanAssignment& out) const {
+  Result<void> add_uses(const PlanProblem& problem, PlanAssignment& out) {
     for (const PlanBuffer& buffer : problem.buffers()) {
       auto& of_buffer = out.read.emplace_back();
       for (const BufferUse& use : buffer.uses) {
@@ -226,6 +233,10 @@ class Judge {
         const ValueId value = buffer.values[use.value];
         SP_ASSIGN(auto copy, read(problem, value, named_by(user, use.operand)));
         of_buffer.push_back(copy);
+        if (copy) {
+          std::int64_t& slot = first_read_.at(*copy);
+          slot = std::min(slot, use.slot);
+        }
       }
     }
     return {};
@@ -318,6 +329,7 @@ class Judge {
   std::map<std::pair<ValueId, ValueId>, std::size_t> tied_;
   SavedChoices choices_;
   std::unordered_map<std::size_t, std::size_t> place_of_;
+  std::vector<std::int64_t> first_read_;  // by copy of the assignment
 };
 
 }  // namespace

@@ -5,7 +5,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <deque>
+#include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 
 namespace shardprop {
@@ -13,8 +17,6 @@ namespace {
 
 class Differences {
  public:
-  explicit Differences(bool other_schedule)
-      : is_of_other_schedule_(other_schedule) {}
   std::vector<std::string> take() && { return std::move(found_); }
 
   void figure(const std::string& where, std::int64_t said, std::int64_t is) {
@@ -50,13 +52,14 @@ class Differences {
   void copy(const std::string& where, const PlannedCopy& said,
             const PlannedCopy& is) {
     time(where + ".us", said.nanoseconds(), is.nanoseconds());
-    if (!is_of_other_schedule_) {
-      time(where + ".hidden_us", said.overlapped_nanoseconds,
-           is.overlapped_nanoseconds);
-    }
+    time(where + ".hidden_us", said.overlapped_nanoseconds,
+         is.overlapped_nanoseconds);
     // Plans of older versions do not state flights.
     if (said.in_flight && said.in_flight != is.in_flight) {
       add(where + ": issued or waited for at another time in the file");
+    }
+    if (said.bucket != is.bucket) {
+      add(where + ": another bucket in the file");
     }
     if (said.from != is.from || said.src != is.src || said.dst != is.dst ||
         said.of != is.of || said.undone != is.undone ||
@@ -78,7 +81,6 @@ class Differences {
   }
 
  private:
-  bool is_of_other_schedule_;
   std::vector<std::string> found_;
 };
 
@@ -126,15 +128,56 @@ void compare_result(const Plan& saved, const Plan& plan, Differences& out) {
   compare_peak(saved.memory, plan.memory, out);
 }
 
+// Compares the steps of copies that both plans have.
+void compare_steps(const Plan& saved, const Plan& plan, Differences& out) {
+  const auto of_saved = saved_copies(saved, plan);
+  for (std::size_t c = 0; c < plan.copies.size(); ++c) {
+    if (!of_saved[c]) continue;
+    const auto& said = saved.copies[*of_saved[c]].steps;
+    const auto& is = plan.copies[c].steps;
+    for (std::size_t s = 0; s < std::min(said.size(), is.size()); ++s) {
+      out.step(fmt::format("$.copies[{}].steps[{}]", *of_saved[c], s), said[s],
+               is[s]);
+    }
+  }
+}
+
+bool has_bucket(const Plan& plan) {
+  return std::any_of(
+      plan.copies.begin(), plan.copies.end(),
+      [](const PlannedCopy& copy) { return copy.bucket.has_value(); });
+}
+
 }  // namespace
 
+std::vector<std::optional<std::size_t>> saved_copies(const Plan& saved,
+                                                     const Plan& plan) {
+  const auto key = [](const PlannedCopy& copy) {
+    return std::tuple(copy.from, copy.src, copy.dst);
+  };
+  std::map<std::tuple<std::string, Layout, Layout>, std::deque<std::size_t>>
+      left;
+  for (std::size_t c = 0; c < saved.copies.size(); ++c) {
+    left[key(saved.copies[c])].push_back(c);
+  }
+  std::vector<std::optional<std::size_t>> out(plan.copies.size());
+  for (std::size_t c = 0; c < plan.copies.size(); ++c) {
+    const auto found = left.find(key(plan.copies[c]));
+    if (found == left.end() || found->second.empty()) continue;
+    out[c] = found->second.front();
+    found->second.pop_front();
+  }
+  return out;
+}
+
 bool is_of_other_schedule(const Plan& saved, const Plan& plan) {
-  return saved.windows.empty() && !plan.windows.empty();
+  return (saved.windows.empty() && !plan.windows.empty()) ||
+         (!has_bucket(saved) && has_bucket(plan));
 }
 
 std::vector<std::string> differences(const Plan& saved, const Plan& plan) {
   const bool other_schedule = is_of_other_schedule(saved, plan);
-  Differences out(other_schedule);
+  Differences out;
   if (!other_schedule) compare_result(saved, plan, out);
   compare_memory(saved.memory, plan.memory, out);
   for (std::size_t n = 0; n < plan.nodes.size(); ++n) {
@@ -148,11 +191,11 @@ std::vector<std::string> differences(const Plan& saved, const Plan& plan) {
              saved.updates[u].compute_nanoseconds,
              plan.updates[u].compute_nanoseconds);
   }
-  if (saved.copies.size() != plan.copies.size()) {
-    if (!other_schedule) {
-      out.add(fmt::format("$.copies: {} in the file, are {}",
-                          saved.copies.size(), plan.copies.size()));
-    }
+  if (other_schedule) {
+    compare_steps(saved, plan, out);
+  } else if (saved.copies.size() != plan.copies.size()) {
+    out.add(fmt::format("$.copies: {} in the file, are {}", saved.copies.size(),
+                        plan.copies.size()));
   } else {
     for (std::size_t c = 0; c < plan.copies.size(); ++c) {
       out.copy(fmt::format("$.copies[{}]", c), saved.copies[c], plan.copies[c]);

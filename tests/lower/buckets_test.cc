@@ -1,0 +1,183 @@
+// Buckets: small transfers of one block, phase, dtype and group are one collective
+// of a flat buffer, in the plan and in its program.
+#include "plan/evaluate/buckets.h"
+
+#include "plan/evaluate/live_memory.h"
+#include "plan/explain/assemble_plan.h"
+#include "support/dear_topology.h"
+#include "support/result_checks.h"
+#include "support/standard_library.h"
+
+#include <shardprop/io/load_graph.h>
+#include <shardprop/lower/lower.h>
+#include <shardprop/plan/make_plan.h>
+#include <shardprop/program/footprint.h>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace shardprop {
+namespace {
+
+using testing::dear_compute;
+using testing::standard_library;
+using testing::value_of;
+
+Graph bucket_graph(const char* name = "gpt2_train") {
+  return value_of(
+      load_graph("examples/graphs/tiny/" + std::string(name) + ".json.gz",
+                 standard_library()));
+}
+
+PlanOptions bucket_options(const char* recipe, double overlap) {
+  PlanOptions options;
+  options.optimizer = Optimizer::kNone;
+  options.overlap = overlap;
+  options.work_limit = 20'000'000;
+  options.recipe = value_of(Recipe::parse(recipe));
+  return options;
+}
+
+Plan bucket_plan(const Graph& graph, const char* mesh,
+                 const PlanOptions& options) {
+  return value_of(make_plan(graph, value_of(DeviceMesh::parse(mesh)),
+                            dear_compute(), standard_library(), options));
+}
+
+// Returns the copies of each bucket, by its first copy.
+std::map<std::size_t, std::vector<std::size_t>> members_of(const Plan& plan) {
+  std::map<std::size_t, std::vector<std::size_t>> out;
+  for (std::size_t c = 0; c < plan.copies.size(); ++c) {
+    if (const auto& bucket = plan.copies[c].bucket) out[*bucket].push_back(c);
+  }
+  return out;
+}
+
+std::size_t flat_collectives(const SpmdProgram& program) {
+  return static_cast<std::size_t>(std::count_if(
+      program.steps.begin(), program.steps.end(), [&](const ProgramStep& step) {
+        const auto* moved = std::get_if<ProgramCollective>(&step.action);
+        return moved != nullptr && step.copy &&
+               program.value(moved->input).is_local();
+      }));
+}
+
+TEST_CASE("transfers of one window and group are one collective") {
+  const Graph graph = bucket_graph();
+  for (const double overlap : {0.5, 1.0}) {
+    CAPTURE(overlap);
+    const Plan plan =
+        bucket_plan(graph, "dp=2", bucket_options("fsdp=dp", overlap));
+    const auto buckets = members_of(plan);
+    CHECK(buckets.size() > 4);
+    std::size_t saved = 0;
+    for (const auto& [first, members] : buckets) {
+      CHECK(members.front() == first);
+      REQUIRE(members.size() >= 2);
+      saved += members.size() - 1;
+      for (const std::size_t c : members) {
+        const PlannedCopy& copy = plan.copies[c];
+        CHECK(copy.in_flight == plan.copies[first].in_flight);
+        CHECK(copy.steps[0].kind == plan.copies[first].steps[0].kind);
+      }
+    }
+    std::size_t steps = 0;
+    for (const PlannedCopy& copy : plan.copies) steps += copy.steps.size();
+    std::int64_t launches = 0;
+    for (const std::int64_t count : plan.summary.collectives) launches += count;
+    std::size_t inside = 0;
+    for (const PlannedNode& node : plan.nodes) inside += node.inside.size();
+    CHECK(static_cast<std::size_t>(launches) == steps - saved + inside);
+    const SpmdProgram program =
+        value_of(lower(plan, graph, standard_library()));
+    CHECK(flat_collectives(program) == buckets.size());
+    const ProgramTraffic sent = traffic(program);
+    CHECK(sent.collectives == plan.summary.collectives);
+    CHECK(sent.bytes_per_rank == plan.summary.bytes_per_rank);
+  }
+}
+
+TEST_CASE("a reduce_scatter and the all_reduce after it are in one bucket") {
+  const Graph graph = bucket_graph();
+  const Plan plan =
+      bucket_plan(graph, "pod=2,dp=2", bucket_options("hsdp=pod:dp", 1));
+  std::size_t with_two = 0;
+  for (const auto& [first, members] : members_of(plan)) {
+    with_two += plan.copies[first].steps.size() == 2 ? 1 : 0;
+  }
+  CHECK(with_two > 1);
+}
+
+TEST_CASE("buffers of buckets exist from the fill until the results leave") {
+  Bucket bucket;
+  bucket.filled_at = 3;
+  bucket.emptied_at = 5;
+  bucket.source_bytes = 10;
+  bucket.result_bytes = 40;
+  CHECK(buffer_bytes(bucket, 2) == 0);
+  CHECK(buffer_bytes(bucket, 3) == 10);
+  CHECK(buffer_bytes(bucket, 4) == 10);
+  CHECK(buffer_bytes(bucket, 5) == 50);
+  CHECK(buffer_bytes(bucket, 6) == 0);
+  CHECK(bucket.begins_at() == 3);
+  bucket.late_sources = {{1, 7}, {2, 3}};
+  CHECK(bucket.begins_at() == 1);
+  CHECK(buffer_bytes(bucket, 1) == 7);
+  CHECK(buffer_bytes(bucket, 2) == 10);
+  CHECK(buffer_bytes(bucket, 3) == 20);
+}
+
+TEST_CASE("a bucket that exceeds the memory limit is left out") {
+  const Graph graph = bucket_graph();
+  PlanOptions options = bucket_options("fsdp=dp", 1);
+  const Plan roomy = bucket_plan(graph, "dp=2", options);
+  REQUIRE_FALSE(members_of(roomy).empty());
+  options.memory_limit = roomy.memory.peak_bytes - 1;
+  const Plan tight = bucket_plan(graph, "dp=2", options);
+  REQUIRE(tight.has_plan());
+  CHECK(tight.memory.peak_bytes <= *options.memory_limit);
+  CHECK(tight.objective_nanoseconds == roomy.objective_nanoseconds);
+  CHECK(members_of(tight).size() < members_of(roomy).size());
+}
+
+TEST_CASE("a plan whose copies do not fit their bucket is broken") {
+  const Graph graph = bucket_graph();
+  Plan plan = bucket_plan(graph, "dp=2", bucket_options("fsdp=dp", 1));
+  auto buckets = members_of(plan);
+  std::erase_if(buckets, [&](const auto& bucket) {
+    return !plan.copies[bucket.first].in_flight;
+  });
+  REQUIRE(buckets.size() > 1);
+  const std::vector<std::size_t>& members = buckets.begin()->second;
+  const std::size_t last = members.back();
+  const auto refused = [&] {
+    const auto lowered = lower(plan, graph, standard_library());
+    CHECK_CODE(lowered, ErrorCode::kPlanBroken);
+  };
+  SUBCASE("the first copy is in no bucket") {
+    plan.copies[members.front()].bucket.reset();
+    plan.summary = summarize(plan);
+    refused();
+  }
+  SUBCASE("a copy is in another bucket") {
+    plan.copies[last].bucket = std::next(buckets.begin())->first;
+    plan.summary = summarize(plan);
+    refused();
+  }
+  SUBCASE("a copy is waited for later") {
+    ++plan.copies[last].in_flight->waited_at;
+    refused();
+  }
+  SUBCASE("its steps are others") {
+    plan.copies[last].steps[0].mesh_dims = {};
+    refused();
+  }
+}
+
+}  // namespace
+}  // namespace shardprop
