@@ -19,6 +19,7 @@ from .verifying.compare import Comparison
 from .verifying.dropout import Dropout, Masks
 from .verifying.layouts import Grid
 from .verifying.noise import Lengths
+from .verifying.own_state import OwnState
 from .verifying.places import is_ours
 from .verifying.random_numbers import Draws, Numbers
 from .verifying.report import Report, changed_values, notes_on_waits
@@ -73,6 +74,7 @@ class _Program:
     def __init__(self, build, parallelize, step, batch, grid: Grid, seed: int) -> None:
         self._build, self._parallelize, self._step = build, parallelize, step
         self._grid, self._seed = grid, seed
+        self._own = OwnState([build, parallelize, step])
         if callable(batch):
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(seed)
@@ -93,7 +95,7 @@ class _Program:
         """Runs the model on one device; with the recording `single` of such a run, in
         f64."""
         sizes = (1,) * len(self._grid.sizes)
-        simulation = Simulation(1, self._seed)
+        simulation = Simulation(1, self._seed, self._own)
         with watched_modules():
             return simulation.run(
                 lambda rank: self._run(simulation, sizes, rank, None, single)
@@ -101,7 +103,7 @@ class _Program:
 
     def ranks(self) -> "tuple[list[Recording], Simulation]":
         self.draws.begin()
-        simulation = Simulation(self._grid.size, self._seed)
+        simulation = Simulation(self._grid.size, self._seed, self._own)
         with watched_modules():
             recordings = simulation.run(
                 lambda rank: self._run(
@@ -127,11 +129,11 @@ class _Program:
             model = model if made is None else made
         recording.names.become(model)
         batch = of_rank(self._batch, double)
-        recording.state_of_model(updated=False)
         counting = contextlib.nullcontext()
         if is_reference and not double:
             counting = recording.lengths = Lengths()
             recording.watch_order()
+        recording.state_of_model(updated=False)
         draws = is_reference and not double
         numbers = Numbers(self.draws, draws)
         dropout = Dropout(self._masks, draws, numbers)

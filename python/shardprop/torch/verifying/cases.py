@@ -25,6 +25,8 @@ class Case:
     place: str
     #: The number of calls of each rank that belong to this call of the reference.
     calls: int = 1
+    #: The reference consists of integers.
+    is_whole: bool = False
 
 
 def joined(calls: "list[Seen]") -> Optional[Seen]:
@@ -102,6 +104,6 @@ def _paired(
         place = next(iter(own.values())).place or seen.place
         cases.append(Case(
             key, index, order, seen.tensor,
-            seen.error, seen.work, own, place, pieces,
+            seen.error, seen.work, own, place, pieces, seen.is_whole,
         ))
     return cases

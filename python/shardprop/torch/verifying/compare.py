@@ -22,7 +22,14 @@ from .explain import Explainer
 from .fits import fit, fit_in_groups
 from .keys import AFTER, AS_PARAMETER, FORWARD, WITHIN, Key
 from .layouts import Fit, Grid
-from .noise import Noise, coarser, noise_of, noise_of_update, unit
+from .noise import (
+    Noise,
+    coarser,
+    noise_of,
+    noise_of_integers,
+    noise_of_update,
+    unit,
+)
 from .padding import padded, paddings
 from .ranks import Ranks
 from .report import Value
@@ -186,7 +193,11 @@ class Comparison:
         bounds = ranks.noise.bounds
         if bounds.numel() and not bool(torch.isfinite(bounds).any()):
             value.status = "not compared"
-            value.notes = ["The optimizer's states of all elements underflow."]
+            value.notes = [
+                "Float noise decides on these integers."
+                if case.is_whole
+                else "The optimizer's states of all elements underflow."
+            ]
             return value
         expected = self._expected(case)
         if expected is not None:
@@ -265,6 +276,8 @@ class Comparison:
         return ranks, ranks.bound
 
     def _noise_of(self, case: Case) -> Noise:
+        if case.is_whole:
+            return noise_of_integers(case.reference, case.error)
         given = case.reference, case.error, self._coarsest, case.work
         update = None
         if case.key.kind == "updated parameter":

@@ -8,6 +8,8 @@ FORWARD = {"input", "output", "value"}
 AS_PARAMETER = {"gradient", "updated parameter"}
 #: The ranks must not hold terms of these values.
 WITHOUT_TERMS = {"parameter", "buffer", "updated buffer", "optimizer state"}
+#: Values that are compared if they are integers, too.
+COUNTED = {"result", "updated buffer"}
 #: Values between the parameters and the results of a step.
 WITHIN = {"input", "output", "output gradient", "value"}
 #: Values that a step returns or writes.

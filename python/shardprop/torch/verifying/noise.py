@@ -247,6 +247,13 @@ def noise_of(
 _LEAST = 1e-30
 
 
+def noise_of_integers(value: torch.Tensor, error: Optional[Error]) -> Noise:
+    """Returns the bounds of integers, which are exact. If the run in f64 has other ones,
+    such as the position of the largest of two equal values, they have no bound."""
+    bound = math.inf if error is not None and error.largest > 0 else _LEAST
+    return Noise(torch.full_like(value, bound, dtype=torch.float64), bound)
+
+
 def smallest(dtype: torch.dtype) -> float:
     """Returns the smallest number above 0 of a dtype."""
     real = dtype if dtype.is_floating_point else dtype.to_real()

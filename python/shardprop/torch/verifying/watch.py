@@ -8,7 +8,6 @@ through `torch.nn.Module.__call__`, steps of optimizers through PyTorch's global
 import contextlib
 import dataclasses
 import threading
-import weakref
 from collections.abc import Iterator
 from typing import Any, Callable, Optional
 
@@ -24,7 +23,8 @@ from torch.optim.optimizer import (
 from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import keystr, tree_flatten_with_path, tree_map
 
-from .keys import Key
+from .copies import Copies
+from .keys import COUNTED, Key
 from .names import Names
 from .noise import Error, Lengths, Update, Work, error_of
 from .places import is_inferring_shapes, user_place
@@ -56,6 +56,8 @@ class Seen:
     error: Optional[Error] = None
     #: The coarsest dtype that this rank has sent so far.
     sent: torch.dtype = torch.float64
+    #: The value consists of integers, which have no rounding errors.
+    is_whole: bool = False
 
 
 def usable(calls: "list[Any]") -> "list[Seen]":
@@ -64,8 +66,9 @@ def usable(calls: "list[Any]") -> "list[Seen]":
 
 
 def _as_tensor(leaf: Any) -> Any:
-    """Returns a loss that is a number of Python as a tensor."""
-    return torch.tensor(leaf, dtype=torch.float32) if type(leaf) is float else leaf
+    """Returns a loss or a count that is a number of Python as a tensor."""
+    dtype = {float: torch.float32, int: torch.int64}.get(type(leaf))
+    return leaf if dtype is None else torch.tensor(leaf, dtype=dtype)
 
 
 def _local(value: torch.Tensor) -> "tuple[torch.Tensor, Optional[Stated]]":
@@ -85,25 +88,6 @@ def _local(value: torch.Tensor) -> "tuple[torch.Tensor, Optional[Stated]]":
     return value, stated
 
 
-class _Copies:
-    """_Copies copies tensors, and one that does not change only once.
-
-    The output of a module is mostly the input of the next one too.
-    """
-
-    def __init__(self) -> None:
-        self._copies: "dict[int, tuple[Any, torch.Tensor]]" = {}
-
-    def of(self, value: torch.Tensor) -> torch.Tensor:
-        held, copy = self._copies.get(id(value), (None, value))
-        # Writes through `.data` do not change the version of a tensor.
-        if held is not None and held() is value and torch.equal(value, copy):
-            return copy
-        copy = value.detach().clone()
-        self._copies[id(value)] = weakref.ref(value), copy
-        return copy
-
-
 class Recording:
     """A Recording is everything that one rank's run computed, by Key."""
 
@@ -111,7 +95,7 @@ class Recording:
         """A recording of a run in f64 stores its difference to the `reference`, in the
         values of the reference, and no values."""
         self.rank, self._reference = rank, reference
-        self._copies = _Copies()
+        self._copies = Copies()
         #: True after a value of the reference that overflows but does not in f64: a
         #: step that depends on it may do other things in f64.
         self._overflows = False
@@ -136,6 +120,8 @@ class Recording:
         #: The keys of the latest inputs of each module.
         self._inputs: "dict[str, list[Key]]" = {}
         self._clock = 0
+        #: The buffers of integers of the reference, before the step.
+        self._whole: "dict[str, torch.Tensor]" = {}
         self._optimizers: "list[torch.optim.Optimizer]" = []
         self._stepped: "set[str]" = set()
 
@@ -145,7 +131,8 @@ class Recording:
         """Records a value if it is a tensor of numbers."""
         if not isinstance(value, torch.Tensor):
             return
-        if not (value.is_floating_point() or value.is_complex()):
+        is_whole = not (value.is_floating_point() or value.is_complex())
+        if is_whole and (key.kind not in COUNTED or value.dtype == torch.bool):
             return
         if value.is_meta or isinstance(value, FakeTensor):
             return
@@ -154,9 +141,9 @@ class Recording:
             return
         with torch.no_grad(), _disable_current_modes():
             local, stated = _local(value)
-            tensor = self._copies.of(local)
+            tensor = local.double() if is_whole else self._copies.of(local)
         work = self.lengths.work if self.lengths else Work()
-        seen = Seen(tensor, stated, self._clock, place, work, sent=self.sent())
+        seen = Seen(tensor, stated, self._clock, place, work, None, self.sent(), is_whole)
         self._clock += 1
         calls = self.values.setdefault(key, [])
         if call is None:
@@ -292,7 +279,18 @@ class Recording:
         prefix = "updated " if updated else ""
         for kind in ("parameter", "buffer"):
             for name, tensor in self.names.tensors(kind).items():
-                self.add(Key(prefix + kind, name), tensor, self._owner_place(name))
+                if not self._is_constant(name, tensor, updated):
+                    self.add(Key(prefix + kind, name), tensor, self._owner_place(name))
+
+    def _is_constant(self, name: str, tensor: torch.Tensor, updated: bool) -> bool:
+        """Returns whether a tensor of the reference has integers that do not change,
+        such as positions. The ranks may have other ones."""
+        if tensor.is_floating_point() or tensor.is_complex() or self.lengths is None:
+            return False
+        if not updated:
+            self._whole[name] = tensor.detach().clone()
+        before = self._whole.get(name)
+        return before is not None and torch.equal(before, tensor)
 
     def _owner_place(self, name: str) -> str:
         return self.places.get(name.rpartition(".")[0], "")

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any, Callable, Optional
 
+import numpy as np
 import torch
 import torch.distributed as dist
 import torch.distributed.device_mesh as device_mesh
@@ -26,6 +27,7 @@ from .collectives import Call, Meeting, Ran
 from .dropout import dropout_within_functions
 from .groups import Mail, SimulatedGroup
 from .noise import coarser
+from .own_state import OwnState
 from .places import user_place
 from .turns import Turns
 
@@ -111,8 +113,10 @@ def _exchange(held: dict, wanted: dict) -> None:
 class _RankState:
     """A _RankState is the state that changes when another rank starts to run."""
 
-    def __init__(self, rank: int, size: int, seed: int) -> None:
+    def __init__(self, rank: int, size: int, seed: int, variables: "list[Any]") -> None:
         self.world = _World()
+        #: The variables of user code.
+        self.variables = variables
         self.environment = {
             "RANK": str(rank),
             "LOCAL_RANK": str(rank),
@@ -126,6 +130,7 @@ class _RankState:
         generator.manual_seed(seed)
         self.torch_numbers = generator.get_state()
         self.python_numbers = random.Random(seed).getstate()
+        self.numpy_numbers = np.random.RandomState(seed).get_state()
         #: The operators that DTensor treats specially; loss_parallel() adds some.
         self.handlers = dict(_handlers())
         #: The function for attention; context_parallel() replaces it.
@@ -149,12 +154,17 @@ class Simulation:
     Inside, `torch.distributed` is initialized and all its groups are simulated.
     """
 
-    def __init__(self, size: int, seed: int = 0) -> None:
-        self.size = size
+    def __init__(
+        self, size: int, seed: int = 0, own: "Optional[OwnState]" = None
+    ) -> None:
+        """`own` has the variables of which each rank has its own copy."""
+        self.size, self._own = size, own or OwnState([])
         self.stored: "dict[str, bytes]" = {}
         self._meetings: "dict[Any, Meeting]" = {}
         self._mail: "dict[Any, Mail]" = {}
-        self._states = [_RankState(rank, size, seed) for rank in range(size)]
+        self._states = [
+            _RankState(rank, size, seed, self._own.fresh()) for rank in range(size)
+        ]
         self._turns = Turns(size, self._enter, self._leave)
         self._local = threading.local()
 
@@ -221,13 +231,17 @@ class Simulation:
         os.environ.update(state.environment)
         torch.set_rng_state(state.torch_numbers)
         random.setstate(state.python_numbers)
+        np.random.set_state(state.numpy_numbers)
         _exchange(_handlers(), state.handlers)
         F.scaled_dot_product_attention = state.attention
+        self._own.give(state.variables)
 
     def _leave(self, rank: int) -> None:
         state = self._states[rank]
         state.torch_numbers = torch.get_rng_state()
         state.python_numbers = random.getstate()
+        state.numpy_numbers = np.random.get_state()
+        state.variables = self._own.take()
         state.handlers = dict(_handlers())
         state.attention = F.scaled_dot_product_attention
 
@@ -246,7 +260,10 @@ class Simulation:
 
         # Compiled code runs as eager code, whose modules are seen.
         with _installed(self), torch.compiler.set_stance("force_eager"):
-            return self._turns.run(body)
+            try:
+                return self._turns.run(body)
+            finally:
+                self._own.restore()
 
 
 _running: Optional[Simulation] = None
@@ -282,6 +299,7 @@ def _installed(simulation: Simulation) -> "Iterator[None]":
     world, hook = distributed_c10d._world, sys.excepthook
     environment = dict(os.environ)
     numbers, python_numbers = torch.get_rng_state(), random.getstate()
+    numpy_numbers = np.random.get_state()
     handlers, attention = dict(_handlers()), F.scaled_dot_product_attention
     # DeviceMesh tells the meshes of two threads apart only for this name.
     name_of = device_mesh.get_backend
@@ -312,5 +330,6 @@ def _installed(simulation: Simulation) -> "Iterator[None]":
         os.environ.update(environment)
         torch.set_rng_state(numbers)
         random.setstate(python_numbers)
+        np.random.set_state(numpy_numbers)
         _exchange(_handlers(), handlers)
         F.scaled_dot_product_attention = attention
