@@ -6,6 +6,7 @@ right, and wrong where they are changed.
 
 import contextlib
 import json
+import operator
 import os
 import pathlib
 import sys
@@ -16,8 +17,12 @@ sys.path.insert(0, os.environ.get("SHARDPROP_PACKAGE", ""))
 
 import torch
 import torch.distributed as dist
+import torch.distributed._functional_collectives as functional
+import torch.distributed.fsdp  # noqa: F401  (registers torch.ops.fsdp)
 from test_emitted_programs import drawn_on_host
+from torch.distributed.device_mesh import init_device_mesh
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.testing._internal.distributed.fake_pg import FakeStore
 
 import shardprop as sp
 from shardprop import _core
@@ -178,8 +183,6 @@ class Graphs(unittest.TestCase):
             first, second = y[:3], y[3:]
             return torch.relu(y), y, torch.cat([first, first, second, second])
 
-        from torch.testing._internal.distributed.fake_pg import FakeStore
-
         x, weight = self.inputs
         graphs = []
         for rank in range(2):
@@ -196,8 +199,6 @@ class Graphs(unittest.TestCase):
 
     def test_first_wrong_node(self):
         """The model's value is named that the ranks' programs no longer have."""
-        from torch.testing._internal.distributed.fake_pg import FakeStore
-
         def model(x, weight):
             y = torch.sin(x @ weight)
             return torch.cos(torch.relu(y) + 1) * 2
@@ -222,9 +223,102 @@ class Graphs(unittest.TestCase):
         self.assertEqual((report.first.kind, report.first.name), ("value", "sin"))
         self.assertIn("at node mm, in the layout P(sum)", " ".join(report.first.notes))
 
-    def test_group_without_counterpart(self):
-        from torch.testing._internal.distributed.fake_pg import FakeStore
+    def test_gradients_on_a_mesh(self):
+        """Programs with a backward pass, traced on a mesh of two dims. The mistake sums
+        the gradient of the first weight over the wrong dim."""
 
+        def loss_of(x, up, down, mesh=None):
+            up, down = (weight.detach().requires_grad_() for weight in (up, down))
+            part = torch.relu(x @ up) @ down
+            y = part.detach()
+            if mesh is not None:
+                y = functional.all_reduce(y, "sum", (mesh, 1))
+            gradient = 2 * (y - 1) / y.numel()
+            return y, torch.autograd.grad(part, (up, down), gradient)
+
+        def program_of(mesh, wrong):
+            def program(x, up, down):
+                y, gradients = loss_of(x, up, down, mesh)
+                dims = (1, 0) if wrong else (0, 0)
+                return y, *(
+                    functional.all_reduce(gradient, "avg", (mesh, dim))
+                    for gradient, dim in zip(gradients, dims)
+                )
+
+            return program
+
+        def model(x, up, down):
+            y, gradients = loss_of(x, up, down)
+            return y, *gradients
+
+        x, up = self.inputs
+        inputs = [x, up, torch.randn(4, 8)]
+        for wrong in (False, True):
+            graphs, groups = [], {}
+            for rank in range(4):
+                dist.init_process_group(
+                    "fake", rank=rank, world_size=4, store=FakeStore()
+                )
+                mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+                program = program_of(mesh, wrong)
+                graphs.append(make_fx(program)(x[:3], up[:, :2], inputs[2][:2]))
+                for dim, ranks in ((0, [[0, 2], [1, 3]]), (1, [[0, 1], [2, 3]])):
+                    groups[mesh.get_group(dim).group_name] = ranks
+                dist.destroy_process_group()
+            report = sp.torch.verify_programs(
+                graphs, model, inputs, "dp=2,tp=2",
+                layouts=["S(0),R", "R,S(1)", "R,S(0)"],
+                output_layouts=["S(0),R", "R,S(1)", "R,S(0)"], groups=groups,
+            )
+            self.assertEqual(report.ok, not wrong, f"{report}")
+        self.assertEqual((report.first.kind, report.first.path), ("result", "[1]"))
+
+    def test_gather_of_fully_shard(self):
+        """The collectives of FSDP2 in a graph: a gather of all shards as one vector."""
+        aten, fsdp = torch.ops.aten, torch.ops.fsdp
+        functional_ops = torch.ops._c10d_functional
+
+        def program(rank, transposed):
+            graph = torch.fx.Graph()
+            call = graph.call_function
+            x, first, second = map(graph.placeholder, ("x", "first", "second"))
+            flat = [call(aten.view.default, (w, [-1])) for w in (first, second)]
+            buffer = call(aten.empty.memory_format, ([48],))
+            copied = call(
+                fsdp.all_gather_copy_in.default, (flat, buffer, [16, 8], 24, rank)
+            )
+            own, full = (call(operator.getitem, (copied, i)) for i in range(2))
+            gathered = call(
+                functional_ops.all_gather_into_tensor_out.default, (own, 2, "dp"),
+                {"out": full},
+            )
+            gathered = call(functional_ops.wait_tensor.default, (gathered,))
+            rows = call(aten.view.default, (gathered, [2, 24]))
+            split = call(aten.split_with_sizes.default, (rows, [16, 8], 1))
+            a, b = (call(operator.getitem, (split, i)) for i in range(2))
+            a = call(aten.reshape.default, (a, [8, 4]))
+            b = call(aten.reshape.default, (b, [4, 4]))
+            if transposed:
+                b = call(aten.t.default, (b,))
+            y = call(aten.mm.default, (call(aten.mm.default, (x, a)), b))
+            graph.output((y,))
+            return torch.fx.GraphModule({}, graph)
+
+        x, weight = self.inputs
+        inputs = [x, weight, torch.randn(4, 4)]
+
+        def report(transposed):
+            return sp.torch.verify_programs(
+                [program(rank, transposed) for rank in range(2)],
+                lambda x, a, b: x @ a @ b, inputs, "dp=2",
+                layouts=["S(0)"] * 3, output_layouts=["S(0)"],
+            )
+
+        found = report(False)
+        self.assertTrue(found.ok, f"{found}")
+        self.assertFalse(report(True).ok)
+
+    def test_group_without_counterpart(self):
         def program(x):
             dist.all_reduce(x)
             return x

@@ -11,6 +11,7 @@ from typing import Any, Callable, Optional, Union
 import torch
 import torch.distributed as dist
 from torch import fx
+from torch.distributed import distributed_c10d
 from torch.distributed.device_mesh import init_device_mesh
 from torch.utils._pytree import tree_flatten
 
@@ -28,6 +29,9 @@ from .verifying.report import Report, changed_values, notes_on_waits
 from .verifying.watch import Recording
 from .verifying.worlds import Simulation
 
+# Groups of the simulation have numbers from here on as names.
+_FIRST_OWN_GROUP = 1_000_000
+
 #: A program of one rank, or the model: it takes tensors one by one.
 Program = Union[
     torch.export.ExportedProgram, fx.GraphModule, str, pathlib.Path, Callable
@@ -41,6 +45,13 @@ def _callable(program: Any) -> Any:
     if isinstance(program, torch.export.ExportedProgram):
         return program.graph_module
     return program
+
+
+def _gradients(program: Any) -> Any:
+    """Functions may compute gradients; graphs have all operators of the backward
+    pass."""
+    is_graph = isinstance(program, fx.GraphModule)
+    return torch.no_grad() if is_graph else contextlib.nullcontext()
 
 
 def _place(node: fx.Node) -> str:
@@ -128,6 +139,8 @@ def _register(groups: "dict[str, list[list[int]]]", grid: Grid, mesh) -> None:
     """Creates and names the groups of a rank's collectives."""
     rank = dist.get_rank()
     for name, members in groups.items():
+        if name == dist.group.WORLD.group_name:
+            continue
         for ranks in members:
             made = dist.new_group(list(ranks))
             if rank in ranks:
@@ -212,7 +225,7 @@ def verify_programs(
         def body(rank: int) -> Recording:
             recording = Recording(rank, single)
             recording.lengths = Lengths()
-            with torch.no_grad(), recording.lengths:
+            with _gradients(reference_program), recording.lengths:
                 _run_model(recording, of_rank(list(inputs), single is not None))
             return recording
 
@@ -234,6 +247,8 @@ def verify_programs(
     def body(rank: int) -> Recording:
         recording, state = Recording(rank), simulation.state
         recording.sent = lambda: state.sent
+        # The names of traced groups are small numbers.
+        distributed_c10d._world.group_count = _FIRST_OWN_GROUP
         device_mesh = init_device_mesh("cpu", grid.sizes, mesh_dim_names=grid.names)
         _register(dict(groups or {}), grid, device_mesh)
         given = [
@@ -241,7 +256,7 @@ def verify_programs(
         ]
         program = ranks_programs[rank]
         found = graph_collectives.Groups(set(groups or {}), grid, device_mesh)
-        with torch.no_grad():
+        with _gradients(program):
             if isinstance(program, fx.GraphModule):
                 results = _Interpreter(program, recording, found).run(*given)
             else:

@@ -1,4 +1,4 @@
-"""These functions run the `c10d` operators of a traced graph on simulated groups.
+"""These functions run collectives of a traced graph on simulated groups.
 
 A graph that was traced on another process group contains that group as a constant. The
 group of the same name, or of the same ranks, takes its place.
@@ -16,8 +16,16 @@ from ..._error import Error
 from .layouts import Grid
 
 
+#: PyTorch runs this operator only on its own backends.
+_GATHER_INTO = "_c10d_functional::all_gather_into_tensor_out"
+
+
 def is_collective(target: Any) -> bool:
-    return getattr(target, "namespace", None) == "c10d"
+    """Returns whether run() runs an operator."""
+    schema = getattr(target, "_schema", None)
+    return getattr(target, "namespace", None) == "c10d" or (
+        schema is not None and schema.name == _GATHER_INTO
+    )
 
 
 class Groups:
@@ -181,8 +189,12 @@ _RUN: "dict[str, Callable[..., Any]]" = {
 
 
 def run(groups: Groups, target: Any, args: tuple, kwargs: dict) -> Any:
-    """Runs a `c10d` operator, and returns what the operator returns; its work is
-    done."""
+    """Runs a collective, and returns what its operator returns; its work is done."""
+    if target._schema.name == _GATHER_INTO:
+        value, _, name = args
+        group = torch._C._distributed_c10d._resolve_process_group(name)
+        group.all_gather_single(kwargs["out"], value).wait()
+        return kwargs["out"]
     name = target._schema.name.split("::")[1]
     if name not in _RUN:
         raise Error(
