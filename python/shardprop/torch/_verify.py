@@ -132,6 +132,7 @@ class _Program:
         counting = contextlib.nullcontext()
         if is_reference and not double:
             counting = recording.lengths = Lengths()
+        if not double:
             recording.watch_order()
         recording.state_of_model(updated=False)
         draws = is_reference and not double

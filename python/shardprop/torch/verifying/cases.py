@@ -7,7 +7,8 @@ import torch
 
 from .keys import WITHOUT_TERMS, Key
 from .noise import Error, Work
-from .watch import Recording, Seen, usable
+from .seen import Seen, usable
+from .watch import Recording
 
 
 @dataclasses.dataclass
@@ -64,6 +65,8 @@ def cases_of(
             if key in recording.values
         }
         by_rank = {rank: seen for rank, seen in by_rank.items() if seen}
+        if key.kind == "gradient":
+            by_rank = _of_optimizers(by_rank, key.name, ranks)
         expected = usable(calls)
         can_pair = bool(by_rank and expected)
         paired = _paired(reference, key, expected, by_rank) if can_pair else []
@@ -71,6 +74,15 @@ def cases_of(
             missing.append(key)
         cases += paired
     return cases, missing
+
+
+def _of_optimizers(by_rank, name: str, ranks: "list[Recording]"):
+    """Returns the gradients of the ranks that update the parameter. The other ranks may
+    have any gradients, as after a reduction to one rank."""
+    stepped = {recording.rank for recording in ranks if name in recording.stepped}
+    if not stepped:
+        return by_rank
+    return {rank: seen for rank, seen in by_rank.items() if rank in stepped}
 
 
 def _paired(
@@ -96,11 +108,9 @@ def _paired(
             own[rank] = one
         order: float = seen.order
         if key.kind == "gradient":
-            complete = reference.gradient_order.get(key.name, [])
             # A step may accumulate the gradients of several micro-batches.
-            each = len(complete) // len(calls)
-            if each:
-                order = complete[(index + 1) * each - 1]
+            complete = reference.gradient_order.get(key.name, [])
+            order = max((at for at in complete if at < seen.order), default=order)
         place = next(iter(own.values())).place or seen.place
         cases.append(Case(
             key, index, order, seen.tensor,

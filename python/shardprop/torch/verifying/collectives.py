@@ -128,6 +128,9 @@ def _reduced(tensors: "list[torch.Tensor]", reduce_op: Any) -> torch.Tensor:
 
 def write(output: torch.Tensor, value: torch.Tensor) -> None:
     """Writes a value of the same number of elements into an output."""
+    if output.layout != torch.strided:
+        output.copy_(value)
+        return
     # Without detach() autograd would see a write that its schemas do not declare.
     output = output.detach()
     output.copy_(value.reshape(output.shape))
@@ -143,8 +146,13 @@ def on_values(tensors: "list[torch.Tensor]") -> "Iterator[None]":
 
 def hide(tensor: torch.Tensor) -> None:
     """Removes the values of an output that a collective has not written yet."""
-    if tensor.is_floating_point() or tensor.is_complex():
+    if _can_be_nan(tensor):
         tensor.detach().fill_(math.nan)
+
+
+def _can_be_nan(tensor: torch.Tensor) -> bool:
+    is_number = tensor.is_floating_point() or tensor.is_complex()
+    return is_number and tensor.layout == torch.strided
 
 
 def _version(tensor: torch.Tensor) -> int:
@@ -154,12 +162,18 @@ def _version(tensor: torch.Tensor) -> int:
 def fix(call: Call, given: "list[torch.Tensor]", written: "list[torch.Tensor]") -> None:
     """Adds the tensors of a call that must not change before the wait: the `given`
     ones, which `call.inputs` copies, and the `written` ones, which are hidden."""
-    storages = {tensor.untyped_storage().data_ptr() for tensor in written}
+    storages = {
+        tensor.untyped_storage().data_ptr()
+        for tensor in written
+        if tensor.layout == torch.strided
+    }
     for tensor, copy in zip(given, flat(call.inputs)):
+        if tensor.layout != torch.strided:
+            continue
         if tensor.untyped_storage().data_ptr() not in storages:
             call.fixed.append((tensor, _version(tensor), copy))
     for tensor in written:
-        if tensor.is_floating_point() or tensor.is_complex():
+        if _can_be_nan(tensor):
             call.fixed.append((tensor, _version(tensor), None))
 
 

@@ -17,7 +17,7 @@ from typing import Optional
 import torch
 
 from .cases import Case, cases_of, has_no_terms, joined
-from .excuses import excuse
+from .excuses import check_rows_of_results, excuse
 from .explain import Explainer
 from .fits import fit, fit_in_groups
 from .keys import AFTER, AS_PARAMETER, FORWARD, WITHIN, Key
@@ -35,7 +35,8 @@ from .ranks import Ranks
 from .report import Value
 from .rows import agrees_in_rows, reordered
 from .stated import CannotAssemble, first_stated, full_values
-from .watch import Recording, Seen, usable
+from .seen import Seen, usable
+from .watch import Recording
 
 # A value of the model is looked for in so many nodes after the last one that was found.
 _WINDOW = 40
@@ -84,6 +85,7 @@ class Comparison:
                 self._last_rows = value if rows else None
         values += self._lost_gradients()
         values.sort(key=lambda value: value.order)
+        check_rows_of_results(values)
         excuse(values)
         self._end_in_terms(values)
         wrong = self._aligned(values)
@@ -110,6 +112,9 @@ class Comparison:
             ):
                 continue
             if any(key in recording.values for recording in self._ranks):
+                continue
+            # A gradient that the program has used and removed is not known.
+            if any(key.name in recording.gradient_order for recording in self._ranks):
                 continue
             seen = usable(self._reference.values[key])[0]
             complete = self._reference.gradient_order.get(key.name, [seen.order])

@@ -17,7 +17,8 @@ from .ranks import Ranks
 from .report import Value
 from .rows import reordered
 from .stated import text_of
-from .watch import Recording, usable
+from .seen import usable
+from .watch import Recording
 
 # Values of the reference that may be contained in a wrong value by mistake.
 _MOST_SUSPECTS = 60

@@ -59,10 +59,12 @@ def _fit_shards(ranks: Ranks, any_factor: bool) -> Optional[Fit]:
         if not math.isfinite(factor) or factor <= 0:
             continue
         mean = _as_mean(ranks.grid, placements, factor)
-        if mean is None and not (any_factor and _is_factor(ranks, factor)):
-            continue
-        if ranks.agrees(placements, parts, factor):
-            return Fit(*(mean or (placements, factor)))
+        # The factor of a single element is exact for any values of the ranks.
+        if mean is not None and ranks.agrees(placements, parts, mean[1]):
+            return Fit(mean[0])
+        if any_factor and _is_factor(ranks, factor):
+            if ranks.agrees(placements, parts, factor):
+                return Fit(placements, factor)
     return None
 
 
@@ -99,7 +101,8 @@ def _is_factor(ranks: Ranks, factor: float) -> bool:
 
 
 def _as_mean(grid: Grid, placements, factor: float):
-    """Returns placements with P(avg) if the factor is the number of terms."""
+    """Returns placements with P(avg), and the number of terms, if the factor is near
+    that number."""
     dims = [dim for dim, p in enumerate(placements) if p[0] == "P"]
     for count in range(1, len(dims) + 1):
         for chosen in itertools.combinations(dims, count):
@@ -109,5 +112,5 @@ def _as_mean(grid: Grid, placements, factor: float):
                     "P(avg)" if dim in chosen else p
                     for dim, p in enumerate(placements)
                 ]
-                return tuple(named), 1.0
+                return tuple(named), float(terms)
     return None

@@ -8,7 +8,7 @@ from torch.distributed.tensor import Partial
 from torch.distributed.tensor.placement_types import _StridedShard
 
 from ... import _core
-from .watch import Seen, Stated
+from .seen import Seen, Stated
 
 
 def _text(placement) -> str:

@@ -6,7 +6,6 @@ through `torch.nn.Module.__call__`, steps of optimizers through PyTorch's global
 """
 
 import contextlib
-import dataclasses
 import threading
 from collections.abc import Iterator
 from typing import Any, Callable, Optional
@@ -14,8 +13,6 @@ from typing import Any, Callable, Optional
 import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor
-from torch.distributed._functional_collectives import AsyncCollectiveTensor
-from torch.distributed.tensor import DTensor
 from torch.optim.optimizer import (
     register_optimizer_step_post_hook,
     register_optimizer_step_pre_hook,
@@ -26,66 +23,9 @@ from torch.utils._pytree import keystr, tree_flatten_with_path, tree_map
 from .copies import Copies
 from .keys import COUNTED, Key
 from .names import Names
-from .noise import Error, Lengths, Update, Work, error_of
+from .noise import Lengths, Update, Work, error_of
 from .places import is_inferring_shapes, user_place
-
-
-@dataclasses.dataclass
-class Stated:
-    """Stated is the layout that a DTensor states for itself."""
-
-    #: These are the ranks of its mesh, numbered in the whole mesh.
-    ranks: torch.Tensor
-    placements: tuple
-    shape: "tuple[int, ...]"
-    mesh_dims: "tuple[str, ...]"
-
-
-@dataclasses.dataclass
-class Seen:
-    """A Seen is one value at one time on one rank."""
-
-    tensor: torch.Tensor
-    stated: Optional[Stated]
-    #: The position in the run of this rank.
-    order: int
-    place: str
-    #: The work of the reference so far.
-    work: Work = Work()
-    #: The difference to the same value of a run in f64, if that run has it.
-    error: Optional[Error] = None
-    #: The coarsest dtype that this rank has sent so far.
-    sent: torch.dtype = torch.float64
-    #: The value consists of integers, which have no rounding errors.
-    is_whole: bool = False
-
-
-def usable(calls: "list[Any]") -> "list[Seen]":
-    """Returns the calls that left a value."""
-    return [seen for seen in calls if seen is not None]
-
-
-def _as_tensor(leaf: Any) -> Any:
-    """Returns a loss or a count that is a number of Python as a tensor."""
-    dtype = {float: torch.float32, int: torch.int64}.get(type(leaf))
-    return leaf if dtype is None else torch.tensor(leaf, dtype=dtype)
-
-
-def _local(value: torch.Tensor) -> "tuple[torch.Tensor, Optional[Stated]]":
-    """Returns the rank's part of a tensor, and the layout that it states."""
-    stated = None
-    if isinstance(value, DTensor):
-        mesh = value.device_mesh
-        stated = Stated(
-            mesh.mesh.clone(),
-            tuple(value.placements),
-            tuple(value.shape),
-            tuple(mesh.mesh_dim_names or ()),
-        )
-        value = value._local_tensor
-    if isinstance(value, AsyncCollectiveTensor):
-        value = value.trigger_wait()
-    return value, stated
+from .seen import Seen, as_tensor, local_of, usable
 
 
 class Recording:
@@ -115,15 +55,16 @@ class Recording:
         self.names = Names()
         #: Returns the coarsest dtype that this rank has sent.
         self.sent: "Callable[[], torch.dtype]" = lambda: torch.float64
-        #: The number of steps of optimizers.
-        self.steps = 0
+        #: The number of steps of optimizers, and of those with recorded parameters.
+        self.steps = self._recorded_steps = 0
         #: The keys of the latest inputs of each module.
         self._inputs: "dict[str, list[Key]]" = {}
-        self._clock = 0
+        self._clock = self._updates = 0
         #: The buffers of integers of the reference, before the step.
         self._whole: "dict[str, torch.Tensor]" = {}
         self._optimizers: "list[torch.optim.Optimizer]" = []
-        self._stepped: "set[str]" = set()
+        #: The parameters that an optimizer of this rank has updated.
+        self.stepped: "set[str]" = set()
 
     # Values.
 
@@ -137,10 +78,14 @@ class Recording:
         if value.is_meta or isinstance(value, FakeTensor):
             return
         if self._reference is not None:
-            self._add_error(self._reference, key, value, call)
+            value = value.detach()
+            dense = value if value.layout == torch.strided else value.to_dense()
+            self._add_error(self._reference, key, dense, call)
             return
         with torch.no_grad(), _disable_current_modes():
-            local, stated = _local(value)
+            local, stated = local_of(value)
+            if local.layout != torch.strided:
+                local = local.to_dense()
             tensor = local.double() if is_whole else self._copies.of(local)
         work = self.lengths.work if self.lengths else Work()
         seen = Seen(tensor, stated, self._clock, place, work, None, self.sent(), is_whole)
@@ -189,7 +134,7 @@ class Recording:
         """Records the value of a node that names no node of the model."""
         if value.is_floating_point():
             with torch.no_grad(), _disable_current_modes():
-                local, stated = _local(value)
+                local, stated = local_of(value)
                 tensor = self._copies.of(local)
             self.nodes[name] = Seen(tensor, stated, self._clock, place)
             self._clock += 1
@@ -228,6 +173,8 @@ class Recording:
                 return call(module, *args, **kwargs)
             finally:
                 self.modules.pop()
+        if not self.modules and self._recorded_steps != self.steps:
+            self._between_steps()
         place = user_place()
         self.places.setdefault(name, place)
         given = args[0] if len(args) == 1 and not kwargs else (args, kwargs)
@@ -302,6 +249,16 @@ class Recording:
                     Key("gradient", name), parameter.grad, self._owner_place(name)
                 )
 
+    def _between_steps(self) -> None:
+        """Records the parameters after some steps, before the next forward pass."""
+        self._recorded_steps = self.steps
+        self._updates += 1
+        path = f" after update {self._updates}"
+        for name, parameter in self.names.tensors("parameter").items():
+            self.add(
+                Key("updated parameter", name, path), parameter, self._owner_place(name)
+            )
+
     def before_step(self, optimizer: torch.optim.Optimizer) -> None:
         stepped = {
             id(parameter)
@@ -314,7 +271,20 @@ class Recording:
             if id(parameter) in stepped
         ]
         self._gradients(named)
-        self._stepped.update(name for name, _ in named)
+        self.stepped.update(name for name, _ in named)
+
+    def closure_of(self, optimizer: torch.optim.Optimizer, closure: Any) -> Any:
+        """Returns a closure that records the gradients of its first call."""
+        calls: "list[None]" = []
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            result = closure(*args, **kwargs)
+            if not calls:
+                self.before_step(optimizer)
+            calls.append(None)
+            return result
+
+        return run
 
     @property
     def writes(self) -> int:
@@ -331,7 +301,7 @@ class Recording:
         self._gradients(
             (name, parameter)
             for name, parameter in self.names.tensors("parameter").items()
-            if name not in self._stepped
+            if name not in self.stepped
         )
         self.state_of_model(updated=True)
         for name, parameter in self.names.tensors("parameter").items():
@@ -340,7 +310,7 @@ class Recording:
                 for entry, value in state.items() if isinstance(state, dict) else ():
                     if isinstance(value, torch.Tensor) and value.dim() > 0:
                         self.add(Key("optimizer state", name, f".{entry}"), value)
-        self._add_all("result", "", tree_map(_as_tensor, result), "")
+        self._add_all("result", "", tree_map(as_tensor, result), "")
         self._optimizers = []
         self.names = Names()
 
@@ -376,8 +346,15 @@ def watched_modules() -> "Iterator[None]":
 
     def before(optimizer, args, kwargs):
         recording = current()
-        if recording is not None:
-            recording.before_step(optimizer)
+        if recording is None:
+            return None
+        recording.before_step(optimizer)
+        # args has the optimizer, and may have a closure.
+        given = args[1:2] or (kwargs.get("closure"),)
+        if not callable(given[0]):
+            return None
+        kwargs = {key: value for key, value in kwargs.items() if key != "closure"}
+        return (args[0], recording.closure_of(optimizer, given[0])), kwargs
 
     def after(optimizer, args, kwargs):
         recording = current()
