@@ -160,6 +160,20 @@ class Variables(unittest.TestCase):
         self.check(lambda: nn.Linear(8, 8), lambda model, mesh: None, counting)
         self.assertTrue(torch.equal(total, torch.zeros(8)))
 
+    def test_variables_of_modules(self):
+        """Variables of modules and of executed code stay in place."""
+        executed = {}
+        exec("seen = []\ndef parallelize(model, mesh): seen.append(1)", executed)
+        modules, own = sys.modules, globals()
+
+        def step(model, x):
+            assert modules is sys.modules and own["GROUP"] is None
+            return model(x)
+
+        self.check(lambda: nn.Linear(8, 8), executed["parallelize"], step)
+        self.assertIn("seen", executed)
+        self.assertIn("len", executed["__builtins__"])
+
     def test_random_numbers(self):
         own = random.Random(1)
         numbers = np.random.default_rng(2)

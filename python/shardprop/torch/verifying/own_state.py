@@ -23,6 +23,7 @@ import collections
 import dis
 import enum
 import functools
+import operator
 import random
 import sys
 import types
@@ -112,11 +113,24 @@ class _Contents(_Slot):
         return self._container.copy()
 
     def write(self, held: Any) -> None:
+        if self._has(held):
+            return
         self._container.clear()
         if isinstance(self._container, (list, collections.deque)):
             self._container.extend(held)
         else:
             self._container.update(held)
+
+    def _has(self, held: Any) -> bool:
+        """Returns whether the container has these objects."""
+        own = self._container
+        if len(own) != len(held):
+            return False
+        if isinstance(own, dict):
+            return all(own.get(name, _ABSENT) is held[name] for name in held)
+        if isinstance(own, set):
+            return own == held
+        return all(map(operator.is_, own, held))
 
     def copied(self, held: Any, copy: "Callable[[Any], Any]") -> Any:
         result = held.copy()
@@ -206,10 +220,15 @@ class _Search:
 
     def __init__(self, roots: "list[Any]") -> None:
         self.slots: "dict[Any, _Slot]" = {}
-        #: The objects that were visited; they stay alive, so that ids are unique.
-        self._visited: "dict[int, Any]" = {}
+        #: The objects that were visited; they stay alive, so that ids are unique. The
+        #: variables of modules are no containers of the user.
+        self._visited: "dict[int, Any]" = {id(sys.modules): sys.modules}
+        for module in list(sys.modules.values()):
+            variables = getattr(module, "__dict__", None)
+            self._visited[id(variables)] = variables
+        limit = len(self._visited) + _MOST_OBJECTS
         waiting = list(roots)
-        while waiting and len(self._visited) < _MOST_OBJECTS:
+        while waiting and len(self._visited) < limit:
             value = waiting.pop()
             if id(value) not in self._visited:
                 self._visited[id(value)] = value
@@ -243,7 +262,9 @@ class _Search:
                     if getattr(each, "__module__", None) == value.__name__:
                         yield each
         elif kind in _CONTAINERS:
-            if len(value) <= _MOST_ENTRIES:
+            # A dict with this entry has the variables of executed code.
+            is_code = isinstance(value, dict) and "__builtins__" in value
+            if len(value) <= _MOST_ENTRIES and not is_code:
                 self._add(id(value), _Contents(value))
                 yield from list(value.values() if isinstance(value, dict) else value)
         elif kind in (tuple, frozenset):
