@@ -62,9 +62,9 @@ def _fit_shards(ranks: Ranks, any_factor: bool) -> Optional[Fit]:
         # The factor of a single element is exact for any values of the ranks.
         if mean is not None and ranks.agrees(placements, parts, mean[1]):
             return Fit(mean[0])
-        if any_factor and _is_factor(ranks, factor):
-            if ranks.agrees(placements, parts, factor):
-                return Fit(placements, factor)
+        multiple = _multiple(ranks, factor) if any_factor else None
+        if multiple is not None and ranks.agrees(placements, parts, multiple):
+            return Fit(placements, multiple)
     return None
 
 
@@ -88,16 +88,18 @@ def _fit_rows_with_factor(ranks: Ranks) -> Optional[Fit]:
     return None
 
 
-def _is_factor(ranks: Ranks, factor: float) -> bool:
-    """Returns whether a multiple is not chance: a tensor of few elements must be a
-    multiple by sizes of mesh dims."""
+def _multiple(ranks: Ranks, factor: float) -> Optional[float]:
+    """Returns a factor that is not chance: a tensor of few elements must be a multiple
+    by sizes of mesh dims."""
     if ranks.reference.numel() >= FEW:
-        return True
-    return any(
-        abs(each - 1) < 1e-3
-        for size in ranks.grid.products()
-        for each in (factor * size, factor / size)
-    )
+        return factor
+    products = [float(size) for size in ranks.grid.products()]
+    near = [
+        each
+        for each in products + [1 / size for size in products]
+        if abs(factor / each - 1) < 1e-3
+    ]
+    return near[0] if near else None
 
 
 def _as_mean(grid: Grid, placements, factor: float):
