@@ -47,7 +47,7 @@ std::vector<CatalogueRow> catalogue(const OpLibrary& library) {
       note +=
           (note.empty() ? "not proven: " : "; not proven: ") + std::string(why);
     }
-    rows.push_back({name, row->family, row->definition.text(),
+    rows.push_back({name, row->family, row->definition.summary(),
                     std::string(op_proof(name)), std::move(note)});
   }
   return rows;

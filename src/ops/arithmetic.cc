@@ -5,7 +5,6 @@
 
 #include "ops/arithmetic.h"
 
-
 #include "ops/argument_reads.h"
 #include "ops/definitions/dtypes.h"
 #include "ops/op_call.h"

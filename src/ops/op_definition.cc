@@ -3,7 +3,6 @@
 #include "ops/forms/mapped.h"
 #include "ops/forms/shared_form.h"
 #include "ops/op_call.h"
-#include "ops/program_text.h"
 #include "ops/rules/type_rule.h"
 #include "ops/view_strides.h"
 
@@ -44,18 +43,22 @@ OpDefinition OpDefinition::say(std::string_view text) && {
   return std::move(*this);
 }
 
-OpDefinition OpDefinition::typed(TypeOf type) && {
+OpDefinition OpDefinition::with_type(TypeOf type) && {
   type_ = std::move(type);
   return std::move(*this);
+}
+
+OpDefinition OpDefinition::typed(TypeOf type) && {
+  unprinted_.emplace_back("typed");
+  return std::move(*this).with_type(std::move(type));
 }
 
 OpDefinition OpDefinition::typed(std::string_view rule) && {
   auto parsed_rule = TypeRule::parse(rule);
   if (!parsed_rule) throw InternalError(parsed_rule.error().message);
-  const auto shared =
-      std::make_shared<const TypeRule>(*std::move(parsed_rule));
+  const auto shared = std::make_shared<const TypeRule>(*std::move(parsed_rule));
   return std::move(*this)
-      .typed([shared](const OpCall& call, std::size_t result) {
+      .with_type([shared](const OpCall& call, std::size_t result) {
         return shared->of(call, result);
       })
       .say("typed(" + to_string(*shared) + ")");
@@ -63,20 +66,20 @@ OpDefinition OpDefinition::typed(std::string_view rule) && {
 
 OpDefinition OpDefinition::typed(DType dtype) && {
   return std::move(*this)
-      .typed([dtype](const OpCall&, std::size_t) { return dtype; })
+      .with_type([dtype](const OpCall&, std::size_t) { return dtype; })
       .say("typed(" + std::string(to_string(dtype)) + ")");
 }
 
 OpDefinition OpDefinition::promoted() && {
   return std::move(*this)
-      .typed(
+      .with_type(
           [](const OpCall& call, std::size_t) { return promoted_dtype(call); })
       .say("promoted()");
 }
 
 OpDefinition OpDefinition::floating() && {
   return std::move(*this)
-      .typed([](const OpCall& call, std::size_t) {
+      .with_type([](const OpCall& call, std::size_t) {
         return to_floating(promoted_dtype(call));
       })
       .say("floating()");
@@ -84,25 +87,33 @@ OpDefinition OpDefinition::floating() && {
 
 OpDefinition OpDefinition::boolean() && {
   return std::move(*this)
-      .typed([](const OpCall&, std::size_t) { return DType::kBool; })
+      .with_type([](const OpCall&, std::size_t) { return DType::kBool; })
       .say("boolean()");
 }
 
 OpDefinition OpDefinition::of(std::string_view argument) && {
   return std::move(*this)
-      .typed([name = std::string(argument)](const OpCall& call, std::size_t) {
-        return call.tensor(name).dtype();
-      })
+      .with_type(
+          [name = std::string(argument)](const OpCall& call, std::size_t) {
+            return call.tensor(name).dtype();
+          })
       .say("of(" + std::string(argument) + ")");
 }
 
-OpDefinition OpDefinition::strided(StridesOf strides) && {
+OpDefinition OpDefinition::with_strides(StridesOf strides) && {
   strides_ = std::move(strides);
   return std::move(*this);
 }
 
+OpDefinition OpDefinition::strided(StridesOf strides) && {
+  unprinted_.emplace_back("strided");
+  return std::move(*this).with_strides(std::move(strides));
+}
+
 OpDefinition OpDefinition::elementwise() && {
-  return std::move(*this).strided(elementwise_strides).say("elementwise()");
+  return std::move(*this)
+      .with_strides(elementwise_strides)
+      .say("elementwise()");
 }
 
 OpDefinition OpDefinition::elementwise(std::vector<std::string> arguments) && {
@@ -112,8 +123,8 @@ OpDefinition OpDefinition::elementwise(std::vector<std::string> arguments) && {
     text += argument;
   }
   return std::move(*this)
-      .strided([arguments = std::move(arguments)](const OpCall& call, const Dims& shape,
-                                         DType dtype) {
+      .with_strides([arguments = std::move(arguments)](
+                        const OpCall& call, const Dims& shape, DType dtype) {
         std::vector<TensorMeta> operands;
         for (const std::string& argument : arguments) {
           if (const TensorMeta* meta = call.optional_tensor(argument)) {
@@ -131,14 +142,27 @@ OpDefinition OpDefinition::elementwise(std::vector<std::string> arguments) && {
 
 OpDefinition OpDefinition::like(std::string_view argument) && {
   return std::move(*this)
-      .strided([name = std::string(argument)](const OpCall& call,
-                                              const Dims& shape, DType dtype) {
+      .with_strides([name = std::string(argument)](
+                        const OpCall& call, const Dims& shape, DType dtype) {
         return dense_like(call.tensor(name), shape, dtype).strides();
       })
       .say("like(" + std::string(argument) + ")");
 }
 
+OpDefinition OpDefinition::contiguous() && {
+  return std::move(*this)
+      .with_strides([](const OpCall&, const Dims& shape, DType dtype) {
+        return make_meta(shape, dtype).strides();
+      })
+      .say("contiguous()");
+}
+
 OpDefinition OpDefinition::checked(Check check) && {
+  unprinted_.emplace_back("checked");
+  return std::move(*this).with_check(std::move(check));
+}
+
+OpDefinition OpDefinition::with_check(Check check) && {
   bind_ = [bind = std::move(bind_),
            check = std::move(check)](const OpCall& call) {
     BoundForm bound = bind(call);
@@ -169,15 +193,15 @@ OpDefinition OpDefinition::random() && {
 
 OpDefinition OpDefinition::free() && {
   return std::move(*this).refine(
-      "free()",
-      [](const OpCall&, IndexSpace& space) { space.is_free = true; });
+      "free()", [](const OpCall&, IndexSpace& space) { space.is_free = true; });
 }
 
 OpDefinition OpDefinition::free_where_viewed() && {
-  return std::move(*this).refine("free_where_viewed()", [](const OpCall& call, IndexSpace& space) {
-    space.is_free = !call.boolean_or("copy", false) &&
-                    is_reshaped_view(call.first(), call.op().outputs[0]);
-  });
+  return std::move(*this).refine(
+      "free_where_viewed()", [](const OpCall& call, IndexSpace& space) {
+        space.is_free = !call.boolean_or("copy", false) &&
+                        is_reshaped_view(call.first(), call.op().outputs[0]);
+      });
 }
 
 OpDefinition OpDefinition::conjugated() && {
@@ -253,6 +277,21 @@ OpDefinition OpDefinition::local_shape(std::string_view argument,
       });
 }
 
+OpDefinition OpDefinition::local_size(std::string_view argument, int dim) && {
+  return std::move(*this).refine(
+      "local_size(" + std::string(argument) + ',' + std::to_string(dim) + ')',
+      [name = std::string(argument), dim](const OpCall& call,
+                                          IndexSpace& space) {
+        const auto& outputs = call.op().outputs;
+        require(!outputs.empty() && dim < outputs[0].rank() &&
+                    call.integer(name) == outputs[0].size(dim),
+                "`" + name + "` is not the size of dim " + std::to_string(dim) +
+                    " of the result");
+        space.local_arguments.push_back(
+            {name, false, {RankScalar::output_size(0, dim)}});
+      });
+}
+
 OpDefinition OpDefinition::blocked(std::string_view dims) && {
   return std::move(*this).refine(
       "blocked(" + std::string(dims) + ")",
@@ -311,63 +350,17 @@ OpDefinition OpDefinition::nonlinear() && {
       [](const OpCall&, IndexSpace& space) { space.linearities.clear(); });
 }
 
-namespace {
-
-std::shared_ptr<const ProgramText> parsed(std::string_view text) {
-  auto program = parse_program(text);
-  if (!program) throw InternalError(program.error().message);
-  return std::make_shared<const ProgramText>(*std::move(program));
-}
-
-}  // namespace
-
-OpDefinition OpDefinition::decomposed(std::string_view text) && {
-  program_ = parsed(text);
-  per_rank_ = false;
-  return std::move(*this)
-      .opened({FactorKind::kBlocked, FactorKind::kScanned})
-      .say("decomposed()");
-}
-
-OpDefinition OpDefinition::per_rank(std::string_view text,
-                                    std::optional<FactorKind> kind) && {
-  program_ = parsed(text);
-  per_rank_ = true;
-  if (kind) return std::move(*this).opened({*kind}).say("per_rank()");
-  return std::move(*this).say("per_rank()");
-}
-
-// Lets the program shard factors of these kinds. Its results are replicated if
-// they lack such a factor.
-OpDefinition OpDefinition::opened(std::vector<FactorKind> kinds) && {
-  return std::move(*this).refined([kinds = std::move(kinds)](
-                                      const OpCall&, IndexSpace& space) {
-    const auto is_meant = [&](const Factor& factor) {
-      return std::find(kinds.begin(), kinds.end(), factor.kind) != kinds.end();
-    };
-    // A factor of size 0 has no elements to shard.
-    for (const Factor& factor : space.factors) {
-      if (is_meant(factor) && factor.size == 0) return;
-    }
-    for (std::size_t f = 0; f < space.factors.size(); ++f) {
-      Factor& factor = space.factors[f];
-      if (!is_meant(factor)) continue;
-      factor.program = ProgramUse::kWhenSharded;
-      factor.least = std::max<std::int64_t>(factor.least, 1);
-      for (std::size_t o = 0; o < space.outputs.size(); ++o) {
-        Without& without = space.outputs_without[o][f];
-        if (without.is_forbidden()) without = Without::same();
-      }
-    }
-  });
-}
-
 OpDefinition shared_form(std::string text, OpDefinition::Bind bind) {
   return {std::move(text), std::move(bind)};
 }
 
 OpDefinition with_implied(OpDefinition form, OpDefinition::Refine refine) {
   return std::move(form).refined(std::move(refine));
+}
+
+OpDefinition with_implied_strides(OpDefinition form,
+                                  OpDefinition::StridesOf strides) {
+  return std::move(form).with_strides(std::move(strides));
 }
 
 OpDefinition custom(std::string name, OpDefinition::Bind bind) {

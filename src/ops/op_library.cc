@@ -2,10 +2,12 @@
 
 #include "base/try.h"
 #include "ops/bound_call.h"
+#include "ops/declared_table.h"
 #include "ops/definitions/families.h"
 #include "ops/foreach.h"
 #include "ops/foreign_operator.h"
 #include "ops/overload_form.h"
+#include "ops/program_cycle.h"
 #include "ops/suggest_operator.h"
 
 #include <algorithm>
@@ -16,78 +18,13 @@
 
 namespace shardprop {
 
-// The generated table has one declaration a line, sorted by qualified name.
-extern const std::string_view kAtenSchemas;
-
 namespace {
 
-struct TableLine {
-  std::string_view name;  // aten::add.Tensor
-  std::string_view declaration;
-  std::string_view tags;
-};
-
-std::vector<TableLine> index_table() {
-  std::vector<TableLine> lines;
-  std::string_view rest = kAtenSchemas;
-  while (!rest.empty()) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    const std::string_view line = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-    if (line.empty() || line.front() == '#') continue;
-    const std::size_t tab = std::min(line.find('\t'), line.size());
-    lines.push_back({line.substr(0, line.find('(')), line.substr(0, tab),
-                     line.substr(std::min(tab + 1, line.size()))});
-  }
-  return lines;
-}
-
-const std::vector<TableLine>& table() {
-  static const std::vector<TableLine> kLines = index_table();
-  return kLines;
-}
-
-// Returns "aten.mm.default" for "torch.ops.aten.mm.default", "aten::mm" or
-// "aten.mm".
-std::string canonical(std::string_view name) {
-  constexpr std::string_view kPrefix = "torch.ops.";
-  if (name.substr(0, kPrefix.size()) == kPrefix) {
-    name.remove_prefix(kPrefix.size());
-  }
-  std::string out(name);
-  if (const std::size_t colons = out.find("::"); colons != std::string::npos) {
-    out.replace(colons, 2, ".");
-  }
-  if (std::count(out.begin(), out.end(), '.') == 1) out += ".default";
-  return out;
-}
-
-// Returns "aten::add.Tensor" for "aten.add.Tensor", "aten::mm" for
-// "aten.mm.default".
-std::string qualified(std::string_view name) {
-  const std::size_t dot = name.find('.');
-  if (dot == std::string_view::npos) return std::string(name);
-  std::string out(name.substr(0, dot));
-  out += "::";
-  std::string_view rest = name.substr(dot + 1);
-  constexpr std::string_view kDefault = ".default";
-  if (rest.size() > kDefault.size() &&
-      rest.substr(rest.size() - kDefault.size()) == kDefault) {
-    rest.remove_suffix(kDefault.size());
-  }
-  out += rest;
-  return out;
-}
-
-const TableLine* find_line(std::string_view name) {
-  const std::string wanted = qualified(name);
-  const std::vector<TableLine>& lines = table();
-  const auto found =
-      std::lower_bound(lines.begin(), lines.end(), wanted,
-                       [](const TableLine& line, const std::string& key) {
-                         return line.name < key;
-                       });
-  return found != lines.end() && found->name == wanted ? &*found : nullptr;
+// Rejects a row of a misspelled operator. Operators that libraries on top of
+// PyTorch register are declared in exported files only.
+void require_declared(const OpRow& row) {
+  if (row.name.starts_with("transformers.") || is_in_table(row.name)) return;
+  throw InternalError("the row `" + row.name + "` is of no declared operator");
 }
 
 }  // namespace
@@ -136,6 +73,7 @@ OpLibrary::~OpLibrary() = default;
 std::shared_ptr<const OpLibrary> OpLibrary::standard() {
   auto body = std::make_unique<Body>();
   for (OpRow& row : standard_rows()) {
+    require_declared(row);
     body->add(std::make_shared<const OpRow>(std::move(row)));
   }
   body->tagged_pointwise = std::make_shared<const OpRow>(
@@ -153,7 +91,7 @@ Result<std::shared_ptr<const OpLibrary>> OpLibrary::with(
     SP_ASSIGN(FunctionSchema schema,
               FunctionSchema::parse(addition.declaration, addition.tags));
     if (body->declared.contains(schema.name()) ||
-        find_line(schema.name()) != nullptr) {
+        find_declared(schema.name()) != nullptr) {
       return fail(ErrorCode::kOpRegistered,
                   "`" + schema.name() + "` is already declared",
                   "choose a namespace of your own");
@@ -178,6 +116,11 @@ Result<std::shared_ptr<const OpLibrary>> OpLibrary::with(
                   "`" + name + "` is not a declared operator",
                   made->suggest(name));
     }
+    if (calls_itself(*made, *made->body_->rows.back())) {
+      return fail(ErrorCode::kProgram,
+                  "the program of `" + name + "` calls `" + name + "` again",
+                  "write the program in terms of other operators");
+    }
     return made;
   }
   return std::shared_ptr<const OpLibrary>(new OpLibrary(std::move(body)));
@@ -195,7 +138,7 @@ std::shared_ptr<const FunctionSchema> OpLibrary::find(
       known != body_->parsed.end()) {
     return known->second;
   }
-  const TableLine* line = find_line(key);
+  const DeclaredLine* line = find_declared(key);
   if (line == nullptr) return nullptr;
   auto schema = FunctionSchema::parse(line->declaration, line->tags);
   if (!schema) {
@@ -210,8 +153,9 @@ std::shared_ptr<const FunctionSchema> OpLibrary::find(
 
 std::vector<std::string> OpLibrary::names() const {
   std::vector<std::string> all;
-  all.reserve(table().size());
-  for (const TableLine& line : table()) all.push_back(canonical(line.name));
+  all.reserve(declared_table().size());
+  for (const DeclaredLine& line : declared_table())
+    all.push_back(canonical(line.name));
   for (const auto& [name, schema] : body_->declared) all.push_back(name);
   std::sort(all.begin(), all.end());
   return all;
@@ -226,12 +170,13 @@ std::vector<std::string> OpLibrary::overloads(std::string_view packet) const {
     if (!function->is_mutating()) out.push_back(std::move(name));
   };
   const std::string prefix = qualified(packet);
-  for (auto line =
-           std::lower_bound(table().begin(), table().end(), prefix,
-                            [](const TableLine& l, const std::string& key) {
-                              return l.name < key;
-                            });
-       line != table().end() && line->name.starts_with(prefix); ++line) {
+  for (auto line = std::lower_bound(
+           declared_table().begin(), declared_table().end(), prefix,
+           [](const DeclaredLine& l, const std::string& key) {
+             return l.name < key;
+           });
+       line != declared_table().end() && line->name.starts_with(prefix);
+       ++line) {
     add(canonical(line->name));
   }
   for (const auto& [name, schema] : body_->declared) add(name);
@@ -352,14 +297,13 @@ Result<IndexSpace> OpLibrary::index_space(const OpSchema& op) const {
   const auto foreach = foreach_form(*op.function, *this);
   // A definition of its own describes the overload, unless the functional form
   // has the same name. Then the definition describes the functional form.
-  const bool has_own_row =
-      derived != nullptr && body_->find(op.function->name()) != nullptr &&
-      derived->functional->name() != op.function->name();
-  Result<IndexSpace> space =
-      foreach ? foreach_space(*foreach, op, *this)
-      : derived != nullptr && !has_own_row
-          ? derived_space(*this, *derived, *own, op)
-          : bound_space(*this, *own, op);
+  const bool has_own_row = derived != nullptr &&
+                           body_->find(op.function->name()) != nullptr &&
+                           derived->functional->name() != op.function->name();
+  Result<IndexSpace> space = foreach ? foreach_space(*foreach, op, *this)
+                             : derived != nullptr && !has_own_row
+                                 ? derived_space(*this, *derived, *own, op)
+                                 : bound_space(*this, *own, op);
   if (space) return space;
   return fail(std::move(space).error().at(op.name()));
 }
@@ -375,18 +319,6 @@ void set_results(OpSchema& op, std::vector<std::optional<TensorMeta>> results) {
     op.output_slots.push_back(static_cast<std::int32_t>(op.outputs.size()));
     op.outputs.push_back(*std::move(result));
   }
-}
-
-std::string_view torch_release() {
-  static const std::string_view kRelease = [] {
-    const std::string_view line =
-        kAtenSchemas.substr(0, kAtenSchemas.find('\n'));
-    const std::size_t space = line.rfind(' ');
-    std::string_view release = line.substr(space + 1);
-    if (!release.empty() && release.back() == '.') release.remove_suffix(1);
-    return release;
-  }();
-  return kRelease;
 }
 
 }  // namespace shardprop

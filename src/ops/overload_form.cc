@@ -119,7 +119,8 @@ std::optional<std::size_t> written_by(const FunctionSchema& mutating,
   if (!result.alias || !result.alias->writes) return std::nullopt;
   for (std::size_t i = 0; i < mutating.arguments().size(); ++i) {
     const ArgumentSchema& argument = mutating.arguments()[i];
-    if (is_written(argument) && argument.alias->set == result.alias->set) return i;
+    if (is_written(argument) && argument.alias->set == result.alias->set)
+      return i;
   }
   return std::nullopt;
 }
@@ -204,11 +205,11 @@ std::shared_ptr<const FunctionSchema> functional_of(
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (is_written(arguments[i]) && !is_returned[i]) return_new(i);
   }
-  const auto keywords = std::find_if(
-      arguments.begin(), arguments.end(),
-      [](const ArgumentSchema& one) { return one.keyword_only; });
-  std::string text = std::string(mutating.ns()) + "::" +
-                     std::string(mutating.base_name()) + '.' +
+  const auto keywords =
+      std::find_if(arguments.begin(), arguments.end(),
+                   [](const ArgumentSchema& one) { return one.keyword_only; });
+  std::string text = std::string(mutating.ns()) +
+                     "::" + std::string(mutating.base_name()) + '.' +
                      std::string(mutating.overload()) + '(' +
                      without_aliases(arguments.begin(), keywords);
   if (keywords != arguments.end()) {

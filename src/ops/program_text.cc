@@ -13,10 +13,17 @@ namespace {
 // An expression nests at most this deeply, which is far above any definition
 // here. The limit bounds the recursion of the parser.
 constexpr int kMostNested = 64;
+// Unit: values, calls and operators of a program. The limit bounds the recursion
+// over long sums and over steps that read each other's results; the longest
+// program here has about 500.
+constexpr int kMostProgramNodes = 3000;
 
 class ProgramParser {
  public:
-  explicit ProgramParser(std::string_view text) : text_(text) {}
+  // `from` is the column of the line in the text of the user; `nodes` counts
+  // those of the program.
+  ProgramParser(std::string_view text, std::size_t from, int& nodes)
+      : text_(text), from_(from), nodes_(nodes) {}
 
   Result<ExpressionPtr> expression() { return comparison(0); }
 
@@ -52,15 +59,30 @@ class ProgramParser {
   std::size_t place() const { return at_; }
   void back_to(std::size_t place) { at_ = place; }
 
-  tl::unexpected<Error> error(std::string_view what) const {
-    return fail(ErrorCode::kProgramSyntax,
-                "a program of an operator: " + std::string(what) + " at `" +
-                    std::string(text_.substr(std::min(at_, text_.size()), 20)) +
-                    "`");
+  tl::unexpected<Error> expected(std::string_view what) const {
+    std::string found = "the end";
+    if (at_ < text_.size()) {
+      const char c = text_[at_];
+      found = c > ' ' && c <= '~' ? '`' + std::string(1, c) + '`'
+                                  : "a character that is not printable";
+    }
+    return error("expected " + std::string(what) + ", found " + found, at_);
+  }
+  tl::unexpected<Error> error(std::string message, std::size_t at) const {
+    return fail(Error{ErrorCode::kProgramSyntax,
+                      std::move(message),
+                      "column " + std::to_string(from_ + at + 1),
+                      {},
+                      "a program is assignments and a return, such as "
+                      "e = exp(x); return e / sum(e, [0], True)"});
   }
 
  private:
-  static ExpressionPtr make(Expression expression) {
+  Result<ExpressionPtr> make(Expression expression) {
+    if (++nodes_ > kMostProgramNodes) {
+      return error("a program has more than 3000 values, calls and operators",
+                   at_);
+    }
     return std::make_shared<const Expression>(std::move(expression));
   }
 
@@ -78,12 +100,15 @@ class ProgramParser {
       }
       if (found.empty()) return left;
       SP_ASSIGN(ExpressionPtr right, operand(depth));
-      left = make({BinaryExpression{std::string(found), left, right}});
+      SP_ASSIGN(left,
+                make({BinaryExpression{std::string(found), left, right}}));
     }
   }
 
   Result<ExpressionPtr> comparison(int depth) {
-    if (depth > kMostNested) return error("it nests too deep");
+    if (depth > kMostNested) {
+      return error("an expression nests more than 64 levels deep", at_);
+    }
     return chain({"|", "<", ">=", "=="}, depth,
                  [this](int d) { return sum(d); });
   }
@@ -98,7 +123,7 @@ class ProgramParser {
     skip_blanks();
     if (take("(")) {
       SP_ASSIGN(ExpressionPtr inner, comparison(depth + 1));
-      if (!take(")")) return error("`)` is missing");
+      if (!take(")")) return expected("an operator or `)`");
       return inner;
     }
     if (take("[")) {
@@ -107,7 +132,7 @@ class ProgramParser {
         SP_ASSIGN(ExpressionPtr element, comparison(depth + 1));
         list.elements.push_back(std::move(element));
         if (!take(",") && text_.substr(at_, 1) != "]") {
-          return error("`,` or `]` is missing");
+          return expected("`,` or `]`");
         }
       }
       return make({std::move(list)});
@@ -118,7 +143,7 @@ class ProgramParser {
       return number();
     }
     const std::string word = name();
-    if (word.empty()) return error("a value is missing");
+    if (word.empty()) return expected("a value");
     if (word == "True" || word == "False") {
       return make({NumberExpression{word == "True"}});
     }
@@ -138,18 +163,23 @@ class ProgramParser {
       ++end;
     }
     const std::string_view digits = text_.substr(at_, end - at_);
+    const std::size_t from = at_;
     at_ = end;
     if (digits.find('.') == std::string_view::npos) {
       std::int64_t value = 0;
       const auto [stop, code] =
           std::from_chars(digits.data(), digits.data() + digits.size(), value);
-      if (code != std::errc()) return error("not a number");
+      if (code != std::errc() || stop != digits.data() + digits.size()) {
+        return error("`" + std::string(digits) + "` is no number", from);
+      }
       return make({NumberExpression{value}});
     }
     double value = 0;
     const auto [stop, code] =
         std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (code != std::errc()) return error("not a number");
+    if (code != std::errc() || stop != digits.data() + digits.size()) {
+      return error("`" + std::string(digits) + "` is no number", from);
+    }
     return make({NumberExpression{value}});
   }
 
@@ -169,18 +199,21 @@ class ProgramParser {
       }
       skip_blanks();
       if (!take(",") && text_.substr(at_, 1) != ")") {
-        return error("`,` or `)` is missing");
+        return expected("`,` or `)`");
       }
     }
     return make({std::move(call)});
   }
 
   std::string_view text_;
+  std::size_t from_;
   std::size_t at_ = 0;
+  int& nodes_;
 };
 
-Result<void> parse_line(std::string_view line, ProgramText& program) {
-  ProgramParser parser(line);
+Result<void> parse_line(std::string_view line, std::size_t from, int& nodes,
+                        ProgramText& program) {
+  ProgramParser parser(line, from, nodes);
   if (parser.done()) return {};
   const std::size_t start = parser.place();
   const std::string first = parser.name();
@@ -189,7 +222,7 @@ Result<void> parse_line(std::string_view line, ProgramText& program) {
       SP_ASSIGN(ExpressionPtr value, parser.expression());
       program.results.push_back(std::move(value));
     } while (parser.take(","));
-    if (!parser.done()) return parser.error("something stands behind the end");
+    if (!parser.done()) return parser.expected("`,` or the end of the line");
     return {};
   }
   ProgramLine out;
@@ -199,35 +232,41 @@ Result<void> parse_line(std::string_view line, ProgramText& program) {
                                   [](const auto& n) { return n.empty(); });
   if (!named || !parser.take("=")) {
     parser.back_to(start);
-    return parser.error("an assignment or `return` is expected");
+    return parser.expected("an assignment, such as x = exp(self), or `return`");
   }
   SP_ASSIGN(out.value, parser.expression());
   if (parser.take("if ")) {
     out.negated = parser.take("not ");
     out.condition = parser.name();
+    if (out.condition.empty()) return parser.expected("a name");
   }
-  if (!parser.done()) return parser.error("something stands behind the end");
+  if (!parser.done())
+    return parser.expected("an operator, `if` or the end of the line");
   program.lines.push_back(std::move(out));
   return {};
 }
 
 }  // namespace
 
-Result<ProgramText> parse_program(std::string_view text) {
+Result<ProgramText> parse_program(std::string_view text, std::size_t from) {
   ProgramText program;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find_first_of("\n;"), text.size());
-    if (!program.results.empty() && text.substr(0, end).find_first_not_of(
-                                        " \t") != std::string_view::npos) {
-      return fail(ErrorCode::kProgramSyntax,
-                  "a program of an operator goes on after `return`");
+  std::size_t at = 0;
+  int nodes = 0;
+  while (at < text.size()) {
+    const std::size_t end =
+        std::min(text.find_first_of("\n;", at), text.size());
+    const std::string_view line = text.substr(at, end - at);
+    const std::size_t word = line.find_first_not_of(" \t");
+    if (!program.results.empty() && word != std::string_view::npos) {
+      return ProgramParser(line, from + at, nodes)
+          .error("the program goes on after `return`", word);
     }
-    SP_CHECK(parse_line(text.substr(0, end), program));
-    text.remove_prefix(std::min(end + 1, text.size()));
+    SP_CHECK(parse_line(line, from + at, nodes, program));
+    at = end + 1;
   }
   if (program.results.empty()) {
-    return fail(ErrorCode::kProgramSyntax,
-                "a program of an operator returns nothing");
+    return ProgramParser(text, from, nodes)
+        .error("the program has no `return`", text.size());
   }
   return program;
 }

@@ -23,6 +23,7 @@
 
 #include <shardprop/base/result.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -76,7 +77,11 @@ struct ProgramText {
   std::vector<ExpressionPtr> results;
 };
 
-// Error: kProgramSyntax, with the line.
-Result<ProgramText> parse_program(std::string_view text);
+// Error: kProgramSyntax, which names the column. `from` is the column, from 0, at
+// which the program begins in a longer text.
+Result<ProgramText> parse_program(std::string_view text, std::size_t from = 0);
+
+// Returns the program in one line, which parses back: "e = exp(x); return e".
+std::string to_string(const ProgramText& program);
 
 }  // namespace shardprop

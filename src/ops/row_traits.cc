@@ -134,10 +134,10 @@ OpDefinition OpDefinition::draws(Distribution distribution) && {
 
 OpDefinition OpDefinition::with_domain(ArgumentDomain domain) && {
   const std::string& argument = domain.argument;
-  std::string text =
-      domain.positive  ? "positive(" + argument
-      : domain.nonzero ? "nonzero(" + argument
-                       : "below(" + argument + ',' + bound_text(domain);
+  std::string text = domain.positive ? "positive(" + argument
+                     : domain.nonzero
+                         ? "nonzero(" + argument
+                         : "below(" + argument + ',' + bound_text(domain);
   traits_.domains.push_back(std::move(domain));
   return std::move(*this).say(text + ")");
 }

@@ -139,6 +139,43 @@ TEST_CASE("declared writes of a custom operator are respected") {
   }
 }
 
+TEST_CASE("a rule of an undeclared operator is not bound by position alone") {
+  // Either `bias` is an absent tensor, and `b` has the third term, or it is an
+  // absent number, and `b` has the second term.
+  Json json = program();
+  Json mix = node("mix", "torch.ops.mylib.mix.default",
+                  {{"a", tensor_argument("relu")},
+                   {"bias", none_argument()},
+                   {"b", tensor_argument("relu")},
+                   {"scale", none_argument()}});
+  tensors_of(json)["mix"] = tensors_of(json)["relu"];
+  nodes_of(json).insert(nodes_of(json).begin() + 3, mix);
+  const auto space = [&](OpLibrary::Addition addition) {
+    const auto library = test_library().with(std::move(addition));
+    REQUIRE(library);
+    const auto graph = read_graph(json.dump(), "test", **library);
+    REQUIRE_MESSAGE(graph.has_value(), to_string(graph.error()));
+    const Node* found = find_node(*graph, "mix");
+    REQUIRE(found != nullptr);
+    const auto made = (*library)->index_space(found->op);
+    return made ? to_string(*made) : made.error().message;
+  };
+  const std::string refused =
+      space({.name = "mylib.mix", .definition = *parse_rule("ab,b,ab->ab")});
+  CAPTURE(refused);
+  CHECK(refused.find("`bias` is None, and may be a tensor that has a term: the "
+                     "rule needs the declaration of the operator") !=
+        std::string::npos);
+  const std::string declared =
+      space({.declaration = "mylib::mix(Tensor a, Tensor? bias, Tensor b, "
+                            "float? scale=None) -> Tensor",
+             .definition = *parse_rule("ab,b,ab->ab")});
+  CHECK(declared.starts_with("ab,ab->ab"));
+  // Forms that treat all tensors alike need no declaration.
+  CHECK(space({.name = "mylib.mix", .definition = *parse_rule("pointwise()")})
+            .starts_with("ab,ab->ab"));
+}
+
 TEST_CASE("a wrapped custom operator is planned as its call") {
   const auto graph =
       read_graph(with_functionalized_accum().dump(), "test", test_library());

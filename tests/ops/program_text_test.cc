@@ -3,6 +3,8 @@
 
 #include "ops/applied_op.h"
 
+#include <shardprop/ops/rule_text.h>
+
 #include <string>
 #include <vector>
 
@@ -43,6 +45,112 @@ TEST_CASE("the results of an operator have a name each") {
   REQUIRE(program.lines.size() == 1);
   CHECK(program.lines[0].names == std::vector<std::string>{"v", "i"});
   CHECK_FALSE(parse_program("v, = topk(self, k)\nreturn v").has_value());
+}
+
+TEST_CASE("a program prints in one line, which parses back") {
+  for (const char* text :
+       {"return x", "e = exp(x); return e / sum(e, [dim], True)",
+        "v, i = topk(self, k); return v, i",
+        "y = x * w if not flag; z = x if flag; return (x + y) * -2 - (z - 1)",
+        "return a - b - c, a < (b < c), a + b * c >= inf, [1, 2.5, None]",
+        "return f(a, dim=[], keepdim=False)", "return 0.00000001 | x == 3.0"}) {
+    CAPTURE(text);
+    const ProgramText program = value_of(parse_program(text));
+    CHECK(to_string(program) == text);
+  }
+  CHECK(to_string(value_of(parse_program("\n x=1\n\n return ((x)+(2*3)) ;"))) ==
+        "x = 1; return x + 2 * 3");
+}
+
+TEST_CASE("an error of a program names the column") {
+  struct Wrong {
+    const char* text;
+    int column;
+    const char* message;
+  };
+  for (const Wrong& wrong : {
+           Wrong{"", 1, "the program has no `return`"},
+           {"x = 1;", 7, "the program has no `return`"},
+           {"return f(", 10, "expected a value, found the end"},
+           {"x = 1; return [1", 17, "expected `,` or `]`, found the end"},
+           {"x 1; return x", 1,
+            "expected an assignment, such as x = exp(self), or `return`, found "
+            "`x`"},
+           {"return x y", 10, "expected `,` or the end of the line, found `y`"},
+           {"return 1; x = 2", 11, "the program goes on after `return`"},
+           {"return (x", 10, "expected an operator or `)`, found the end"},
+           {"return f(x y)", 12, "expected `,` or `)`, found `y`"},
+           {"return 1.2.3", 8, "`1.2.3` is no number"},
+           {"x = 2 if ; return x", 10, "expected a name, found the end"},
+           {"x = 2 3; return x", 7,
+            "expected an operator, `if` or the end of the line, found `3`"},
+           {"return x +", 11, "expected a value, found the end"},
+       }) {
+    CAPTURE(wrong.text);
+    const auto program = parse_program(wrong.text);
+    REQUIRE_FALSE(program);
+    CHECK(program.error().code == ErrorCode::kProgramSyntax);
+    CHECK(program.error().message == wrong.message);
+    CHECK(program.error().location == "column " + std::to_string(wrong.column));
+    CHECK_FALSE(program.error().help.empty());
+  }
+  std::string sum = "return x";
+  for (int i = 0; i < 4000; ++i) sum += " + x";
+  CHECK_CODE(parse_program(sum), ErrorCode::kProgramSyntax);
+}
+
+TEST_CASE("a program with a wrong call of a function is an error") {
+  const auto message = [](const char* program) {
+    const auto library = value_of(testing::standard_library().with(
+        {.name = "aten.erf.default",
+         .definition =
+             value_of(parse_definition("mapped(...[k]->...[k]).decomposed(\"" +
+                                       std::string(program) + "\")"))}));
+    const auto space =
+        library->index_space(applied("aten.erf.default", {"f32[4,6]"}));
+    if (space) return std::string();
+    CHECK(space.error().code == ErrorCode::kProgram);
+    return space.error().message;
+  };
+  const auto has = [&](const char* program, const char* part) {
+    const std::string found = message(program);
+    CAPTURE(program);
+    CAPTURE(found);
+    CHECK(found.find(part) != std::string::npos);
+  };
+  CHECK(message("return cos(self)").empty());
+  has("return self + size(self)", "size() takes 2 values, not 1");
+  has("return self + size(self, 0, 1)", "size() takes 2 values, not 3");
+  has("return self + size(self, dim=1)", "size() takes 2 values, not 1");
+  has("return self + numel(self, dim=1)", "numel() has no argument `dim`");
+  has("return self + rank(out, 1)", "rank() takes 1 value, not 2");
+  has("return cast(self, dtype(out, -1))", "a result has no negative number");
+  has("return self + element([1, 2], -1)", "a list has no negative index");
+  has("return trailing(self, 1000000)", "too many dims");
+  has("x = exp(self); return result(x, 4)", "a step has fewer results");
+  has("x = exp(self); return result(x, -1)", "a step has fewer results");
+  has("return all_reduce_sum(self)", "has no collectives");
+  has("return if_cut(self, 0, self, self)", "has no if_cut()");
+  has("return other + 1", "a program names `other`, which is nothing");
+  has("return sum(self)", "shape");
+}
+
+TEST_CASE("a program does not call its own operator") {
+  const auto with = [](const char* op, const char* program) {
+    return testing::standard_library().with(
+        {.name = op,
+         .definition = value_of(
+             parse_definition("mapped(...[k]->...[k]).decomposed(\"return " +
+                              std::string(program) + "\")"))});
+  };
+  CHECK_CODE(with("aten.exp", "exp(self)"), ErrorCode::kProgram);
+  CHECK_CODE(with("aten.exp.default", "cos(exp(self) + 1)"),
+             ErrorCode::kProgram);
+  CHECK_CODE(with("aten.exp", "itself()"), ErrorCode::kProgram);
+  CHECK_CODE(with("aten.mul.Tensor", "self * self"), ErrorCode::kProgram);
+  // The program of softmax calls exp.
+  CHECK_CODE(with("aten.exp", "_softmax(self, 0, False)"), ErrorCode::kProgram);
+  CHECK(with("aten.exp", "cos(self)").has_value());
 }
 
 TEST_CASE("what is not a program is refused") {

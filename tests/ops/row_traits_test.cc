@@ -27,16 +27,22 @@ const OpDefinition& row_of(const char* op) {
 }
 
 TEST_CASE("rows say how they draw, in every form of the operator") {
-  CHECK(row_of("aten.randn.default").traits().distribution == Distribution::kNormal);
-  CHECK(row_of("aten.normal_.default").traits().distribution == Distribution::kNormal);
-  CHECK(row_of("aten.bernoulli.p").traits().distribution == Distribution::kBernoulli);
+  CHECK(row_of("aten.randn.default").traits().distribution ==
+        Distribution::kNormal);
+  CHECK(row_of("aten.normal_.default").traits().distribution ==
+        Distribution::kNormal);
+  CHECK(row_of("aten.bernoulli.p").traits().distribution ==
+        Distribution::kBernoulli);
   CHECK(row_of("aten.native_dropout.default").traits().distribution ==
         Distribution::kDropout);
-  CHECK(row_of("aten._scaled_dot_product_flash_attention.default").traits().distribution ==
-        Distribution::kAttention);
-  CHECK(row_of("aten._scaled_dot_product_flash_attention_backward.default").traits().distribution ==
-        Distribution::kAttentionBackward);
-  CHECK(row_of("aten.mm.default").traits().distribution == Distribution::kNotStated);
+  CHECK(row_of("aten._scaled_dot_product_flash_attention.default")
+            .traits()
+            .distribution == Distribution::kAttention);
+  CHECK(row_of("aten._scaled_dot_product_flash_attention_backward.default")
+            .traits()
+            .distribution == Distribution::kAttentionBackward);
+  CHECK(row_of("aten.mm.default").traits().distribution ==
+        Distribution::kNotStated);
   CHECK(row_of("aten.random.default").traits().distribution ==
         Distribution::kNotStated);
 }
@@ -105,7 +111,8 @@ TEST_CASE("rows say whose elements the result has") {
   CHECK(row_of("aten.where.self").traits().selects_from("other"));
   CHECK_FALSE(row_of("aten.where.self").traits().selects_from("condition"));
   CHECK(row_of("aten.index_put.default").traits().selects_from("values"));
-  CHECK_FALSE(row_of("aten.index_put.default").traits().selects_from("indices"));
+  CHECK_FALSE(
+      row_of("aten.index_put.default").traits().selects_from("indices"));
   CHECK(row_of("aten.topk.default").traits().selects_from("self"));
   CHECK(row_of("aten._to_copy.default").traits().selects_from("self"));
   CHECK_FALSE(row_of("aten.mul.Tensor").traits().selects_from("self"));

@@ -85,7 +85,13 @@ TEST_CASE("a rule prints as it parses") {
                            "same_shape().random().draws(normal).free()",
                            "ab->a.nonempty(b).nonlinear()",
                            "mapped(ab->a).reduced_without(max)",
-                           "same_shape().blocked(dim)"}) {
+                           "same_shape().blocked(dim)",
+                           "pointwise().contiguous()",
+                           "along(dim).decomposed(\"e = exp(x); return e / "
+                           "sum(e, [dim], True)\")",
+                           "{n}d,{v}d,{n}->{v}d.per_rank(\"return x, x\")",
+                           "b[l]d->b[l]d.per_rank(\"return x\",blocked)"
+                           ".flops(4)"}) {
     CAPTURE(text);
     const auto rule = parse_rule(text);
     REQUIRE(rule);
@@ -194,9 +200,9 @@ TEST_CASE("an error names the column, what was found and what is expected") {
            {"pointwise().fast()", 13, "`fast` is not a modifier"},
            {"pointwise().", 13,
             "expected the name of a modifier, found the end"},
-           {"pointwise().additive(2)", 22,
-            "expected signs, + or -, found `2`"},
-           {"pointwise().linear_in()", 13, "`linear_in` has 0 arguments, not 1"},
+           {"pointwise().additive(2)", 22, "expected signs, + or -, found `2`"},
+           {"pointwise().linear_in()", 13,
+            "`linear_in` has 0 arguments, not 1"},
            {"pointwise().lattice(most)", 21,
             "expected one of sum, avg, product, min, max, band, bor, bxor, "
             "found `most`"},
@@ -253,11 +259,27 @@ TEST_CASE("an error names the column, what was found and what is expected") {
             "found `s`"},
            {"if : m->m", 4, "expected the name of an argument, found `:`"},
            {"if a b: m->m", 6, "expected `and` or `:`, found `b`"},
-           {"if a is : m->m", 9,
-            "expected a value of the argument, found `:`"},
+           {"if a is : m->m", 9, "expected a value of the argument, found `:`"},
            {"einsum(mk,kn->mn", 17,
             "expected a dim, `,`, `|` or `)`, found the end"},
            {"mapped()", 8, "expected a factor, `,` or `->`, found `)`"},
+           {"pointwise().decomposed()", 13, "`decomposed` has no program"},
+           {"pointwise().decomposed(return x)", 24,
+            "expected a program in quotes, found `return x`"},
+           {"pointwise().decomposed(\"return x)", 34,
+            "expected `\"` after a program, found the end"},
+           {"pointwise().decomposed(\"x = 1\")", 30,
+            "the program has no `return`"},
+           {"pointwise().decomposed(\"return x\",blocked)", 35,
+            "expected `)`, found `blocked`"},
+           {"pointwise().per_rank(\"x = 1; return (x\")", 39,
+            "expected an operator or `)`, found the end"},
+           {"pointwise().per_rank(\"return x\",most)", 33,
+            "expected one of parallel, blocked, windowed, indexed, segmented, "
+            "scanned, found `most`"},
+           {"pointwise().of(\"x\")", 17,
+            "expected the name of one argument, found `x`"},
+           {"reduction(\"sum\")", 12, "a form has no program"},
            {"m->m\x01", 5,
             "expected a modifier, such as `.additive()`, found a character "
             "that is not printable"},
@@ -265,7 +287,8 @@ TEST_CASE("an error names the column, what was found and what is expected") {
     CAPTURE(wrong.text);
     const auto rule = parse_rule(wrong.text);
     REQUIRE_FALSE(rule);
-    CHECK(rule.error().code == ErrorCode::kInvalidArgument);
+    CHECK((rule.error().code == ErrorCode::kInvalidArgument ||
+           rule.error().code == ErrorCode::kProgramSyntax));
     CHECK(rule.error().message == wrong.message);
     CHECK(rule.error().location == "column " + std::to_string(wrong.column));
     CHECK_FALSE(rule.error().help.empty());
@@ -293,8 +316,7 @@ TEST_CASE("a rule and a call of other ranks") {
   CHECK(why(**library, {"f32[2,3,4]", "f32[4,5]"}, {"f32[2,3]", "f32[5]"})
             .empty());
   CHECK(why(**library, {"f32[4]", "f32[4,5]"}, {"f32[2]", "f32[5]"})
-            .find("f32[4] does not have 2 or more dims") !=
-        std::string::npos);
+            .find("f32[4] does not have 2 or more dims") != std::string::npos);
   CHECK(why(**library, {"f32[3,4]", "f32[4,5,6]"}, {"f32[3]", "f32[5]"})
             .find("f32[4,5,6] does not have 2 dims") != std::string::npos);
   // As many results as the rule has.
@@ -347,8 +369,7 @@ TEST_CASE("alternatives and sizes that a call decides") {
     return found ? to_string(*found) : found.error().message;
   };
   CHECK(space("f32[8,4]", "f32[8,3]",
-              {{"flat", true}, {"size", std::int64_t{3}}}) ==
-        "n1->n1 {n=8}");
+              {{"flat", true}, {"size", std::int64_t{3}}}) == "n1->n1 {n=8}");
   CHECK(space("f32[8,4]", "f32[8,5,7]",
               {{"shape", std::vector<std::int64_t>{5}}}) == "n1->n11 {n=8}");
   CHECK(space("f32[8,4]", "f32[8,5,7]", {})
@@ -373,9 +394,9 @@ TEST_CASE("operators of other libraries are one line each") {
     std::vector<TensorMeta> metas;
     for (const char* text : tensors) {
       const bool is_given = *text != '\0';
-      given.push_back({"", TensorArg{is_given ? static_cast<std::int32_t>(
-                                                    metas.size())
-                                              : TensorArg::kNone}});
+      given.push_back(
+          {"", TensorArg{is_given ? static_cast<std::int32_t>(metas.size())
+                                  : TensorArg::kNone}});
       if (!is_given) given.back().value = NoneArg{};
       if (is_given) metas.push_back(*TensorMeta::parse(text));
     }
@@ -410,8 +431,7 @@ TEST_CASE("operators of other libraries are one line each") {
               "bd{l},bd{l},d{n},b{nl},b{nl},d,bd{l},d->bd{l}",
               {"f32[2,6,9]", "f32[2,6,9]", "f32[6,4]", "f32[2,4,9]",
                "f32[2,4,9]", "", "f32[2,6,9]", ""},
-              {}, "f32[2,6,9]") ==
-        "bd1,bd1,d1,b11,b11,bd1->bd1 {b=2,d=6}");
+              {}, "f32[2,6,9]") == "bd1,bd1,d1,b11,b11,bd1->bd1 {b=2,d=6}");
   // Shards of k are multiples of 128, the block that shares a scale.
   CHECK(space("mylib::scaled_mm(Tensor a, Tensor b, Tensor scale_a, "
               "Tensor scale_b) -> Tensor",

@@ -164,7 +164,7 @@ TensorMeta tensor(const Dims& shape, DType dtype) {
 // A single notation without leading dims states every rank.
 bool states_ranks(const OpSchema& op) {
   const OpRow* row = library().row(*op.function);
-  const std::string& text = row->definition.text();
+  const std::string text = row->definition.summary();
   return !row->definition.is_custom() && text.find("->") != std::string::npos &&
          text.find('+') == std::string::npos &&
          text.find('|') == std::string::npos &&

@@ -65,7 +65,10 @@ class OpDefinition {
   // Rejects calls that the form accepts and the operator does not.
   using Check = std::function<void(const OpCall&, const IndexSpace&)>;
 
+  // Returns the definition in the language of docs/row_language.md.
   const std::string& text() const { return text_; }
+  // Returns the text without programs: "along(dim).decomposed()".
+  std::string summary() const;
   BoundForm bind(const OpCall& call) const { return bind_(call); }
   const TypeOf& type_of() const { return type_; }
   const StridesOf& strides_of() const { return strides_; }
@@ -73,6 +76,9 @@ class OpDefinition {
   // Returns the program; null if the definition has none.
   const std::shared_ptr<const ProgramText>& program() const { return program_; }
   bool program_is_per_rank() const { return per_rank_; }
+  // Returns the parts of the definition that are functions and do not print:
+  // "typed", "strided", "checked". Without any, the text is the definition.
+  std::span<const std::string> unprinted() const { return unprinted_; }
   // Returns whether its form is a function of its own (custom) instead of one
   // of the forms below.
   bool is_custom() const { return custom_; }
@@ -98,6 +104,8 @@ class OpDefinition {
   // kernel.
   OpDefinition elementwise(std::vector<std::string> arguments) &&;
   OpDefinition like(std::string_view argument) &&;  // dense, in its dim order
+  // Contiguous, although the form has another order.
+  OpDefinition contiguous() &&;
   OpDefinition strided(StridesOf strides) &&;
 
   // --- arithmetic: which partials pass through ---
@@ -158,6 +166,9 @@ class OpDefinition {
   // `argument` is the shape of output `output`; each rank passes its local
   // shape.
   OpDefinition local_shape(std::string_view argument, int output = 0) &&;
+  // `argument` is the size of that dim of the first result; each rank passes its
+  // local size.
+  OpDefinition local_size(std::string_view argument, int dim) &&;
   // Blocks the factors of the dims that the argument `dims` names.
   OpDefinition blocked(std::string_view dims) &&;
   // Requires that each rank has at least one element of every factor.
@@ -195,6 +206,10 @@ class OpDefinition {
   OpDefinition say(std::string_view text) &&;
   // Adds a change that the form or another modifier implies.
   OpDefinition refined(Refine refine) &&;
+  // Like typed(), strided() and checked(), for what a form or modifier implies.
+  OpDefinition with_type(TypeOf type) &&;
+  OpDefinition with_strides(StridesOf strides) &&;
+  OpDefinition with_check(Check check) &&;
   OpDefinition opened(std::vector<FactorKind> kinds) &&;
   OpDefinition with_domain(ArgumentDomain domain) &&;
   void add_selected(const std::vector<std::string>& arguments);
@@ -202,6 +217,8 @@ class OpDefinition {
   // share (src/ops/forms/shared_form.h), or it is listed as custom.
   friend OpDefinition shared_form(std::string text, Bind bind);
   friend OpDefinition with_implied(OpDefinition form, Refine refine);
+  friend OpDefinition with_implied_strides(OpDefinition form,
+                                           StridesOf strides);
   friend OpDefinition custom(std::string name, Bind bind);
 
   std::string text_;
@@ -210,6 +227,7 @@ class OpDefinition {
   StridesOf strides_;
   std::vector<Refine> refinements_;
   RowTraits traits_;
+  std::vector<std::string> unprinted_;
   std::shared_ptr<const ProgramText> program_;
   bool per_rank_ = false;
   bool custom_ = false;

@@ -25,12 +25,12 @@ namespace shardprop {
 
 // Returns a definition for operators that only a user's graph has: its results
 // have the shapes, dtypes and strides of the graph, unless the text states them.
-// Error: kInvalidArgument, which names the column.
+// Errors, which name the column: kInvalidArgument, kProgramSyntax.
 Result<OpDefinition> parse_rule(std::string_view text);
 
 // Returns a definition like those of the library: results that the text does not
 // describe have the dtype of the first operand and are contiguous.
-// Error: kInvalidArgument, which names the column.
+// Errors, which name the column: kInvalidArgument, kProgramSyntax.
 Result<OpDefinition> parse_definition(std::string_view text);
 
 // The named dims of all tensors are sharded together; all other dims are

@@ -239,8 +239,8 @@ Notation broadcast_notation(const OpCall& call) {
   const bool grouped = call.boolean_or("enable_gqa", false);
   require(!grouped || (query.rank() > 2 && key.rank() > 2 && value.rank() > 2),
           "there are no heads");
-  const DimUse rows = call.boolean_or("is_causal", false) ? DimUse::kFull
-                                                          : DimUse::kSharded;
+  const DimUse rows =
+      call.boolean_or("is_causal", false) ? DimUse::kFull : DimUse::kSharded;
   Term heads = Term().leading();
   if (grouped) heads.any();
   Term mask = Term::replicated();

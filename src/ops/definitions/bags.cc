@@ -43,7 +43,8 @@ bool notes_no_bags(const OpCall& call) {
 }
 
 constexpr std::string_view kBags =
-    "if mode is 2: ve,i,{o},i->{b}e,{w},{s},{b}e | ve,i,{o},i->{b}e,{w},{s},{m}";
+    "if mode is 2: ve,i,{o},i->{b}e,{w},{s},{b}e | "
+    "ve,i,{o},i->{b}e,{w},{s},{m}";
 
 // Returns the number of recorded bag sizes. For sums it is the number of
 // offsets, including the last one, unless a gradient is requested. PyTorch's
@@ -229,14 +230,14 @@ void define_bags(Family f) {
   for (const char* name :
        {"_embedding_bag_backward", "_embedding_bag_dense_backward"}) {
     const bool is_dense = std::string_view(name).ends_with("dense_backward");
-    f.add(name,
-          mapped(is_dense ? kDenseBagGradient : kBagGradient, table_rows)
-              .linear_in("grad")
-              .refine("write_rows()", write_rows)
-              .per_rank(bag_gradient_program(name)));
+    f.add(name, mapped(is_dense ? kDenseBagGradient : kBagGradient, table_rows)
+                    .linear_in("grad")
+                    .refine("write_rows()", write_rows)
+                    .per_rank(bag_gradient_program(name)));
   }
   f.add("_embedding_bag_per_sample_weights_backward",
-        mapped("{b}e,ve,i,{o},{w}->i").refine("product_of_rows()", product_of_rows));
+        mapped("{b}e,ve,i,{o},{w}->i")
+            .refine("product_of_rows()", product_of_rows));
 }
 
 }  // namespace shardprop

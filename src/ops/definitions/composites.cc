@@ -227,7 +227,8 @@ std::int64_t choices(const OpCall& call, const FactorName&) {
   return count;
 }
 
-constexpr std::string_view kCombinations = "if r is 0: {n}->{r:r} | {n}->{zr:r}";
+constexpr std::string_view kCombinations =
+    "if r is 0: {n}->{r:r} | {n}->{zr:r}";
 
 // Each rank keeps its own rows of the result.
 void rows_of_choices(const OpCall& call, IndexSpace& space) {
@@ -266,15 +267,13 @@ void define_composites(Family f) {
                             .refine("rows_of_choices()", rows_of_choices)
                             .per_rank(kChoices));
   f.add("_dim_arange",
-        mapped(
-            "places(dim)",
-            [](const OpCall& call) {
-              const int rank = call.first().rank();
-              const int dim = call.dim("dim", rank);
-              const Term made = rank == 0 ? Term().any()
-                                          : dims_from(dim, 1);
-              return Notation{{term_of_dims(rank)}, {made}, {}, {}};
-            })
+        mapped("places(dim)",
+               [](const OpCall& call) {
+                 const int rank = call.first().rank();
+                 const int dim = call.dim("dim", rank);
+                 const Term made = rank == 0 ? Term().any() : dims_from(dim, 1);
+                 return Notation{{term_of_dims(rank)}, {made}, {}, {}};
+               })
             .typed(DType::kI64)
             .ignores_values()
             .refine("count_in_parts()", count_in_parts)

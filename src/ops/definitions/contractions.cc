@@ -62,8 +62,7 @@ Notation einsum_notation(const OpCall& call) {
         continue;
       }
       require(letters[i] != '.', "the equation has dots that are no `...`");
-      const bool is_diagonal =
-          diagonals.find(letters[i]) != std::string::npos;
+      const bool is_diagonal = diagonals.find(letters[i]) != std::string::npos;
       term.add(letters[i], is_diagonal ? DimUse::kBlocked : DimUse::kSharded);
     }
     require(std::count_if(term.dims.begin(), term.dims.end(),

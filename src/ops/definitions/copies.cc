@@ -99,10 +99,7 @@ void cast_linearities(const OpCall& call, IndexSpace& space) {
 }
 
 OpDefinition casting(OpDefinition form) {
-  return std::move(form)
-      .refine("cast()", cast_linearities)
-      .carries()
-      .selects();
+  return std::move(form).refine("cast()", cast_linearities).carries().selects();
 }
 
 OpDefinition cast() { return casting(copied()); }
@@ -123,27 +120,27 @@ void define_copies(Family f) {
   for (const auto& [name, dtype] : kCasts) f.add(name, cast().typed(dtype));
   f.add("prims.convert_element_type", casting(pointwise().typed(of_copy)));
   f.add("copy", pointwise_into("self").passes({"src"}));
-  f.add("fill",
-        pointwise_into("self")
-            .checked([](const OpCall& call, const IndexSpace&) {
-              check_lone_value(call);
-            })
-            .ignores_values({"self"}));
+  f.add("fill", pointwise_into("self")
+                    .checked([](const OpCall& call, const IndexSpace&) {
+                      check_lone_value(call);
+                    })
+                    .ignores_values({"self"}));
   f.add("zero", same_shape().like("self").ignores_values());
   f.add({"where.self", "where.ScalarOther", "where.ScalarSelf", "where.Scalar"},
         pointwise()
             .typed(of_self_and_other)
             .passes({"self", "other"})
-            .refine("chosen_extrema()", [](const OpCall& call, IndexSpace& space) {
-              chosen_among(call, space, {"self", "other"});
-            }));
-  f.add("masked_fill",
-        contiguous(pointwise())
-            .typed(of_masked)
-            .selects({"self", "value"})
-            .refine("chosen_extrema()", [](const OpCall& call, IndexSpace& space) {
-              chosen_among(call, space, {"self", "value"});
-            }));
+            .refine("chosen_extrema()",
+                    [](const OpCall& call, IndexSpace& space) {
+                      chosen_among(call, space, {"self", "other"});
+                    }));
+  f.add("masked_fill", contiguous(pointwise())
+                           .typed(of_masked)
+                           .selects({"self", "value"})
+                           .refine("chosen_extrema()", [](const OpCall& call,
+                                                          IndexSpace& space) {
+                             chosen_among(call, space, {"self", "value"});
+                           }));
   f.add("positive", same_shape()
                         .typed(no_truth_value)
                         .strided([](const OpCall& call, const Dims&, DType) {

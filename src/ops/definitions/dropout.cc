@@ -42,11 +42,8 @@ void define_dropout(Family f) {
       {"alpha_dropout", Distribution::kAlphaDropout},
       {"feature_alpha_dropout", Distribution::kFeatureAlphaDropout}};
   for (const auto& [name, how] : kDropouts) {
-    f.add(name, same_shape()
-                    .typed(of_dropout)
-                    .like("input")
-                    .random()
-                    .draws(how));
+    f.add(name,
+          same_shape().typed(of_dropout).like("input").random().draws(how));
   }
   const auto bernoulli = [] {
     return same_shape()

@@ -127,27 +127,26 @@ void define_embedding(Family f) {
                          .refine("rows()", sum_of_table)
                          .below("indices", IndexBound::kRows)
                          .per_rank(kEmbedding));
-  f.add("embedding_renorm", mapped("v{e},*->v{e}")
-                                .checked(check_indices)
-                                .refine("renormed_by_program()", renormed_by_program)
-                                .like("self")
-                                .writes_into("self")
-                                .per_rank(kEmbeddingRenorm));
+  f.add("embedding_renorm",
+        mapped("v{e},*->v{e}")
+            .checked(check_indices)
+            .refine("renormed_by_program()", renormed_by_program)
+            .like("self")
+            .writes_into("self")
+            .per_rank(kEmbeddingRenorm));
   const auto add_gradient = [&](std::string_view name,
                                 std::string_view gradient) {
-    f.add(name,
-          custom("...e,...->ve", bind_embedding_backward)
-              .refine("sum_of_table()", sum_of_table)
-              .per_rank(embedding_backward_program(gradient))
-              .below("indices", "num_weights"));
+    f.add(name, custom("...e,...->ve", bind_embedding_backward)
+                    .refine("sum_of_table()", sum_of_table)
+                    .per_rank(embedding_backward_program(gradient))
+                    .below("indices", "num_weights"));
   };
   add_gradient("embedding_dense_backward", "grad_output");
   add_gradient("embedding_backward", "grad");
-  f.add("one_hot",
-        custom("one_hot()", bind_one_hot)
-            .typed(DType::kI64)
-            .per_rank(kOneHot, FactorKind::kBlocked)
-            .below("self", "num_classes"));
+  f.add("one_hot", custom("one_hot()", bind_one_hot)
+                       .typed(DType::kI64)
+                       .per_rank(kOneHot, FactorKind::kBlocked)
+                       .below("self", "num_classes"));
 }
 
 }  // namespace shardprop

@@ -266,17 +266,18 @@ void define_shapes(Family& f) {
         factory("size").typed("given(dtype,first)").ignores_values());
   f.add("scalar_tensor", factory("").typed("given(dtype,f32)"),
         "replicated: it has one element");
-  f.add(
-      {"empty_like", "zeros_like", "ones_like", "full_like"},
-      same_shape().typed("given(dtype,first)").strided(strides_like).ignores_values());
+  f.add({"empty_like", "zeros_like", "ones_like", "full_like"},
+        same_shape()
+            .typed("given(dtype,first)")
+            .strided(strides_like)
+            .ignores_values());
 }
 
 void define_draws(Family& f) {
   constexpr std::pair<std::string_view, Distribution> kOfF32[] = {
       {"rand", Distribution::kUnit}, {"randn", Distribution::kNormal}};
   for (const auto& [name, how] : kOfF32) {
-    f.add(name,
-          factory("size").typed("given(dtype,f32)").random().draws(how));
+    f.add(name, factory("size").typed("given(dtype,f32)").random().draws(how));
     f.add(std::string(name) + "_like", same_shape()
                                            .typed("given(dtype,first)")
                                            .strided(strides_like)
@@ -333,7 +334,8 @@ void define_ranges(Family& f) {
                         "fft_rfftfreq(n, d, dtype=dtype(out))"));
   f.add("tril_indices", triangle("tril_indices"));
   f.add("triu_indices", triangle("triu_indices"));
-  f.add("eye", made_of_numbers("eye()", eye_shape, kEye).typed("given(dtype,f32)"));
+  f.add("eye",
+        made_of_numbers("eye()", eye_shape, kEye).typed("given(dtype,f32)"));
 }
 
 // Each rank checks its own part.

@@ -245,17 +245,19 @@ void define_gradients(Family f) {
             .linear_in("grad")
             .local_shape("self_sizes")
             .per_rank(kRowsOfDim));
-  f.add("gather_backward", mapped("gathered(dim)", gathered_notation)
-                               .refine("gathered_by_program()", gathered_by_program)
-                               .linear_in("grad")
-                               .per_rank(kGathered));
-  f.add("masked_select_backward", mapped("_,...,...->...")
-                                      .of("input")
-                                      .like("input")
-                                      .checked(check_mask_of_input)
-                                      .refine("selected_in_order()", selected_in_order)
-                                      .linear_in("grad")
-                                      .per_rank(kSelected));
+  f.add("gather_backward",
+        mapped("gathered(dim)", gathered_notation)
+            .refine("gathered_by_program()", gathered_by_program)
+            .linear_in("grad")
+            .per_rank(kGathered));
+  f.add("masked_select_backward",
+        mapped("_,...,...->...")
+            .of("input")
+            .like("input")
+            .checked(check_mask_of_input)
+            .refine("selected_in_order()", selected_in_order)
+            .linear_in("grad")
+            .per_rank(kSelected));
   f.add("trace_backward",
         mapped("->{mn}", side_given)
             .refine("diagonal_in_parts()",
@@ -291,9 +293,9 @@ void define_gradients(Family f) {
             .elementwise({"self", "grad"})
             .linear_in("grad")
             .checked([](const OpCall& call, const IndexSpace&) {
-              require(call.tensor("self").shape() ==
-                          broadcast(call.op().inputs),
-                      "the gradient does not broadcast to the tensor");
+              require(
+                  call.tensor("self").shape() == broadcast(call.op().inputs),
+                  "the gradient does not broadcast to the tensor");
             }));
   f.add("conv_tbc_backward",
         in_order(mapped("{s}bo,{t}bi,{k}io,o->{t}bi,{k}io,o")

@@ -111,8 +111,8 @@ OpDefinition filled_diagonal() {
                   require(rank >= 2, "a vector has no diagonal");
                   std::vector<int> every(index(rank));
                   std::iota(every.begin(), every.end(), 0);
-                  const Term dims =
-                      term_of_dims(rank, rank == 2 ? std::vector<int>{} : every);
+                  const Term dims = term_of_dims(
+                      rank, rank == 2 ? std::vector<int>{} : every);
                   return Notation{{dims}, {dims}, {}, {}};
                 })
       .strided([](const OpCall& call, const Dims&, DType) {
@@ -165,18 +165,17 @@ constexpr std::string_view kLuUnpack =
 // The operands are matrices and up to two tolerances, which broadcast with the
 // batch. The tolerances are not read if the matrices have no elements.
 OpDefinition with_tolerances(const Term& results) {
-  return counted(
-             "with_tolerances()",
-             [results](const OpCall& call) {
-               const bool is_empty = call.first().numel() == 0;
-               const Term tolerance =
-                   is_empty ? Term::replicated() : Term().leading();
-               return Notation{{Term().leading().full({'m', 'n'}), tolerance,
-                                tolerance},
-                               {results},
-                               {},
-                               {}};
-             })
+  return counted("with_tolerances()",
+                 [results](const OpCall& call) {
+                   const bool is_empty = call.first().numel() == 0;
+                   const Term tolerance =
+                       is_empty ? Term::replicated() : Term().leading();
+                   return Notation{{Term().leading().full({'m', 'n'}),
+                                    tolerance, tolerance},
+                                   {results},
+                                   {},
+                                   {}};
+                 })
       .refine("unread_tolerances()", [](const OpCall& call, IndexSpace& space) {
         if (call.first().numel() > 0) return;
         space.unread.resize(call.op().inputs.size() - 1);
@@ -189,8 +188,7 @@ constexpr std::string_view kEigh =
 
 // Without N, the number of powers is the number of elements, which each rank
 // must have in full.
-constexpr std::string_view kVander =
-    "if N: ...n->...n{c:N} | ...{n}->...{nn}";
+constexpr std::string_view kVander = "if N: ...n->...n{c:N} | ...{n}->...{nn}";
 
 void define_diagonals(Family& f) {
   f.add("trace", einsum("[mn]->")
@@ -228,28 +226,31 @@ void define_linalg(Family f) {
             }));
   f.add({"linalg_matrix_exp", "matrix_exp"},
         in_order(rows_first("...{nn}->...{nn}", "first")));
-  f.add({"linalg_pinv", "pinverse"}, with_tolerances(Term().leading().full({'n', 'm'})));
-  f.add("linalg_matrix_rank", with_tolerances(Term().leading()).typed(DType::kI64));
+  f.add({"linalg_pinv", "pinverse"},
+        with_tolerances(Term().leading().full({'n', 'm'})));
+  f.add("linalg_matrix_rank",
+        with_tolerances(Term().leading()).typed(DType::kI64));
   f.add("nuclear_norm.default",
         counted("if keepdim: ...{mn}->...__ | ...{mn}->...")
             .typed("real(first)"));
   f.add("linalg_cond", rows_first("...{mn}->...", "real(first)"));
-  f.add({"linalg_vander", "vander"},
-        counted(kVander));
+  f.add({"linalg_vander", "vander"}, counted(kVander));
   // The memory order of the matrix decides whether its factors are those of the
   // transposed matrix. The gradients depend on that choice.
   f.add("_linalg_det",
         in_order(matrices("...{nn}->...,...{nn},...{n}", "first,first,i32")));
   f.add({"linalg_det", "det", "logdet"}, rows_first("...{nn}->...", "first"));
-  f.add("_linalg_slogdet",
-        in_order(matrices("...{nn}->...,...,...{nn},...{n}", "first,real(first),first,i32")));
-  f.add({"linalg_slogdet", "slogdet"}, rows_first("...{nn}->...,...", "first,real(first)"));
-  f.add("_linalg_eigh", counted(kEigh)
-                            .typed("real(first),first")
-                            .strided(column_major));
-  f.add("linalg_eigh", matrices("...{nn}->...{n},...{nn}", "real(first),first"));
+  f.add("_linalg_slogdet", in_order(matrices("...{nn}->...,...,...{nn},...{n}",
+                                             "first,real(first),first,i32")));
+  f.add({"linalg_slogdet", "slogdet"},
+        rows_first("...{nn}->...,...", "first,real(first)"));
+  f.add("_linalg_eigh",
+        counted(kEigh).typed("real(first),first").strided(column_major));
+  f.add("linalg_eigh",
+        matrices("...{nn}->...{n},...{nn}", "real(first),first"));
   f.add("linalg_eigvalsh", rows_first("...{nn}->...{n}", "real(first)"));
-  f.add("linalg_eig", matrices("...{nn}->...{n},...{nn}", "complex(first),complex(first)"));
+  f.add("linalg_eig",
+        matrices("...{nn}->...{n},...{nn}", "complex(first),complex(first)"));
   f.add("linalg_eigvals", rows_first("...{nn}->...{n}", "complex(first)"));
   f.add("_linalg_svd", counted(kSvd, side)
                            .typed("first,real(first),first")
@@ -266,16 +267,14 @@ void define_linalg(Family f) {
   f.add({"linalg_lu_factor_ex", "_lu_with_info"},
         matrices("...{mn}->...{mn},...{k},...", "first,i32,i32"));
   f.add("linalg_lu_factor", matrices("...{mn}->...{mn},...{k}", "first,i32"));
-  f.add(
-      "lu_unpack",
-      counted(kLuUnpack, side).typed("first,first,first"));
-  f.add("svd",
-        counted(kOldSvd, old_svd_side).typed("first,real(first),first"));
-  f.add("qr",
-        counted("...{mn}->...{mu}:column_major,...{un}:column_major",
-                old_svd_side).typed("first,first"));
+  f.add("lu_unpack", counted(kLuUnpack, side).typed("first,first,first"));
+  f.add("svd", counted(kOldSvd, old_svd_side).typed("first,real(first),first"));
+  f.add("qr", counted("...{mn}->...{mu}:column_major,...{un}:column_major",
+                      old_svd_side)
+                  .typed("first,first"));
   f.add("linalg_ldl_factor", matrices("...{nn}->...{nn},...{n}", "first,i32"));
-  f.add("linalg_ldl_factor_ex", matrices("...{nn}->...{nn},...{n},...", "first,i32,i32"));
+  f.add("linalg_ldl_factor_ex",
+        matrices("...{nn}->...{nn},...{n},...", "first,i32,i32"));
 }
 
 }  // namespace shardprop

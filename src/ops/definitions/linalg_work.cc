@@ -71,7 +71,7 @@ constexpr Work kWork[] = {
 };
 
 // A power takes a product for each bit of the exponent.
-double of_powers(const OpCall& call) {
+double work_of_powers(const OpCall& call) {
   const auto n = static_cast<double>(call.integer("n"));
   return n < 0 ? 2 + 2 * std::log2(1 - n) : 2 * std::log2(1 + n);
 }
@@ -115,7 +115,7 @@ void count_linalg_work(const OpCall& call, IndexSpace& space) {
   const auto columns = static_cast<double>(matrices.size(matrices.rank() - 1));
   const double cubes = rows * columns * std::min(rows, columns);
   if (powers) {
-    space.flops_per_point = of_powers(call) * cubes;
+    space.flops_per_point = work_of_powers(call) * cubes;
     return;
   }
   // Columns that are a factor have points of their own. The work on the matrix

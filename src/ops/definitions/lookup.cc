@@ -19,10 +19,8 @@ Notation take_along_notation(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
   const TensorMeta& indices = call.tensor("indices");
   if (!call.op().int_arg("dim")) {
-    return {{Term::replicated(), Term::replicated()},
-            {Term().full({'S'})},
-            {},
-            {}};
+    return {
+        {Term::replicated(), Term::replicated()}, {Term().full({'S'})}, {}, {}};
   }
   require(self.rank() == indices.rank() && self.rank() > 0,
           "self and indices have different ranks");
@@ -188,8 +186,7 @@ void define_lookup(Family f) {
                            .random()
                            .draws(Distribution::kMultinomial));
   f.add("nonzero_static",
-        mapped("*->{s:size}{r}", indices_of_place)
-            .typed(DType::kI64),
+        mapped("*->{s:size}{r}", indices_of_place).typed(DType::kI64),
         "replicated: places are listed in the order of all elements");
   f.add({"nonzero", "argwhere", "masked_select", "_ctc_loss.Tensor", "_unique",
          "_unique2", "unique_dim", "unique_consecutive",

@@ -314,7 +314,8 @@ void define_loss(Family f) {
         .strided(strides_of_gradient);
   };
   f.add("mse_loss_backward",
-        gradient("mse_loss_backward").refine("linear_in_difference()", linear_in_difference));
+        gradient("mse_loss_backward")
+            .refine("linear_in_difference()", linear_in_difference));
   f.add("smooth_l1_loss_backward",
         gradient("smooth_l1_loss_backward", ", beta"));
   f.add("huber_loss_backward", gradient("huber_loss_backward", ", delta"));

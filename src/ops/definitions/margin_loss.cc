@@ -41,8 +41,9 @@ Margins margins(const OpCall& call, SpaceBuilder& b, bool many) {
   require(classes > 0, "the input has no classes");
   require(is_floating(self.dtype()), "the input is not of floats");
   require(target.dtype() == DType::kI64, "the targets are not class numbers");
-  require(is_batch ? target.shape() == (many ? self.shape() : margin_samples(self))
-                   : holds_one_sample(target, many ? classes : 1),
+  require(is_batch
+              ? target.shape() == (many ? self.shape() : margin_samples(self))
+              : holds_one_sample(target, many ? classes : 1),
           "the targets do not match the samples");
   const TensorMeta* weight = call.optional_tensor("weight");
   require(weight == nullptr || (holds_one_sample(*weight, classes) &&

@@ -69,7 +69,9 @@ void whole_factors(const OpCall& call, IndexSpace& space) {
 
 OpDefinition added_product(std::string_view notation, std::string_view a,
                            std::string_view b) {
-  return einsum(notation).typed(sum_of(a, b)).refine("whole_factors()", whole_factors);
+  return einsum(notation)
+      .typed(sum_of(a, b))
+      .refine("whole_factors()", whole_factors);
 }
 
 // The result has the memory order of the added tensor if both have the same
@@ -141,8 +143,7 @@ void define_matmul(Family f) {
   f.add("addr", einsum("+mn,m,n->mn").promoted().strided(strides_of_addr));
   f.add("addbmm", added_product("+mn,bmk,bkn->mn", "batch1", "batch2"));
   f.add("baddbmm", added_product("+bmn,bmk,bkn->bmn", "batch1", "batch2"));
-  f.add("matmul",
-        einsum(kMatmul).typed(product_of("self", "other")));
+  f.add("matmul", einsum(kMatmul).typed(product_of("self", "other")));
   f.add("linear", einsum("...k,k,+->... | ...k,nk,+n->...n")
                       .typed(affine_of("input", "weight")));
   f.add("bilinear", einsum("...a,...b,nab,+n->...n")

@@ -23,7 +23,8 @@ std::int64_t side(const OpCall& call, const FactorName& letter);
 // Applies mapped() and adds the floating point operations per matrix.
 template <class... Parts>
 OpDefinition counted(Parts&&... parts) {
-  return mapped(std::forward<Parts>(parts)...).refine("linalg_work()", count_linalg_work);
+  return mapped(std::forward<Parts>(parts)...)
+      .refine("linalg_work()", count_linalg_work);
 }
 // Like counted(), with sizes by side() and results that LAPACK stores column by
 // column.

@@ -226,7 +226,8 @@ return cast(y, dtype(out)))";
 OpDefinition normalised_by_channel(std::string_view kept) {
   return custom("norm()", bind_norm_by_channel)
       .decomposed(norm_by_channel(kept))
-      .refine("keep_what_running_statistics_see()", keep_what_running_statistics_see);
+      .refine("keep_what_running_statistics_see()",
+              keep_what_running_statistics_see);
 }
 
 // The gradients run over the same dims as the saved statistics.
@@ -315,7 +316,8 @@ OpDefinition batch_norm(bool functional, bool reserve) {
   row = std::move(row).decomposed(kBatchNorm);
   return functional
              ? row
-             : std::move(row).refine("keep_what_running_statistics_see()", keep_what_running_statistics_see);
+             : std::move(row).refine("keep_what_running_statistics_see()",
+                                     keep_what_running_statistics_see);
 }
 
 }  // namespace
@@ -324,8 +326,7 @@ void define_norm(Family f) {
   const auto add = [&](std::initializer_list<std::string_view> names,
                        OpDefinition row) {
     // The running statistics must be positive, in definitions that have them.
-    f.add(names,
-          std::move(row).normalises().positive("running_var"));
+    f.add(names, std::move(row).normalises().positive("running_var"));
   };
   add({"layer_norm"}, normalized(0).decomposed(kLayerNorm));
   add({"native_layer_norm"}, normalized(2).decomposed(kLayerNorm));

@@ -108,12 +108,8 @@ void define_arithmetic(Family& f) {
   f.add({"mul", "multiply"}, pointwise().promoted().multilinear());
   f.add({"div.Scalar", "div.Tensor", "true_divide", "divide.Scalar",
          "divide.Tensor"},
-        pointwise()
-            .typed(of_quotient)
-            .linear_in("self")
-            .nonzero("other"));
-  f.add({"div", "divide"},
-        pointwise().typed(of_quotient).nonzero("other"));
+        pointwise().typed(of_quotient).linear_in("self").nonzero("other"));
+  f.add({"div", "divide"}, pointwise().typed(of_quotient).nonzero("other"));
   f.add({"remainder", "fmod", "floor_divide"},
         pointwise().promoted().nonzero("other"));
   f.add({"maximum", "max.other"},
@@ -126,24 +122,22 @@ void define_arithmetic(Family& f) {
          "__xor__", "__lshift__", "__rshift__", "lerp", "gcd", "lcm",
          "nextafter", "hypot", "igamma", "igammac"},
         pointwise().promoted());
-  f.add("fmax",
-        pointwise().promoted().refine("prefers_numbers(max)", prefers_numbers(ReduceOp::kMax)));
-  f.add("fmin",
-        pointwise().promoted().refine("prefers_numbers(min)", prefers_numbers(ReduceOp::kMin)));
+  f.add("fmax", pointwise().promoted().refine("prefers_numbers(max)",
+                                              prefers_numbers(ReduceOp::kMax)));
+  f.add("fmin", pointwise().promoted().refine("prefers_numbers(min)",
+                                              prefers_numbers(ReduceOp::kMin)));
   f.add({"logaddexp", "logaddexp2"},
-        pointwise().promoted().refine("nondecreasing_in_each()", nondecreasing_in_each));
-  f.add({"clamp", "clip"}, pointwise()
-                               .typed(of_clamped)
-                               .refine("nondecreasing_in_each()", nondecreasing_in_each)
-                               .selects());
-  f.add("clamp_min", pointwise()
-                         .typed(of_clamped)
-                         .lattice(ReduceOp::kMax)
-                         .selects());
-  f.add("clamp_max", pointwise()
-                         .typed(of_clamped)
-                         .lattice(ReduceOp::kMin)
-                         .selects());
+        pointwise().promoted().refine("nondecreasing_in_each()",
+                                      nondecreasing_in_each));
+  f.add({"clamp", "clip"},
+        pointwise()
+            .typed(of_clamped)
+            .refine("nondecreasing_in_each()", nondecreasing_in_each)
+            .selects());
+  f.add("clamp_min",
+        pointwise().typed(of_clamped).lattice(ReduceOp::kMax).selects());
+  f.add("clamp_max",
+        pointwise().typed(of_clamped).lattice(ReduceOp::kMin).selects());
   f.add("addcmul", pointwise().typed(of_addcmul));
   f.add("addcdiv", pointwise().typed(of_addcdiv));
   f.add({"copysign", "ldexp", "atan2", "xlogy", "special_xlog1py",

@@ -108,7 +108,8 @@ void define_values(Family& f) {
   f.add({"special_modified_bessel_k0", "special_modified_bessel_k1",
          "special_scaled_modified_bessel_k0",
          "special_scaled_modified_bessel_k1"},
-        pointwise().floating().refine("decreasing_where_positive()", decreasing_where_positive));
+        pointwise().floating().refine("decreasing_where_positive()",
+                                      decreasing_where_positive));
   f.add({"neg", "negative"},
         pointwise().typed(no_truth_value).multilinear().nonincreasing());
   f.add({"conj_physical", "_conj_physical"}, pointwise().multilinear());
@@ -116,8 +117,10 @@ void define_values(Family& f) {
          "hardsigmoid", "selu", "softshrink", "hardshrink", "log_sigmoid",
          "sign", "sgn"},
         pointwise().nondecreasing());
-  f.add("nan_to_num", pointwise().refine("in_order_without_floats()", in_order_without_floats));
-  f.add({"elu", "leaky_relu"}, pointwise().refine("rising_slopes_only()", rising_slopes_only));
+  f.add("nan_to_num", pointwise().refine("in_order_without_floats()",
+                                         in_order_without_floats));
+  f.add({"elu", "leaky_relu"},
+        pointwise().refine("rising_slopes_only()", rising_slopes_only));
   // softplus decreases at the point from which it is linear.
   f.add(
       {"frac", "bitwise_not", "gelu", "silu", "mish", "hardswish", "softplus"},
@@ -130,8 +133,10 @@ void define_values(Family& f) {
   f.add("prelu", with_channels("weight").typed(of_prelu));
   f.add("_prelu_kernel", pointwise().typed(same_dtype));
   f.add("log_sigmoid_forward", same_shape(2));
-  f.add("threshold", pointwise().refine("replaced_by_less()", replaced_by_less));
-  f.add("celu", pointwise().typed(of_celu).refine("rising_slopes_only()", rising_slopes_only));
+  f.add("threshold",
+        pointwise().refine("replaced_by_less()", replaced_by_less));
+  f.add("celu", pointwise().typed(of_celu).refine("rising_slopes_only()",
+                                                  rising_slopes_only));
   f.add("rrelu", pointwise().typed(of_rrelu));
   f.add("heaviside", pointwise().typed(same_dtype));
   f.add("frexp", pointwise(2).typed("first,i32"));
@@ -195,11 +200,12 @@ void define_backwards(Family& f) {
   f.add("mish_backward", pointwise().of("self").linear_in("grad_output"));
   f.add("hardshrink_backward",
         pointwise().typed(of_gradient).linear_in("grad_out"));
-  f.add("rrelu_with_noise_backward", pointwise()
-                                         .typed(of_alike)
-                                         .strided(strides_of_rrelu)
-                                         .linear_in("grad_output")
-                                         .refine("by_mode_of_rrelu()", by_mode_of_rrelu));
+  f.add("rrelu_with_noise_backward",
+        pointwise()
+            .typed(of_alike)
+            .strided(strides_of_rrelu)
+            .linear_in("grad_output")
+            .refine("by_mode_of_rrelu()", by_mode_of_rrelu));
   f.add("_prelu_kernel_backward",
         pointwise(2)
             .typed(same_dtype)

@@ -32,7 +32,8 @@ std::int64_t adapted(const OpCall& call, std::int64_t, std::size_t dim) {
   return size;
 }
 
-std::int64_t upsampled(const OpCall& call, std::int64_t size, std::size_t dim) {
+std::int64_t unpooled_size(const OpCall& call, std::int64_t size,
+                           std::size_t dim) {
   return upsampled_size(call, size, dim, index(spatial_dims(call.base_name())));
 }
 
@@ -51,7 +52,7 @@ void define_pool(Family f) {
   f.add({"adaptive_avg_pool3d", "_adaptive_avg_pool3d"},
         contiguous(resized("pool(output_size)", adapted)).linear_in("self"));
   f.add({"upsample_nearest2d", "upsample_bilinear2d", "upsample_bicubic2d"},
-        resized("upsample(output_size)", upsampled)
+        resized("upsample(output_size)", unpooled_size)
             .linear_in("self")
             .linear_in("input"));  // the name in .vec
   f.add({"max_pool2d_with_indices_backward", "max_pool3d_with_indices_backward",

@@ -76,8 +76,7 @@ OpDefinition is_among() {
 }  // namespace
 
 void define_positions(Family f) {
-  f.add("searchsorted",
-        counted_before(mapped(kAmongSorted)));
+  f.add("searchsorted", counted_before(mapped(kAmongSorted)));
   f.add("searchsorted.Scalar", counted_before(mapped(kLoneAmongSorted)));
   f.add("bucketize.Tensor", counted_before(mapped("...,s->...")));
   f.add("bucketize.Scalar", counted_before(mapped("s->")));

@@ -342,8 +342,7 @@ Notation scaled_grouped_notation(const OpCall& call) {
   const int a = call.tensor("self").rank();
   const int b = call.tensor("mat2").rank();
   // The last operands are the offsets, a bias, and one scale of the result.
-  static const Notation kBatches =
-      fixed_notation("gmk,gkn,gm,gn,[z],+n,->gmn");
+  static const Notation kBatches = fixed_notation("gmk,gkn,gm,gn,[z],+n,->gmn");
   static const Notation kTokens =
       fixed_notation("[t]k,[g]kn,[t],[g]n,[z],+n,->[t]n");
   if (a == 3 && b == 3) return kBatches;

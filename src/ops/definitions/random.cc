@@ -49,13 +49,9 @@ void define_random(Family f) {
   f.add({"_standard_gamma_grad", "_dirichlet_grad"},
         contiguous(pointwise().promoted()));
   f.add({"normal.Tensor_float", "normal.Tensor_Tensor", "normal.float_Tensor"},
-        contiguous(pointwise())
-            .random()
-            .draws(Distribution::kNormal));
+        contiguous(pointwise()).random().draws(Distribution::kNormal));
   f.add("rrelu_with_noise_functional",
-        custom("pointwise()", bind_rrelu)
-            .typed("self,noise")
-            .random());
+        custom("pointwise()", bind_rrelu).typed("self,noise").random());
   f.add("binomial", contiguous(pointwise()).random());
   f.add("normal.float_float", factory("size")
                                   .typed("given(dtype,f32)")

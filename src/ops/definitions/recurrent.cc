@@ -84,7 +84,8 @@ void gate_products(const OpCall& call, IndexSpace& space) {
     const int time = call.boolean_or("batch_first", false) ? 1 : 0;
     products *= static_cast<double>(input.size(time));
     // If the batch is not a factor, its samples are not counted as points.
-    if (drops_states(call)) products *= static_cast<double>(input.size(1 - time));
+    if (drops_states(call))
+      products *= static_cast<double>(input.size(1 - time));
   }
   space.flops_per_point = 2 * products;
 }
@@ -115,7 +116,8 @@ void define_recurrent(Family f) {
   f.add("lstm_cell", mapped("b_,b{h}*,__,__,_,_->b{h},b{h}")
                          .refine("gate_products()", gate_products));
   f.add({"gru_cell", "rnn_tanh_cell", "rnn_relu_cell"},
-        mapped("b_,b{h},__,__,_,_->b{h}").refine("gate_products()", gate_products));
+        mapped("b_,b{h},__,__,_,_->b{h}")
+            .refine("gate_products()", gate_products));
 }
 
 }  // namespace shardprop

@@ -268,9 +268,8 @@ void define_reduction(Family f) {
   f.add("sum", reduction(ReduceOp::kSum).typed("given(dtype,sum(first))"));
   f.add("prod", reduction(ReduceOp::kProduct).typed("given(dtype,sum(first))"));
   // A sum of partials may be NaN even if no sum of their elements is.
-  f.add("nansum", reduction(ReduceOp::kSum)
-                      .typed("given(dtype,sum(first))")
-                      .nonlinear());
+  f.add("nansum",
+        reduction(ReduceOp::kSum).typed("given(dtype,sum(first))").nonlinear());
   f.add("mean", mean(kMean));
   f.add("mean.default", mean(kMeanOfAll));
   f.add("amax", of_something(reduction(ReduceOp::kMax)).selects());
@@ -298,14 +297,16 @@ void define_reduction(Family f) {
   f.add("var_mean", moments(kVar, true));
   f.add("std_mean", moments(kStd, true));
   f.add("prims.var", reduction(std::nullopt).typed(of_variance));
-  f.add("aminmax",
-        of_something(reduction(std::nullopt, 2)).refine("min_and_max()", min_and_max));
-  f.add("logsumexp",
-        reduction(std::nullopt).typed("given(dtype,floating(first))").decomposed(kLogSumExp));
+  f.add("aminmax", of_something(reduction(std::nullopt, 2))
+                       .refine("min_and_max()", min_and_max));
+  f.add("logsumexp", reduction(std::nullopt)
+                         .typed("given(dtype,floating(first))")
+                         .decomposed(kLogSumExp));
   f.add({"linalg_vector_norm", "norm"}, length());
-  f.add("linalg__powsum", reduction(ReduceOp::kSum)
-                              .typed(of_powers)
-                              .refine("finite_powers_only()", finite_powers_only));
+  f.add("linalg__powsum",
+        reduction(ReduceOp::kSum)
+            .typed(of_powers)
+            .refine("finite_powers_only()", finite_powers_only));
   f.add({"linalg_norm", "linalg_matrix_norm", "frobenius_norm",
          "nuclear_norm.dim"},
         reduction(std::nullopt)
@@ -314,17 +315,16 @@ void define_reduction(Family f) {
             .refine("lengths_only()", lengths_only));
   f.add("nanmean", reduction(std::nullopt).typed(of_mean).decomposed(kNanMean));
   // The hash reads the bits of all elements, which partial terms do not have.
-  f.add("hash_tensor",
-        of_something(reduction(ReduceOp::kBxor))
-            .typed(DType::kU64)
-            .checked([](const OpCall& call, const IndexSpace&) {
-              require(call.integer("mode") == 0, "`mode` is not 0");
-            })
-            .nonlinear());
+  f.add("hash_tensor", of_something(reduction(ReduceOp::kBxor))
+                           .typed(DType::kU64)
+                           .checked([](const OpCall& call, const IndexSpace&) {
+                             require(call.integer("mode") == 0,
+                                     "`mode` is not 0");
+                           })
+                           .nonlinear());
   // The terms of a partial do not show whether their sum is zero.
-  f.add("count_nonzero", reduction(ReduceOp::kSum)
-                             .typed(DType::kI64)
-                             .nonlinear());
+  f.add("count_nonzero",
+        reduction(ReduceOp::kSum).typed(DType::kI64).nonlinear());
 }
 
 }  // namespace shardprop

@@ -83,8 +83,7 @@ OpDefinition padded(int dims) {
   return mapped(padded_notation(dims, false),
                 [dims](const OpCall& call, const FactorName& name) {
                   const auto pads = call.integers("padding");
-                  const auto from_end =
-                      index(dims - 1 - (name.letter() - 'x'));
+                  const auto from_end = index(dims - 1 - (name.letter() - 'x'));
                   require(pads.size() == index(2 * dims),
                           "two pads go with each dim");
                   return add_sizes(
@@ -170,8 +169,7 @@ void define_grids(Family& f) {
   f.add({"grid_sampler_2d"}, mapped("nc{hw},nxy_->ncxy").linear_in("input"));
   f.add("grid_sampler",
         mapped("nc{dhw},nxyz_->ncxyz | nc{hw},nxy_->ncxy").linear_in("input"));
-  f.add({"grid_sampler_3d"},
-        mapped("nc{dhw},nxyz_->ncxyz").linear_in("input"));
+  f.add({"grid_sampler_3d"}, mapped("nc{dhw},nxyz_->ncxyz").linear_in("input"));
   // The gradient of a pixel sums over all reads of it. The gradient of a position
   // sums over all channels.
   f.add("grid_sampler_2d_backward",

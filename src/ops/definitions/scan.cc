@@ -151,14 +151,12 @@ void define_scan(Family f) {
                       .typed("given(dtype,sum(first))")
                       .refine("linear()", linear)
                       .per_rank(kCumsum, FactorKind::kScanned));
-  f.add("cumprod",
-        scan(1).typed("given(dtype,sum(first))").per_rank(kCumprod, FactorKind::kScanned));
+  f.add("cumprod", scan(1)
+                       .typed("given(dtype,sum(first))")
+                       .per_rank(kCumprod, FactorKind::kScanned));
   f.add({"cummax", "cummin"}, scan(2).typed("first,i64"));
   f.add("logcumsumexp", scan(1));
-  f.add("sort", along("dim", 2)
-                    .typed("first,i64")
-                    .like("self")
-                    .selects());
+  f.add("sort", along("dim", 2).typed("first,i64").like("self").selects());
   f.add("argsort", along("dim").typed(DType::kI64).like("self"));
   f.add("topk", custom("topk(dim)", bind_topk)
                     .typed("first,i64")
@@ -173,8 +171,7 @@ void define_scan(Family f) {
   f.add("rot90",
         mapped("turned(dims)", turn_notation).strided(turned_strides).passes());
   f.add("msort", mapped("along(0)", first_dim_notation).like("self"));
-  f.add({"tril", "triu"},
-        of_matrices().refine("linear()", linear).selects());
+  f.add({"tril", "triu"}, of_matrices().refine("linear()", linear).selects());
 }
 
 }  // namespace shardprop

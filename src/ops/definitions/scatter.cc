@@ -144,7 +144,7 @@ void taken_in_order(const OpCall& call, IndexSpace& space) {
 }
 
 // The gradient of the source has the selected elements in order, then zeros.
-Notation selected_in_order(const OpCall& call) {
+Notation mask_selected_in_order(const OpCall& call) {
   require(call.tensor("mask").dtype() == DType::kBool,
           "the mask is not of truth values");
   Term selected;
@@ -166,10 +166,9 @@ void define_scatter(Family f) {
                                         .passes({"self", "src"})
                                         .writes_into("self")
                                         .per_rank(kScatterSource));
-  f.add("scatter.value", scattered()
-                             .selects({"self"})
-                             .writes_into("self")
-                             .per_rank(kScatterValue));
+  f.add("scatter.value",
+        scattered().selects({"self"}).writes_into("self").per_rank(
+            kScatterValue));
   f.add("scatter_add", scattered().writes_into("self").per_rank(kScatterAdd));
   f.add("scatter.reduce", scattered().writes_into("self").per_rank(to_spare_row(
                               "scatter(wide, dim, at, src, reduce=reduce)")));
@@ -193,7 +192,7 @@ void define_scatter(Family f) {
                               .refine("taken_in_order()", taken_in_order)
                               .per_rank(kMaskedScatter));
   f.add("masked_scatter_backward",
-        mapped("selected(sizes)", selected_in_order, size_in_order)
+        mapped("selected(sizes)", mask_selected_in_order, size_in_order)
             .linear_in("grad_output"),
         "replicated: what a mask selects lies in the order of all elements");
 }

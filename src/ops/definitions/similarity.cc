@@ -133,8 +133,7 @@ Notation trapezoid_notation(const OpCall& call, bool cumulative) {
   const bool is_vector = x.rank() == 1;
   require(is_vector || x.shape() == y.shape(),
           "places that broadcast are not stated");
-  const Term places =
-      is_vector ? Term().full({FactorName::of_dim(dim)}) : in;
+  const Term places = is_vector ? Term().full({FactorName::of_dim(dim)}) : in;
   return {{in, places}, {out}, {}, {}};
 }
 
@@ -225,8 +224,7 @@ Notation ctc_gradient_notation(const OpCall& call) {
       fixed_notation("n,{t}n{c},n{s},n,n,n,n{ta}->{t}n{c}");
   static const Notation kTensors =
       fixed_notation("{n},{tnc},*,{n},{n},{n},{nta}->{tnc}");
-  static const Notation kLists =
-      fixed_notation("{n},{tnc},*,{n},{nta}->{tnc}");
+  static const Notation kLists = fixed_notation("{n},{tnc},*,{n},{nta}->{tnc}");
   const bool by_tensors = call.overload() == "Tensor";
   const bool batched = call.tensor("targets").rank() == 2 && by_tensors;
   return batched ? kBatched : by_tensors ? kTensors : kLists;
@@ -242,19 +240,19 @@ void define_distances(Family& f) {
   f.add({"cdist", "_cdist_forward"},
         distances("...pm,...rm->...pr", {},
                   root_of_sum("_cdist_forward(x1, x2, p, compute_mode)")));
-  f.add("dist", mapped("dist()",
-                       [](const OpCall& call) {
-                         return Notation{
-                             broadcast_terms({&call.tensor("self"),
-                                              &call.tensor("other")},
-                                             {}),
-                             {Term()},
-                             {},
-                             {}};
-                       })
-                    .promoted()
-                    .refine("distances_of_parts()", distances_of_parts)
-                    .per_rank(root_of_sum("dist(self, other, p)")));
+  f.add("dist",
+        mapped("dist()",
+               [](const OpCall& call) {
+                 return Notation{
+                     broadcast_terms(
+                         {&call.tensor("self"), &call.tensor("other")}, {}),
+                     {Term()},
+                     {},
+                     {}};
+               })
+            .promoted()
+            .refine("distances_of_parts()", distances_of_parts)
+            .per_rank(root_of_sum("dist(self, other, p)")));
   f.add("_euclidean_dist", distances("...pm,...rm->...pr", {}, kEuclidean));
   f.add("_cdist_backward",
         in_order(mapped("...p{r},...pm,...{r}m,...p{r}->...pm")
@@ -277,12 +275,14 @@ void define_similarity(Family f) {
         mapped("cosine_similarity(dim)", between_rows).promoted());
   f.add("pairwise_distance",
         mapped("pairwise_distance()", between_rows).promoted());
-  f.add("triplet_margin_loss", mapped("triplet_loss()", triplet_notation)
-                                   .promoted()
-                                   .refine("reduced_samples()", reduced_samples));
-  f.add("cosine_embedding_loss", mapped("cosine_loss()", cosine_loss_notation)
-                                     .promoted()
-                                     .refine("reduced_samples()", reduced_samples));
+  f.add("triplet_margin_loss",
+        mapped("triplet_loss()", triplet_notation)
+            .promoted()
+            .refine("reduced_samples()", reduced_samples));
+  f.add("cosine_embedding_loss",
+        mapped("cosine_loss()", cosine_loss_notation)
+            .promoted()
+            .refine("reduced_samples()", reduced_samples));
   f.add("ctc_loss", mapped("ctc_loss()", ctc_notation)
                         .nonempty()
                         .refine("reduced_samples()", reduced_samples));
@@ -299,10 +299,9 @@ void define_similarity(Family f) {
   f.add("_ctc_loss_backward", mapped("ctc_gradient()", ctc_gradient_notation)
                                   .nonempty()
                                   .linear_in("grad"));
-  f.add({"quantile", "nanquantile"},
-        mapped("quantile(dim)", quantile_notation)
-            .strided(quantile_strides)
-            .nonempty());
+  f.add({"quantile", "nanquantile"}, mapped("quantile(dim)", quantile_notation)
+                                         .strided(quantile_strides)
+                                         .nonempty());
   f.add({"trapezoid", "trapz"},
         mapped("trapezoid(dim)", [](const OpCall& call) {
           return trapezoid_notation(call, false);

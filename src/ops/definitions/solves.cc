@@ -3,10 +3,10 @@
 // are right sides if they are columns.
 
 #include "ops/definitions/dtypes.h"
-#include "ops/forms/mapped.h"
-#include "ops/rules/fixed_notation.h"
 #include "ops/definitions/families.h"
 #include "ops/definitions/matrices.h"
+#include "ops/forms/mapped.h"
+#include "ops/rules/fixed_notation.h"
 #include "ops/view_strides.h"
 
 #include <algorithm>
@@ -77,9 +77,7 @@ void linear_in_right_side(const OpCall& call, IndexSpace& space) {
 
 // A right side is solved column by column; each rank needs at least one column.
 OpDefinition by_column(OpDefinition row, std::string_view right_side) {
-  return std::move(row)
-      .linear_in(right_side)
-      .nonempty("r");
+  return std::move(row).linear_in(right_side).nonempty("r");
 }
 
 Notation solve_ex_notation(const OpCall& call) {
@@ -272,14 +270,13 @@ Dims inverse_strides(const OpCall& call, const Dims& shape, DType dtype) {
 Notation solution_notation(const OpCall& call) {
   const TensorMeta& self = call.first();
   const int rows = call.tensor("other").rank();
-  require(rows <= self.rank(),
-          "the right side has more dims than the tensor");
+  require(rows <= self.rank(), "the right side has more dims than the tensor");
   std::vector<int> dims = all_dims(self.rank());
   std::size_t moved = 0;
   if (const auto last = call.op().ints_arg("dims")) {
     for (const std::int64_t named : *last) {
-      const auto at = std::find(dims.begin(), dims.end(),
-                                wrap_dim(named, self.rank()));
+      const auto at =
+          std::find(dims.begin(), dims.end(), wrap_dim(named, self.rank()));
       require(index(at - dims.begin()) < dims.size() - moved,
               "a dim appears twice in `dims`");
       std::rotate(at, at + 1, dims.end());
@@ -310,11 +307,10 @@ void define_solves(Family f) {
                      .linear_in("input3"));
   f.add("linalg_ldl_solve",
         by_column(matrices("...{nn},...{n},...{n}r->...{n}r", "first"), "B"));
-  f.add("linalg_lu_solve",
-        by_column(counted("if left: ...{nn},...{n},...{n}r->"
-                          "...{n}r:column_major | "
-                          "...{nn},...{n},...r{n}->...r{n}"),
-                  "B"));
+  f.add("linalg_lu_solve", by_column(counted("if left: ...{nn},...{n},...{n}r->"
+                                             "...{n}r:column_major | "
+                                             "...{nn},...{n},...r{n}->...r{n}"),
+                                     "B"));
   f.add("cholesky_solve",
         by_column(matrices("...{n}r,...{nn}->...{n}r", "first"), "self"));
   f.add("linalg_solve_triangular",
@@ -322,22 +318,26 @@ void define_solves(Family f) {
                           "...{nn},...r{n}->...r{n}")
                       .strided(column_major),
                   "B"));
-  f.add("triangular_solve", matrices("...{n}r,...{nn}->...{n}r,...{nn}", "first,first")
-                                .same_without("r"));
-  f.add("_linalg_solve_ex", counted("solve()", solve_notation)
-                                .typed("first,first,i32,i32")
-                                .same_without("r")
-                                .refine("linear_in_right_side()", linear_in_right_side)
-                                .refine("keep_meaning()", keep_meaning));
-  f.add({"linalg_solve"}, counted("solve()", solve_notation)
-                              .typed("first")
-                              .refine("linear_in_right_side()", linear_in_right_side)
-                              .refine("keep_meaning()", keep_meaning));
-  f.add("linalg_solve_ex", counted("solve()", solve_ex_notation)
-                               .typed("first,i32")
-                               .same_without("r")
-                               .refine("linear_in_right_side()", linear_in_right_side)
-                               .refine("keep_meaning()", keep_meaning));
+  f.add("triangular_solve",
+        matrices("...{n}r,...{nn}->...{n}r,...{nn}", "first,first")
+            .same_without("r"));
+  f.add("_linalg_solve_ex",
+        counted("solve()", solve_notation)
+            .typed("first,first,i32,i32")
+            .same_without("r")
+            .refine("linear_in_right_side()", linear_in_right_side)
+            .refine("keep_meaning()", keep_meaning));
+  f.add({"linalg_solve"},
+        counted("solve()", solve_notation)
+            .typed("first")
+            .refine("linear_in_right_side()", linear_in_right_side)
+            .refine("keep_meaning()", keep_meaning));
+  f.add("linalg_solve_ex",
+        counted("solve()", solve_ex_notation)
+            .typed("first,i32")
+            .same_without("r")
+            .refine("linear_in_right_side()", linear_in_right_side)
+            .refine("keep_meaning()", keep_meaning));
   f.add("lu_solve",
         by_column(counted("...{n}r,...{nn},...{n}->...{n}r:column_major"),
                   "self"));

@@ -51,10 +51,7 @@ Notation segments_notation(const OpCall& call) {
   if (call.has("grad")) {
     return {{runs, runs, rows, beside('V'), beside('W')}, {rows}, {}, {}};
   }
-  return {{rows, beside('V'), Term().full({'U'}), beside('W')},
-          {runs},
-          {},
-          {}};
+  return {{rows, beside('V'), Term().full({'U'}), beside('W')}, {runs}, {}, {}};
 }
 
 std::int64_t segments_size(const OpCall& call, const FactorName&) {
@@ -180,8 +177,7 @@ BoundForm bind_repeated(const OpCall& call) {
 void define_stretches(Family f) {
   // The kernel rejects lengths without any segment.
   f.add({"segment_reduce", "_segment_reduce_backward"},
-        mapped("segments(axis)", segments_notation, segments_size)
-            .nonempty());
+        mapped("segments(axis)", segments_notation, segments_size).nonempty());
   f.add("diff",
         mapped("diff(dim)", diff_notation, diff_size).strided(diff_strides));
   f.add("glu",

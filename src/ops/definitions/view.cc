@@ -320,8 +320,9 @@ void define_view(Family f) {
   f.add("view_as", reshaped("view(other)", shape_of_other).free());
   f.add("reshape_as", reshaped("view(other)", shape_of_other));
   f.add({"flatten", "ravel"}, reshaped("flatten()", flattened));
-  f.add("unflatten",
-        reshaped("unflatten()", unflattened).free().refine("local_sizes()", local_sizes));
+  f.add("unflatten", reshaped("unflatten()", unflattened)
+                         .free()
+                         .refine("local_sizes()", local_sizes));
   f.add("unsqueeze", unsqueezed());
   f.add("squeeze",
         squeezed().per_rank(

@@ -88,23 +88,19 @@ Notation length_notation(const OpCall& call) {
 }  // namespace
 
 void define_weight_norm(Family f) {
-  const auto forward =
-      in_order(mapped("weight_norm(dim)", forward_notation)
-                   .nonempty()
-                   .normalises());
+  const auto forward = in_order(
+      mapped("weight_norm(dim)", forward_notation).nonempty().normalises());
   f.add("_weight_norm", OpDefinition(forward).linear_in("g"));
   // The second result is the norm of the direction.
   f.add("_weight_norm_interface", forward);
-  f.add(
-      {"_weight_norm_interface_backward",
-       "_weight_norm_differentiable_backward"},
-      in_order(mapped("weight_norm_backward(dim)", backward_notation)
-                   .nonempty()
-                   .normalises()
-                   .linear_in("grad_w")));
-  f.add("norm_except_dim", mapped("norm_except(dim)", length_notation)
-                               .nonempty()
-                               .normalises());
+  f.add({"_weight_norm_interface_backward",
+         "_weight_norm_differentiable_backward"},
+        in_order(mapped("weight_norm_backward(dim)", backward_notation)
+                     .nonempty()
+                     .normalises()
+                     .linear_in("grad_w")));
+  f.add("norm_except_dim",
+        mapped("norm_except(dim)", length_notation).nonempty().normalises());
 }
 
 }  // namespace shardprop

@@ -97,14 +97,12 @@ class NotationBinder {
     const TermRank own = rank_of(term);
     if (!has_rank(term, meta.rank())) {
       call_error(to_string(meta) + " does not have " +
-                 (own.has_leading
-                      ? std::to_string(own.least) + " or more dims"
-                      : counted(std::int64_t{own.least}, "dim")));
+                 (own.has_leading ? std::to_string(own.least) + " or more dims"
+                                  : counted(std::int64_t{own.least}, "dim")));
     }
     const std::size_t dropped =
         term.is_added && rank < term.dims.size() ? term.dims.size() - rank : 0;
-    const int leading =
-        meta.rank() - (own.least - static_cast<int>(dropped));
+    const int leading = meta.rank() - (own.least - static_cast<int>(dropped));
     Operand operand;
     operand.dims.reserve(rank);
     int dim = 0;
@@ -131,11 +129,10 @@ class NotationBinder {
 
   DimFactors bind_leading(std::uint8_t group, int from_right,
                           std::int64_t size) {
-    auto known = std::find_if(leading_.begin(), leading_.end(),
-                              [&](const Leading& dim) {
-                                return dim.group == group &&
-                                       dim.from_right == from_right;
-                              });
+    auto known =
+        std::find_if(leading_.begin(), leading_.end(), [&](const Leading& dim) {
+          return dim.group == group && dim.from_right == from_right;
+        });
     if (known == leading_.end()) {
       leading_.push_back(Leading{group, from_right, 1, {}});
       known = leading_.end() - 1;
@@ -263,9 +260,8 @@ class NotationBinder {
         std::any_of(declared.begin(), declared.end(),
                     [](const ArgumentSchema& one) { return one.is_list; });
     const std::vector<bool> wanted =
-        call_.has("output_mask")
-            ? call_.mask("output_mask", declared.size())
-            : std::vector<bool>();
+        call_.has("output_mask") ? call_.mask("output_mask", declared.size())
+                                 : std::vector<bool>();
     for (std::size_t i = 0; i < notation_.outputs.size(); ++i) {
       if (i >= declared.size() && !has_list) return;
       const Term& term = notation_.outputs[i];

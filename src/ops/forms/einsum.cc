@@ -85,8 +85,8 @@ void product_linearities(const Notation& notation, const OpCall& call,
 }  // namespace
 
 OpDefinition einsum(std::vector<Notation> alternatives) {
-  const auto shared = std::make_shared<const std::vector<Notation>>(
-      std::move(alternatives));
+  const auto shared =
+      std::make_shared<const std::vector<Notation>>(std::move(alternatives));
   return with_implied(
       shared_form(notation_text("einsum", *shared),
                   [shared](const OpCall& call) {

@@ -283,10 +283,10 @@ std::optional<std::size_t> values_operand(const OpCall& call) {
 }
 
 OpDefinition passing_writes(OpDefinition row) {
-  return with_implied(std::move(row), [](const OpCall& call,
-                                         IndexSpace& space) {
-    pass_writes(call, space, write_of(call), values_operand(call));
-  });
+  return with_implied(
+      std::move(row), [](const OpCall& call, IndexSpace& space) {
+        pass_writes(call, space, write_of(call), values_operand(call));
+      });
 }
 
 // Returns whether a partial stays a term per rank after the number is written.

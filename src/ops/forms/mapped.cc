@@ -21,8 +21,8 @@ DimUse use_of(const std::vector<int>& full, int dim) {
 }  // namespace
 
 OpDefinition mapped(std::vector<Notation> alternatives, SizeOf size) {
-  const auto shared = std::make_shared<const std::vector<Notation>>(
-      std::move(alternatives));
+  const auto shared =
+      std::make_shared<const std::vector<Notation>>(std::move(alternatives));
   return shared_form(notation_text("mapped", *shared),
                      [shared, size = std::move(size)](const OpCall& call) {
                        return bind_notation(applicable(*shared, call), call,

@@ -61,6 +61,25 @@ bool has_rank(const Term& term, int rank) {
   return is_enough && (rank <= own.least || own.has_leading);
 }
 
+namespace {
+
+// The arguments of an undeclared operator are those of one call, so that an absent
+// tensor looks like any other None: the terms after it could be of the wrong
+// operands.
+void require_declared_terms(const OpSchema& op, std::size_t tensor) {
+  if (!op.function->has_tag("undeclared")) return;
+  const auto& arguments = op.function->arguments();
+  for (std::size_t i = 0; i < tensor; ++i) {
+    if (!std::holds_alternative<NoneArg>(op.args[i])) continue;
+    call_error("`" + arguments[i].name +
+               "` is None, and may be a tensor that has a term: the rule needs "
+               "the declaration of the operator, such as `mylib::f(Tensor x, "
+               "Tensor? y, Tensor z) -> Tensor=bd,d,bd->bd`");
+  }
+}
+
+}  // namespace
+
 std::vector<const Term*> operand_terms(const Notation& notation,
                                        const OpSchema& op) {
   std::vector<const Term*> terms;
@@ -70,6 +89,7 @@ std::vector<const Term*> operand_terms(const Notation& notation,
   for (std::size_t i = 0; i < declared.size(); ++i) {
     if (declared[i].type != ArgumentType::kTensor) continue;
     if (next == notation.inputs.size()) break;
+    require_declared_terms(op, i);
     const Term* term = &notation.inputs[next++];
     if (const auto* lone = std::get_if<TensorArg>(&op.args[i])) {
       if (lone->operand != TensorArg::kNone) terms.push_back(term);

@@ -190,60 +190,59 @@ Dims dims_of(std::span<const std::int64_t> sizes) {
 }
 
 OpDefinition pointwise(int results) {
-  return shared_form("pointwise" + results_text({}, results),
-                     [results](const OpCall& call) {
-                       return bind_pointwise(call, results);
-                     })
-      .strided([](const OpCall& call, const Dims&, DType dtype) {
+  return with_implied_strides(
+      shared_form("pointwise" + results_text({}, results),
+                  [results](const OpCall& call) {
+                    return bind_pointwise(call, results);
+                  }),
+      [](const OpCall& call, const Dims&, DType dtype) {
         return elementwise(call.op().inputs, dtype).strides();
       });
 }
 
 OpDefinition pointwise_into(std::string_view argument) {
-  return shared_form("pointwise_into(" + std::string(argument) + ")",
-                     [name = std::string(argument)](const OpCall& call) {
-                       return bind_into(call, name);
-                     })
-      .strided([name = std::string(argument)](const OpCall& call, const Dims&,
-                                              DType) {
+  return with_implied_strides(
+      shared_form("pointwise_into(" + std::string(argument) + ")",
+                  [name = std::string(argument)](const OpCall& call) {
+                    return bind_into(call, name);
+                  }),
+      [name = std::string(argument)](const OpCall& call, const Dims&, DType) {
         return call.tensor(name).strides();
       });
 }
 
 OpDefinition with_channels(std::string_view argument) {
-  return shared_form("with_channels(" + std::string(argument) + ")",
-                     [name = std::string(argument)](const OpCall& call) {
-                       return bind_with_channels(call, name);
-                     })
-      .strided([](const OpCall& call, const Dims& shape, DType dtype) {
-        return dense_like(call.tensor("self"), shape, dtype).strides();
+  return with_implied_strides(
+      shared_form("with_channels(" + std::string(argument) + ")",
+                  [name = std::string(argument)](const OpCall& call) {
+                    return bind_with_channels(call, name);
+                  }),
+      [](const OpCall& call, const Dims& shape, DType dtype) {
+        return dense_like(call.first(), shape, dtype).strides();
       });
 }
 
 OpDefinition contiguous(OpDefinition row) {
-  return std::move(row).strided(
-      [](const OpCall&, const Dims& shape, DType dtype) {
-        return make_meta(shape, dtype).strides();
-      });
+  return std::move(row).contiguous();
 }
 
 OpDefinition same_shape(int results) {
-  return shared_form("same_shape" + results_text({}, results), [results](const OpCall& call) {
-    return bind_same_shape(call, results);
-  });
+  return shared_form(
+      "same_shape" + results_text({}, results),
+      [results](const OpCall& call) { return bind_same_shape(call, results); });
 }
 
 OpDefinition reduction(std::optional<ReduceOp> op, int results) {
-  OpDefinition form = shared_form(
-      "reduction" + results_text(op ? to_string(*op) : "", results),
-      [op, results](const OpCall& call) {
-        return bind_reduction(call, op, results);
-      });
+  OpDefinition form =
+      shared_form("reduction" + results_text(op ? to_string(*op) : "", results),
+                  [op, results](const OpCall& call) {
+                    return bind_reduction(call, op, results);
+                  });
   if (!op) return form;
-  return with_implied(
-      std::move(form), [reduce = *op](const OpCall& call, IndexSpace& space) {
-        reduction_linearities(call, space, reduce);
-      });
+  return with_implied(std::move(form),
+                      [reduce = *op](const OpCall& call, IndexSpace& space) {
+                        reduction_linearities(call, space, reduce);
+                      });
 }
 
 OpDefinition factory(std::string_view shape_argument) {

@@ -15,6 +15,9 @@ OpDefinition shared_form(std::string text, OpDefinition::Bind bind);
 
 // Returns the form with a change of the index space that the form implies.
 OpDefinition with_implied(OpDefinition form, OpDefinition::Refine refine);
+// Returns the form with the strides of results that the form implies.
+OpDefinition with_implied_strides(OpDefinition form,
+                                  OpDefinition::StridesOf strides);
 
 // Returns the arguments of a form that takes one argument and a number of
 // results: "(dim)", "(dim,2)", "()" or "(2)".

@@ -1,8 +1,8 @@
 // Parses the conditions of an alternative, and tests them on a call.
 
+#include "ops/rules/conditions.h"
 #include "base/parse_int.h"
 #include "base/try.h"
-#include "ops/rules/conditions.h"
 #include "ops/rules/notation_parser.h"
 
 #include <algorithm>
@@ -71,12 +71,12 @@ Result<std::vector<Condition>> read_conditions(RuleReader& reader) {
 }
 
 bool hold(const std::vector<Condition>& conditions, const OpSchema& op) {
-  return std::all_of(
-      conditions.begin(), conditions.end(), [&](const Condition& condition) {
-        return op.has_arg(condition.argument) &&
-               is_value(op.arg(condition.argument), condition) ==
-                   condition.holds;
-      });
+  return std::all_of(conditions.begin(), conditions.end(),
+                     [&](const Condition& condition) {
+                       return op.has_arg(condition.argument) &&
+                              is_value(op.arg(condition.argument), condition) ==
+                                  condition.holds;
+                     });
 }
 
 }  // namespace shardprop

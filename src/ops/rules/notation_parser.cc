@@ -43,17 +43,18 @@ class NotationReader {
  private:
   Result<void> check_sizes() const {
     for (const auto& [made, at] : result_sizes_) {
-      const bool is_stated = std::any_of(
-          made_.sizes.begin(), made_.sizes.end(),
-          [&, &made = made](const StatedSize& size) {
-            return size.name == made;
-          });
+      const bool is_stated =
+          std::any_of(made_.sizes.begin(), made_.sizes.end(),
+                      [&, &made = made](const StatedSize& size) {
+                        return size.name == made;
+                      });
       if (is_stated) continue;
       return RuleReader::wrong(
           "no operand has `" + std::string(made.text()) +
               "`, and its size is not stated",
-          at, "state the size: {c:2}, {n:num_samples}, or {n:?} if it "
-              "depends on data");
+          at,
+          "state the size: {c:2}, {n:num_samples}, or {n:?} if it "
+          "depends on data");
     }
     return {};
   }
@@ -90,10 +91,9 @@ class NotationReader {
     }
     if (may_star && in_.skip("*")) made.is_each = true;
     if (in_.is_next("*")) {
-      return RuleReader::wrong(is_result_ ? "a result has a `*`"
-                               : made.is_added
-                                   ? "a term has a `+` and a `*`"
-                                   : "a term has three `*`",
+      return RuleReader::wrong(is_result_      ? "a result has a `*`"
+                               : made.is_added ? "a term has a `+` and a `*`"
+                                               : "a term has three `*`",
                                in_.at(), kNotationHelp);
     }
     in_.skip_blanks();
@@ -199,18 +199,18 @@ class NotationReader {
         SP_CHECK(size_of(made));
         term.add(made, use);
       } else {
-        return in_.expected(is_full ? "a factor, `_` or `}`"
-                                    : "a factor, `_` or `]`",
-                            kNotationHelp);
+        return in_.expected(
+            is_full ? "a factor, `_` or `}`" : "a factor, `_` or `]`",
+            kNotationHelp);
       }
       if (++count > kMostDims) {
         return in_.expected("at most 64 factors", kNotationHelp);
       }
     }
     if (count == 0) {
-      return RuleReader::wrong(is_full ? "`{}` has no factor"
-                                       : "`[]` has no factor",
-                               opened, kNotationHelp);
+      return RuleReader::wrong(
+          is_full ? "`{}` has no factor" : "`[]` has no factor", opened,
+          kNotationHelp);
     }
     return {};
   }
@@ -243,8 +243,8 @@ class NotationReader {
       }
       made = FactorName(text);
     }
-    const bool is_known = std::find(known_.begin(), known_.end(), made) !=
-                          known_.end();
+    const bool is_known =
+        std::find(known_.begin(), known_.end(), made) != known_.end();
     const std::string quoted = '`' + std::string(made.text()) + '`';
     // A blocked factor of two dims is their diagonal.
     for (const NamedFactor& other : in_term_) {
@@ -259,14 +259,13 @@ class NotationReader {
       if (!is_result_) {
         factors_.push_back(made);
       } else if (!is_known) {
-        return RuleReader::wrong("no operand has " + quoted, at,
-                                 kNotationHelp);
+        return RuleReader::wrong("no operand has " + quoted, at, kNotationHelp);
       } else if (std::find(factors_.begin(), factors_.end(), made) ==
                  factors_.end()) {
-        return RuleReader::wrong(
-            "every operand has the full dim " + quoted + ": the result has `{" +
-                std::string(made.text()) + "}`",
-            at, kNotationHelp);
+        return RuleReader::wrong("every operand has the full dim " + quoted +
+                                     ": the result has `{" +
+                                     std::string(made.text()) + "}`",
+                                 at, kNotationHelp);
       }
     } else if (is_result_ && !is_known) {
       result_sizes_.emplace_back(made, at);
@@ -339,8 +338,8 @@ class NotationReader {
       term.order = ResultOrder::kSwapped;
     } else {
       in_.go_to(at + 1);
-      return in_.expected(
-          "column_major, swapped, always, or none after no dim", kNotationHelp);
+      return in_.expected("column_major, swapped, always, or none after no dim",
+                          kNotationHelp);
     }
     return {};
   }

@@ -15,7 +15,8 @@ namespace shardprop {
 struct RuleCall {
   struct Given {
     std::string text;
-    std::size_t at;  // column, from 0
+    std::size_t at;  // column, from 0; of a text in quotes, its first letter
+    bool is_quoted = false;  // a program
   };
   std::string name;
   std::size_t at = 0;

@@ -1,9 +1,9 @@
 // The modifiers of the rule language: one table, by name.
 
 #include "base/parse_int.h"
-#include "base/quantities.h"
+#include "base/try.h"
+#include "ops/rules/rule_arguments.h"
 #include "ops/rules/rule_call.h"
-#include "ops/rules/type_rule.h"
 
 #include <algorithm>
 #include <optional>
@@ -13,22 +13,6 @@ namespace shardprop {
 namespace {
 
 using Given = std::vector<RuleCall::Given>;
-
-// `GivenKind` says which arguments a modifier takes.
-enum class GivenKind : std::uint8_t {
-  kNothing,
-  kName,     // the name of an argument of the operator
-  kNames,    // any number of names
-  kSigns,    // any number of + and -
-  kReduceOp,
-  kTypes,    // a dtype rule
-  kCount,    // a number
-  kBound,    // a name, and what its integers are indices of
-  kDistribution,
-  kFactor,   // a letter
-  kFactors,  // no letter, or one
-  kProduct,
-};
 
 std::vector<std::string> names_of(const Given& given) {
   std::vector<std::string> names;
@@ -89,12 +73,18 @@ OpDefinition apply_types(OpDefinition rule, const Given& given) {
 }
 
 OpDefinition apply_flops(OpDefinition rule, const Given& given) {
-  return std::move(rule).flops(
-      static_cast<double>(*parse_int(given[0].text)));
+  return std::move(rule).flops(static_cast<double>(*parse_int(given[0].text)));
 }
 
 OpDefinition apply_local_shape(OpDefinition rule, const Given& given) {
-  return std::move(rule).local_shape(given[0].text);
+  const int output =
+      given.size() > 1 ? static_cast<int>(*parse_int(given[1].text)) : 0;
+  return std::move(rule).local_shape(given[0].text, output);
+}
+
+OpDefinition apply_local_size(OpDefinition rule, const Given& given) {
+  return std::move(rule).local_size(
+      given[0].text, static_cast<int>(*parse_int(given[1].text)));
 }
 
 OpDefinition apply_below(OpDefinition rule, const Given& given) {
@@ -113,18 +103,22 @@ OpDefinition apply_reduced(OpDefinition rule, const Given& given) {
   return std::move(rule).reduced_without(*reduction_named(given[0].text));
 }
 
-constexpr std::string_view kProducts[] = {"none", "plain", "convolution",
-                                          "attention"};
-
 OpDefinition apply_product(OpDefinition rule, const Given& given) {
-  const auto* found =
-      std::find(std::begin(kProducts), std::end(kProducts), given[0].text);
-  return std::move(rule).multiplies(
-      static_cast<ProductKind>(found - std::begin(kProducts)));
+  return std::move(rule).multiplies(*product_named(given[0].text));
 }
 
 OpDefinition apply_draws(OpDefinition rule, const Given& given) {
   return std::move(rule).draws(*distribution_named(given[0].text));
+}
+
+OpDefinition apply_decomposed(OpDefinition rule, const Given& given) {
+  return std::move(rule).decomposed(given[0].text);
+}
+
+OpDefinition apply_per_rank(OpDefinition rule, const Given& given) {
+  return std::move(rule).per_rank(
+      given[0].text,
+      given.size() > 1 ? factor_kind_named(given[1].text) : std::nullopt);
 }
 
 using Definition = OpDefinition;
@@ -138,6 +132,7 @@ constexpr RuleModifier kModifiers[] = {
     // strides of the results
     {"elementwise", GivenKind::kNames, apply_elementwise},
     {"like", GivenKind::kName, apply_name<&Definition::like>},
+    {"contiguous", GivenKind::kNothing, apply_plain<&Definition::contiguous>},
     // partials that pass through
     {"additive", GivenKind::kSigns, apply_signs},
     {"multilinear", GivenKind::kNothing, apply_plain<&Definition::multilinear>},
@@ -176,90 +171,12 @@ constexpr RuleModifier kModifiers[] = {
     {"normalises", GivenKind::kNothing, apply_plain<&Definition::normalises>},
     {"carries", GivenKind::kNothing, apply_plain<&Definition::carries>},
     {"writes_into", GivenKind::kName, apply_name<&Definition::writes_into>},
-    {"local_shape", GivenKind::kName, apply_local_shape},
+    {"local_shape", GivenKind::kNameMaybeNumber, apply_local_shape},
+    {"local_size", GivenKind::kNameAndNumber, apply_local_size},
+    // programs
+    {"decomposed", GivenKind::kProgram, apply_decomposed},
+    {"per_rank", GivenKind::kRankProgram, apply_per_rank},
 };
-
-std::string_view expected_of(GivenKind kind) {
-  switch (kind) {
-    case GivenKind::kNothing:
-      return "no argument";
-    case GivenKind::kName:
-      return "the name of one argument";
-    case GivenKind::kNames:
-      return "names of arguments";
-    case GivenKind::kSigns:
-      return "signs, + or -";
-    case GivenKind::kReduceOp:
-      return "one of sum, avg, product, min, max, band, bor, bxor";
-    case GivenKind::kTypes:
-      return "dtypes, such as f32, first or given(dtype,first)";
-    case GivenKind::kCount:
-      return "a number of at most nine digits";
-    case GivenKind::kBound:
-      return "a name, and one of dim, listed_dim, elements, rows, classes, or "
-             "an integer argument";
-    case GivenKind::kDistribution:
-      return "a distribution, such as uniform or normal";
-    case GivenKind::kFactor:
-    case GivenKind::kFactors:
-      return "the letter of a factor";
-    case GivenKind::kProduct:
-      return "one of none, plain, convolution, attention";
-  }
-  return "";
-}
-
-bool is_name(std::string_view text) {
-  return !text.empty() && !RuleReader::is_digit(text[0]) &&
-         std::all_of(text.begin(), text.end(), RuleReader::is_word);
-}
-
-bool fits(GivenKind kind, const std::string& text) {
-  switch (kind) {
-    case GivenKind::kNothing:
-      return false;
-    case GivenKind::kName:
-    case GivenKind::kNames:
-    case GivenKind::kBound:
-      return is_name(text);
-    case GivenKind::kSigns:
-      return text == "+" || text == "-" || text == "1" || text == "-1";
-    case GivenKind::kReduceOp:
-      return reduction_named(text).has_value();
-    case GivenKind::kTypes:
-      return TypeRule::parse(text).has_value();
-    case GivenKind::kCount: {
-      const auto number = parse_int(text);
-      return number && *number >= 0 && text.size() <= 9;
-    }
-    case GivenKind::kDistribution:
-      return distribution_named(text).has_value();
-    case GivenKind::kFactor:
-    case GivenKind::kFactors:
-      return text.size() == 1 && RuleReader::is_letter(text[0]);
-    case GivenKind::kProduct:
-      return std::find(std::begin(kProducts), std::end(kProducts), text) !=
-             std::end(kProducts);
-  }
-  return false;
-}
-
-// Returns how many arguments it takes; nullopt for any number.
-std::optional<std::size_t> count_of(GivenKind kind) {
-  switch (kind) {
-    case GivenKind::kNothing:
-      return 0;
-    case GivenKind::kNames:
-    case GivenKind::kSigns:
-    case GivenKind::kFactors:
-    case GivenKind::kTypes:
-      return std::nullopt;
-    case GivenKind::kBound:
-      return 2;
-    default:
-      return 1;
-  }
-}
 
 std::string list_of_modifiers() {
   std::string text = "the modifiers are ";
@@ -287,24 +204,7 @@ Result<OpDefinition> modified(OpDefinition rule, const RuleCall& call) {
     return RuleReader::wrong("`" + call.name + "` is not a modifier", call.at,
                              list_of_modifiers());
   }
-  const std::string expected(expected_of(found->kind));
-  const std::string help = "`" + call.name + "` takes " + expected;
-  for (const RuleCall::Given& one : call.arguments) {
-    if (!fits(found->kind, one.text)) {
-      return RuleReader::wrong(
-          "expected " + expected + ", found `" + one.text + '`', one.at, help);
-    }
-  }
-  if (found->kind == GivenKind::kTypes && call.arguments.empty()) {
-    return RuleReader::wrong("`typed` has no dtype", call.at, help);
-  }
-  const auto count = count_of(found->kind);
-  if (count && call.arguments.size() != *count) {
-    return RuleReader::wrong("`" + call.name + "` has " +
-                                 counted(call.arguments.size(), "argument") +
-                                 ", not " + std::to_string(*count),
-                             call.at, help);
-  }
+  SP_CHECK(check_arguments(call, found->kind));
   return found->apply(std::move(rule), call.arguments);
 }
 

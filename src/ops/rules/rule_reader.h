@@ -32,7 +32,7 @@ class RuleReader {
     return true;
   }
   void skip_blanks() {
-    while (peek() == ' ' || peek() == '\t') ++at_;
+    while (is_blank(peek())) ++at_;
   }
   // Reads letters, digits and underscores; empty if there are none.
   std::string_view word() {
@@ -47,11 +47,16 @@ class RuleReader {
     return text_.substr(from, at_ - from);
   }
 
+  static bool is_blank(char c) {
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+  }
   static bool is_letter(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
   }
   static bool is_digit(char c) { return c >= '0' && c <= '9'; }
-  static bool is_word(char c) { return c == '_' || is_letter(c) || is_digit(c); }
+  static bool is_word(char c) {
+    return c == '_' || is_letter(c) || is_digit(c);
+  }
 
   tl::unexpected<Error> expected(std::string_view what,
                                  std::string_view help) const {
@@ -59,10 +64,9 @@ class RuleReader {
     if (!is_at_end()) {
       const std::string_view arrow = "->";
       const char c = peek();
-      found = is_next(arrow) ? "`->`"
-              : c >= ' ' && c <= '~'
-                  ? '`' + std::string(1, c) + '`'
-                  : "a character that is not printable";
+      found = is_next(arrow)         ? "`->`"
+              : c >= ' ' && c <= '~' ? '`' + std::string(1, c) + '`'
+                                     : "a character that is not printable";
     }
     return wrong("expected " + std::string(what) + ", found " + found, at_,
                  help);

@@ -26,8 +26,8 @@ constexpr std::string_view kForms =
     "einsum(mk,kn->mn), mapped(m[k]->m[k]), pointwise(), reduction(sum), "
     "along(dim), scanned(dim), same_shape() or batch(0)";
 constexpr std::string_view kNotationForms[] = {"einsum", "mapped"};
-constexpr std::string_view kCallForms[] = {
-    "pointwise", "reduction", "along", "scanned", "same_shape", "batch"};
+constexpr std::string_view kCallForms[] = {"pointwise", "reduction",  "along",
+                                           "scanned",   "same_shape", "batch"};
 
 // Rejects calls with fewer results than the notation has terms. Calls with more
 // results are rejected under every rule.
@@ -73,9 +73,9 @@ Result<int> take_results(RuleCall& call) {
   const auto count = small_number(call.arguments.back().text);
   if (!count) return 1;
   if (*count < 1 || *count > 64) {
-    return RuleReader::wrong("expected 1 to 64 results, found " +
-                                 call.arguments.back().text,
-                             call.arguments.back().at, kForms);
+    return RuleReader::wrong(
+        "expected 1 to 64 results, found " + call.arguments.back().text,
+        call.arguments.back().at, kForms);
   }
   call.arguments.pop_back();
   return *count;
@@ -112,12 +112,12 @@ Result<OpDefinition> form_of(RuleCall call) {
   if (call.name == "same_shape") return same_shape(results);
   if (is_along) {
     if (given.empty()) {
-      return RuleReader::wrong(
-          "`" + call.name + "` has no name of an argument", call.at, kForms);
+      return RuleReader::wrong("`" + call.name + "` has no name of an argument",
+                               call.at, kForms);
     }
-    return along(given[0].text, results,
-                 call.name == "scanned" ? FactorKind::kScanned
-                                        : FactorKind::kBlocked);
+    return along(
+        given[0].text, results,
+        call.name == "scanned" ? FactorKind::kScanned : FactorKind::kBlocked);
   }
   if (given.empty()) return reduction(std::nullopt, results);
   if (const auto op = reduction_named(given[0].text)) {
@@ -161,7 +161,8 @@ class RuleTextReader {
     for (const std::string_view name : names) {
       if (!in_.is_next(name)) continue;
       const char after = in_.peek(name.size());
-      if (after == '(' || after == ' ' || after == '\0' || after == '.') {
+      if (after == '(' || RuleReader::is_blank(after) || after == '\0' ||
+          after == '.') {
         return name;
       }
     }
@@ -169,7 +170,8 @@ class RuleTextReader {
   }
 
   Result<OpDefinition> form() {
-    const bool has_arrow = text_.find("->") != std::string_view::npos;
+    const std::string_view before_programs = text_.substr(0, text_.find('"'));
+    const bool has_arrow = before_programs.find("->") != std::string_view::npos;
     if (const auto name = next_form(kNotationForms); !name.empty()) {
       return notation_form(name);
     }
@@ -185,6 +187,10 @@ class RuleTextReader {
       }
       in_.skip(call.name);
       SP_CHECK(read_arguments(call));
+      for (const RuleCall::Given& one : call.arguments) {
+        if (!one.is_quoted) continue;
+        return RuleReader::wrong("a form has no program", one.at, kForms);
+      }
       return form_of(std::move(call));
     }
     SP_ASSIGN(auto alternatives, read_notations(in_, true));
@@ -233,12 +239,19 @@ class RuleTextReader {
   // Reads `(a,b)`, ` a` or nothing.
   Result<void> read_arguments(RuleCall& call) {
     const bool is_open = in_.skip("(");
-    if (!is_open && in_.peek() != ' ') return {};
+    if (!is_open && !RuleReader::is_blank(in_.peek())) return {};
     while (true) {
       in_.skip_blanks();
+      if (in_.is_next("\"")) {
+        SP_CHECK(read_quoted(call));
+        if (!in_.skip(",")) break;
+        continue;
+      }
       const std::size_t at = in_.at();
       std::string_view text = argument(is_open);
-      while (text.ends_with(' ') || text.ends_with('\t')) text.remove_suffix(1);
+      while (!text.empty() && RuleReader::is_blank(text.back())) {
+        text.remove_suffix(1);
+      }
       const bool is_last = !in_.is_next(",");
       if (!text.empty()) {
         call.arguments.push_back({std::string(text), at});
@@ -252,6 +265,17 @@ class RuleTextReader {
     return {};
   }
 
+  // Reads `"e = exp(x); return e"`, which has no escapes.
+  Result<void> read_quoted(RuleCall& call) {
+    in_.skip("\"");
+    const std::size_t from = in_.at();
+    const std::string_view text = in_.up_to("\"");
+    if (!in_.skip("\"")) return in_.expected("`\"` after a program", kForms);
+    in_.skip_blanks();
+    call.arguments.push_back({std::string(text), from, true});
+    return {};
+  }
+
   // Reads up to the next comma or parenthesis that is not in parentheses.
   std::string_view argument(bool is_open) {
     const std::size_t from = in_.at();
@@ -261,7 +285,8 @@ class RuleTextReader {
       if (c == '(') ++depth;
       if (c == ')' && depth-- == 0) break;
       if (depth > 0) continue;
-      if (c == ',' || c == '.' || c == '(' || (!is_open && c == ' ')) break;
+      if (c == ',' || c == '.' || c == '(' || c == '"') break;
+      if (!is_open && RuleReader::is_blank(c)) break;
     }
     return text_.substr(from, in_.at() - from);
   }

@@ -78,9 +78,9 @@ class TypeRuleReader {
           std::find_if(std::begin(kTypeWords), std::end(kTypeWords),
                        [&](const TypeWord& own) { return own.name == word; });
       if (found == std::end(kTypeWords)) {
-        return RuleReader::wrong("`" + std::string(word) +
-                                     "` is no function of dtypes",
-                                 at, kTypeHelp);
+        return RuleReader::wrong(
+            "`" + std::string(word) + "` is no function of dtypes", at,
+            kTypeHelp);
       }
       made.kind = found->kind;
       SP_CHECK(operands(*found, made));

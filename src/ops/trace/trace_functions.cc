@@ -1,13 +1,43 @@
 // The functions of programs that are not operators: sizes, dims, dtypes, and
 // the collectives of per-rank programs.
 
+#include "base/quantities.h"
 #include "ops/trace/choice.h"
+#include "ops/trace/program_functions.h"
 #include "ops/trace/tracer.h"
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 namespace shardprop {
+namespace {
+
+// Unit: dims. The limit bounds the work of a call with a number from a text.
+constexpr std::int64_t kMostDimsOfProgram = 64;
+
+void check_count(const CallExpression& call, bool asks_results) {
+  const ProgramFunction* function = program_function(call.function);
+  if (function == nullptr) return;
+  const std::size_t count = call.positional.size();
+  const std::size_t least =
+      asks_results ? function->least_of_results : function->least;
+  if (count < least || count > function->most) {
+    call_error(call.function + "() takes " + counted(function->most, "value") +
+               ", not " + std::to_string(count));
+  }
+  if (!call.named.empty() && call.function != "itself") {
+    call_error(call.function + "() has no argument `" + call.named[0].first +
+               '`');
+  }
+}
+
+// Returns the size of a dim; a number counts as one element.
+std::int64_t dim_size(const TensorMeta& meta, int dim) {
+  return meta.rank() == 0 ? 1 : meta.size(dim);
+}
+
+}  // namespace
 
 TraceValue Tracer::called(const CallExpression& call) {
   const auto* first =
@@ -15,6 +45,7 @@ TraceValue Tracer::called(const CallExpression& call) {
           ? nullptr
           : std::get_if<NameExpression>(&call.positional[0]->node);
   const bool asks_results = first != nullptr && first->name == "out";
+  check_count(call, asks_results);
   if (call.function == "default") return or_default(call);
   Values values;
   for (std::size_t i = asks_results ? 1 : 0; i < call.positional.size(); ++i) {
@@ -62,7 +93,6 @@ TraceValue Tracer::itself(Named given) {
 // default(step, 1) is the argument, or the second value if the argument is None
 // or not declared.
 TraceValue Tracer::or_default(const CallExpression& call) {
-  require(call.positional.size() == 2, "default() takes two values");
   const auto* name = std::get_if<NameExpression>(&call.positional[0]->node);
   if (name != nullptr && is_given(name->name)) return names_.at(name->name);
   return value_of(*call.positional[1]);
@@ -75,21 +105,21 @@ TraceValue Tracer::of_results(const std::string& function,
                               const Values& values) {
   const std::int64_t first = values.empty() ? 0 : integer_of(values[0]);
   if (function == "dtype") {
+    require(first >= 0, "a result has no negative number");
     // A result that is not produced has the dtype of the first.
     const std::size_t o = output_of(index(first)).value_or(0);
     return Argument(op_.outputs[o].dtype());
   }
   if (function == "numel") return Argument(op_.outputs[0].numel());
-  if (function == "local_size") {
-    return RankScalar::output_size(0, static_cast<int>(first));
-  }
-  if (function == "offset") {
-    return RankScalar::output_offset(0, static_cast<int>(first));
+  if (function == "local_size" || function == "offset") {
+    const int dim = wrap_dim(first, op_.outputs[0].rank());
+    return function == "offset" ? RankScalar::output_offset(0, dim)
+                                : RankScalar::output_size(0, dim);
   }
   const TensorValue whole{{-1, 0}, op_.outputs[0]};
   if (function == "places") {
     const int dim = wrap_dim(first, whole.meta.rank());
-    return places(whole.meta.size(dim), RankScalar::output_size(0, dim),
+    return places(dim_size(whole.meta, dim), RankScalar::output_size(0, dim),
                   RankScalar::output_offset(0, dim));
   }
   Values of_whole = values;
@@ -129,7 +159,7 @@ std::optional<TraceValue> Tracer::size_function(const std::string& name,
   }
   if (name == "size") {
     const TensorValue& x = tensor_of(v.at(0));
-    return Argument(x.meta.size(wrapped(x, v.at(1))));
+    return Argument(dim_size(x.meta, wrapped(x, v.at(1))));
   }
   if (name == "local_size" || name == "offset") {
     return of_the_rank(name, tensor_of(v.at(0)), v.at(1));
@@ -138,7 +168,8 @@ std::optional<TraceValue> Tracer::size_function(const std::string& name,
     const TensorValue& x = tensor_of(v.at(0));
     std::int64_t count = 1;
     for (const std::int64_t dim : integers_of(v.at(1))) {
-      count = multiply_sizes(count, x.meta.size(wrap_dim(dim, x.meta.rank())));
+      count =
+          multiply_sizes(count, dim_size(x.meta, wrap_dim(dim, x.meta.rank())));
     }
     if (name == "count_along") return Argument(count);
     return Argument(static_cast<double>(count));
@@ -152,16 +183,17 @@ std::optional<TraceValue> Tracer::size_function(const std::string& name,
   if (name == "place_of" || name == "slice_start") {
     // A negative index counts from the end; a slice begins within the dim.
     const TensorValue& x = tensor_of(v.at(0));
-    const std::int64_t size = x.meta.size(wrapped(x, v.at(1)));
+    const std::int64_t size = dim_size(x.meta, wrapped(x, v.at(1)));
     std::int64_t at = is_none(v.at(2)) ? 0 : integer_of(v.at(2));
     if (at < 0) at += size;
     const std::int64_t last = name == "place_of" ? size - 1 : size;
-    return Argument(std::clamp<std::int64_t>(at, 0, last));
+    return Argument(
+        std::clamp<std::int64_t>(at, 0, std::max<std::int64_t>(last, 0)));
   }
   if (name == "row_size") {
     // A row is one index of the first dim.
     const TensorMeta& x = tensor_of(v.at(0)).meta;
-    return Argument(x.numel() / std::max<std::int64_t>(x.size(0), 1));
+    return Argument(x.numel() / std::max<std::int64_t>(dim_size(x, 0), 1));
   }
   if (name == "class_dim") {
     // The class dim is 1 for a batch and 0 for a single sample.
@@ -247,6 +279,7 @@ std::int64_t dims_behind(const TensorValue& x, const TensorValues& list) {
 }
 
 std::int64_t element(const std::vector<std::int64_t>& list, std::int64_t i) {
+  require(i >= 0, "a list has no negative index");
   const std::size_t at = list.size() == 1 ? 0 : index(i);
   require(at < list.size(), "a list has too few numbers");
   return list[at];
@@ -269,6 +302,8 @@ std::optional<TraceValue> Tracer::list_function(const std::string& name,
   if (name == "unpadded") {
     // unpadded(padding, n, i) is the padding of n dims, with 0 for the i-th.
     const auto given = integers_of(v.at(0));
+    require(integer_of(v.at(1)) <= kMostDimsOfProgram,
+            "unpadded() has too many dims");
     std::vector<std::int64_t> padding;
     for (std::int64_t i = 0; i < integer_of(v.at(1)); ++i) {
       padding.push_back(i == integer_of(v.at(2)) ? 0 : element(given, i));
@@ -297,6 +332,8 @@ std::optional<TraceValue> Tracer::list_function(const std::string& name,
 TraceValue Tracer::local_indices(const TraceValue& x,
                                  const TraceValue& indices) {
   TensorValues out = list_of(indices);
+  require(std::cmp_less_equal(out.size(), tensor_of(x).meta.rank()),
+          "there are more indices than dims");
   for (std::size_t i = 0; i < out.size(); ++i) {
     if (!out[i]) continue;
     const Argument dim(static_cast<std::int64_t>(i));
@@ -344,7 +381,7 @@ std::optional<TraceValue> Tracer::step_function(const std::string& name,
   }
   if (name == "places") {
     const TensorValue& x = tensor_of(v.at(0));
-    return places(x.meta.size(wrapped(x, v.at(1))),
+    return places(dim_size(x.meta, wrapped(x, v.at(1))),
                   of_the_rank("local_size", x, v.at(1)),
                   of_the_rank("offset", x, v.at(1)));
   }
@@ -400,7 +437,9 @@ TraceValue Tracer::result(const TraceValue& made, std::int64_t slot) const {
   const LocalRef ref = tensor_of(made).ref;
   require(ref.step >= 0, "an argument has one value");
   const OpSchema& op = out_->steps[index(ref.step)].schema;
-  const std::int32_t output = op.output_slots.at(index(slot));
+  require(slot >= 0 && std::cmp_less(slot, op.output_slots.size()),
+          "a step has fewer results");
+  const std::int32_t output = op.output_slots[index(slot)];
   if (output == OpSchema::kNotProduced) return Argument(NoneArg{});
   return TensorValue{{ref.step, output}, op.outputs[index(output)]};
 }
@@ -416,7 +455,7 @@ TraceValue Tracer::cast(const TraceValue& value, const TraceValue& dtype) {
 // if_cut(x, dim, there, elsewhere) is `there` if that dim of an input is
 // sharded.
 TraceValue Tracer::if_cut(const Values& v) {
-  require(out_->per_rank && v.size() == 4, "if_cut() takes two values");
+  require(out_->per_rank, "a program on full tensors has no if_cut()");
   const TensorValue& x = tensor_of(v[0]);
   require(x.ref.step < 0, "only inputs have local sizes");
   const TensorValue& there = tensor_of(v[2]);
@@ -426,6 +465,7 @@ TraceValue Tracer::if_cut(const Values& v) {
 }
 
 TraceValue Tracer::trailing(TraceValue value, std::int64_t count) {
+  require(count <= kMostDimsOfProgram, "trailing() adds too many dims");
   for (std::int64_t i = 0; i < count; ++i) {
     value = operation("aten.unsqueeze.default",
                       {value, Argument(std::int64_t{-1})}, {});
@@ -449,7 +489,7 @@ TraceValue Tracer::places_along(const TraceValue& value,
     if (stride != 1) own = combined("*", own, Argument(stride));
     own = trailing(own, x.rank() - 1 - *dim);
     places = places ? combined("+", own, *places) : own;
-    stride = multiply_sizes(stride, x.size(static_cast<int>(*dim)));
+    stride = multiply_sizes(stride, x.size(wrap_dim(*dim, x.rank())));
   }
   require(places.has_value(), "places are counted along no dim");
   return *places;
@@ -469,7 +509,7 @@ TraceValue Tracer::places(std::int64_t size, const RankScalar& local_size,
 // Metas are those of one rank's value.
 TraceValue Tracer::collective(CollectiveKind kind, std::optional<ReduceOp> op,
                               const TraceValue& value) {
-  require(out_->per_rank, "a program on whole tensors has no collectives");
+  require(out_->per_rank, "a program on full tensors has no collectives");
   const TensorValue& x = tensor_of(value);
   DecompositionStep step;
   step.collective = RankCollective{kind, x.ref, op, x.meta, {}};

@@ -74,8 +74,22 @@ std::shared_ptr<Decomposition> Tracer::run(const ProgramText& text) {
   }
   require(out_->outputs.size() == op_.outputs.size(),
           "a program returns less than its operator");
+  if (!out_->per_rank) check_shapes();
   drop_unused(*out_);
   return out_;
+}
+
+void Tracer::check_shapes() const {
+  for (std::size_t o = 0; o < out_->outputs.size(); ++o) {
+    const LocalRef& ref = out_->outputs[o];
+    const auto i = index(ref.index);
+    const TensorMeta& made =
+        ref.step < 0 ? op_.inputs[i]
+                     : out_->steps[index(ref.step)].schema.outputs[i];
+    if (made.shape() == op_.outputs[o].shape()) continue;
+    call_error("its result " + std::to_string(o) + " is " + to_string(made) +
+               ", not of the shape of " + to_string(op_.outputs[o]));
+  }
 }
 
 std::optional<std::size_t> Tracer::output_of(std::size_t result) const {

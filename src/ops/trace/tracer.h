@@ -31,6 +31,9 @@ class Tracer {
 
   // tracer.cc: names, lines and expressions.
   void bind_arguments();
+  // Throws if a result of the program has another shape than that of the
+  // operator.
+  void check_shapes() const;
   // Returns the index of that result among the outputs; nullopt if it is not
   // produced.
   std::optional<std::size_t> output_of(std::size_t result) const;

@@ -1,0 +1,224 @@
+#include "ops/rules/rule_arguments.h"
+
+#include "base/parse_int.h"
+#include "base/quantities.h"
+#include "base/try.h"
+#include "ops/program_text.h"
+#include "ops/rules/type_rule.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace shardprop {
+namespace {
+
+constexpr FactorKind kFactorKinds[] = {
+    FactorKind::kParallel, FactorKind::kBlocked,   FactorKind::kWindowed,
+    FactorKind::kIndexed,  FactorKind::kSegmented, FactorKind::kScanned};
+
+constexpr std::pair<std::string_view, ProductKind> kProducts[] = {
+    {"none", ProductKind::kNone},
+    {"plain", ProductKind::kPlain},
+    {"convolution", ProductKind::kConvolution},
+    {"attention", ProductKind::kAttention}};
+
+std::string_view expected_of(GivenKind kind) {
+  switch (kind) {
+    case GivenKind::kNothing:
+      return "no argument";
+    case GivenKind::kName:
+      return "the name of one argument";
+    case GivenKind::kNameAndNumber:
+      return "the name of an argument, and a dim of the result";
+    case GivenKind::kNameMaybeNumber:
+      return "the name of an argument, and the number of a result if it is not "
+             "the first";
+    case GivenKind::kNames:
+      return "names of arguments";
+    case GivenKind::kSigns:
+      return "signs, + or -";
+    case GivenKind::kReduceOp:
+      return "one of sum, avg, product, min, max, band, bor, bxor";
+    case GivenKind::kTypes:
+      return "dtypes, such as f32, first or given(dtype,first)";
+    case GivenKind::kCount:
+      return "a number of at most nine digits";
+    case GivenKind::kBound:
+      return "a name, and one of dim, listed_dim, elements, rows, classes, or "
+             "an integer argument";
+    case GivenKind::kDistribution:
+      return "a distribution, such as uniform or normal";
+    case GivenKind::kFactor:
+    case GivenKind::kFactors:
+      return "the letter of a factor";
+    case GivenKind::kProduct:
+      return "one of none, plain, convolution, attention";
+    case GivenKind::kProgram:
+    case GivenKind::kRankProgram:
+      return "a program in quotes, such as \"e = exp(x); return e\"";
+  }
+  return "";
+}
+
+bool is_name(std::string_view text) {
+  return !text.empty() && !RuleReader::is_digit(text[0]) &&
+         std::all_of(text.begin(), text.end(), RuleReader::is_word);
+}
+
+// Returns true for the number of a dim or a result.
+bool is_small(std::string_view text) {
+  const auto number = parse_int(text);
+  return number && *number >= 0 && *number < 64 && text.size() <= 2;
+}
+
+bool fits_kind(GivenKind kind, const std::string& text) {
+  switch (kind) {
+    case GivenKind::kNothing:
+      return false;
+    case GivenKind::kName:
+    case GivenKind::kNames:
+    case GivenKind::kBound:
+      return is_name(text);
+    case GivenKind::kNameAndNumber:
+    case GivenKind::kNameMaybeNumber:
+      return is_name(text) || is_small(text);
+    case GivenKind::kSigns:
+      return text == "+" || text == "-" || text == "1" || text == "-1";
+    case GivenKind::kReduceOp:
+      return reduction_named(text).has_value();
+    case GivenKind::kTypes:
+      return TypeRule::parse(text).has_value();
+    case GivenKind::kCount: {
+      const auto number = parse_int(text);
+      return number && *number >= 0 && text.size() <= 9;
+    }
+    case GivenKind::kDistribution:
+      return distribution_named(text).has_value();
+    case GivenKind::kFactor:
+    case GivenKind::kFactors:
+      return text.size() == 1 && RuleReader::is_letter(text[0]);
+    case GivenKind::kProduct:
+      return product_named(text).has_value();
+    case GivenKind::kProgram:
+    case GivenKind::kRankProgram:
+      return false;  // see check_program()
+  }
+  return false;
+}
+
+// Returns how many arguments it takes; nullopt for any number.
+std::optional<std::size_t> count_of(GivenKind kind) {
+  switch (kind) {
+    case GivenKind::kNothing:
+      return 0;
+    case GivenKind::kNames:
+    case GivenKind::kSigns:
+    case GivenKind::kFactors:
+    case GivenKind::kTypes:
+    case GivenKind::kRankProgram:
+      return std::nullopt;
+    case GivenKind::kBound:
+    case GivenKind::kNameAndNumber:
+      return 2;
+    case GivenKind::kNameMaybeNumber:
+      return std::nullopt;
+    default:
+      return 1;
+  }
+}
+
+// Checks the arguments of a modifier that takes a name, and perhaps a number.
+Result<void> check_name_and_number(const RuleCall& call,
+                                   const std::string& help) {
+  for (std::size_t i = 0; i < call.arguments.size(); ++i) {
+    const RuleCall::Given& one = call.arguments[i];
+    const bool is_right = i == 0   ? is_name(one.text)
+                          : i == 1 ? is_small(one.text)
+                                   : false;
+    if (is_right) continue;
+    return RuleReader::wrong(std::string("expected ") +
+                                 (i == 0   ? "a name"
+                                  : i == 1 ? "a number below 64"
+                                           : "`)`") +
+                                 ", found `" + one.text + '`',
+                             one.at, help);
+  }
+  if (!call.arguments.empty()) return {};
+  return RuleReader::wrong("`" + call.name + "` has no name", call.at, help);
+}
+
+// Checks the arguments of a modifier that takes a program.
+Result<void> check_program(const RuleCall& call, GivenKind kind,
+                           const std::string& help) {
+  const auto& given = call.arguments;
+  if (given.empty()) {
+    return RuleReader::wrong("`" + call.name + "` has no program", call.at,
+                             help);
+  }
+  if (!given[0].is_quoted) {
+    return RuleReader::wrong(
+        "expected a program in quotes, found `" + given[0].text + '`',
+        given[0].at, help);
+  }
+  SP_CHECK(parse_program(given[0].text, given[0].at));
+  const std::size_t most = kind == GivenKind::kRankProgram ? 2 : 1;
+  if (given.size() > most) {
+    return RuleReader::wrong("expected `)`, found `" + given[most].text + '`',
+                             given[most].at, help);
+  }
+  if (given.size() < 2 || factor_kind_named(given[1].text)) return {};
+  return RuleReader::wrong(
+      "expected one of parallel, blocked, windowed, indexed, segmented, "
+      "scanned, found `" +
+          given[1].text + '`',
+      given[1].at, help);
+}
+
+}  // namespace
+
+std::optional<FactorKind> factor_kind_named(std::string_view text) {
+  for (const FactorKind kind : kFactorKinds) {
+    if (to_string(kind) == text) return kind;
+  }
+  return std::nullopt;
+}
+
+std::optional<ProductKind> product_named(std::string_view text) {
+  for (const auto& [name, kind] : kProducts) {
+    if (name == text) return kind;
+  }
+  return std::nullopt;
+}
+
+Result<void> check_arguments(const RuleCall& call, GivenKind kind) {
+  const std::string expected(expected_of(kind));
+  const std::string help = "`" + call.name + "` takes " + expected;
+  if (kind == GivenKind::kProgram ||
+      kind == GivenKind::kRankProgram) {
+    return check_program(call, kind, help);
+  }
+  for (const RuleCall::Given& one : call.arguments) {
+    if (one.is_quoted || !fits_kind(kind, one.text)) {
+      return RuleReader::wrong(
+          "expected " + expected + ", found `" + one.text + '`', one.at, help);
+    }
+  }
+  if (kind == GivenKind::kTypes && call.arguments.empty()) {
+    return RuleReader::wrong("`typed` has no dtype", call.at, help);
+  }
+  if (kind == GivenKind::kNameMaybeNumber ||
+      kind == GivenKind::kNameAndNumber) {
+    SP_CHECK(check_name_and_number(call, help));
+  }
+  const auto count = count_of(kind);
+  if (count && call.arguments.size() != *count) {
+    return RuleReader::wrong("`" + call.name + "` has " +
+                                 counted(call.arguments.size(), "argument") +
+                                 ", not " + std::to_string(*count),
+                             call.at, help);
+  }
+  return {};
+}
+
+}  // namespace shardprop
