@@ -147,6 +147,11 @@ SHARDPROP_API shardprop_error* shardprop_library_standard(
 SHARDPROP_API shardprop_error* shardprop_library_add(
     const shardprop_library* library, const char* declaration, const char* name,
     const char* form, shardprop_library** with);
+/* Returns a library with the operators of a file: declarations and rules, as in
+ * docs/add_an_operator.md. */
+SHARDPROP_API shardprop_error* shardprop_library_read(
+    const shardprop_library* library, const char* file,
+    shardprop_library** with);
 SHARDPROP_API void shardprop_library_free(shardprop_library* library);
 
 /* Creates a call of an operator without arguments. Add arguments by name, or in

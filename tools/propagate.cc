@@ -2,6 +2,7 @@
 
 #include "base/guard.h"
 #include "base/try.h"
+#include "cli/graph_options.h"
 #include "cli/op_answer.h"
 #include "cli/op_line.h"
 #include "cli/plan_options.h"
@@ -9,6 +10,7 @@
 #include "io/input_file.h"
 
 #include <shardprop/propagate/sharding_propagator.h>
+#include <shardprop/request/operator_file.h>
 
 #include <algorithm>
 #include <map>
@@ -17,6 +19,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace shardprop::cli {
 namespace {
@@ -31,7 +34,8 @@ class Batch {
     std::size_t limit = 0;  // of strategies
   };
 
-  explicit Batch(Options options) : options_(std::move(options)) {}
+  Batch(Options options, std::shared_ptr<const OpLibrary> library)
+      : options_(std::move(options)), library_(std::move(library)) {}
 
   std::string answer(std::string_view line, std::int64_t number) {
     std::optional<std::string> name;
@@ -109,7 +113,7 @@ class Batch {
   }
 
   Options options_;
-  std::shared_ptr<const OpLibrary> library_ = OpLibrary::standard();
+  std::shared_ptr<const OpLibrary> library_;
   std::map<std::string, ShardingPropagator> propagators_;
 };
 
@@ -168,16 +172,28 @@ class LineSource {
   bool too_long_ = false;
 };
 
+Result<std::shared_ptr<const OpLibrary>> library_of(
+    const Arguments& arguments) {
+  std::vector<GivenText> rules;
+  for (const std::string& text : arguments.all("--rule")) {
+    rules.push_back({text, "--rule " + text});
+  }
+  SP_ASSIGN(rules, with_files(std::move(rules)));
+  return library_with(rules);
+}
+
 Result<int> run_propagate(const Arguments& arguments, Console& console) {
   SP_ASSIGN(Topology topology, topology_option(arguments));
   SP_ASSIGN(const auto limit,
             arguments.integer("--limit", 1, std::int64_t{1} << 32));
+  SP_ASSIGN(auto library, library_of(arguments));
   SP_ASSIGN(InputFile file, InputFile::open(arguments.get("--batch")));
   Batch batch({.topology = std::move(topology),
                .all = arguments.has("--all"),
                .strided = arguments.has("--strided"),
                .json = arguments.get("--format") == "json",
-               .limit = static_cast<std::size_t>(limit.value())});
+               .limit = static_cast<std::size_t>(limit.value())},
+              std::move(library));
   LineSource lines(std::move(file));
   // Each answer is written before the next line is read. A process that asks
   // through a pipe waits for it, and later events cannot lose it.
@@ -213,6 +229,7 @@ Command propagate_command() {
                    .value = "N",
                    .help = "most strategies of one op",
                    .fallback = "100000"},
+                  rule_option(),
                   {.name = "--topology",
                    .value = "NAME|FILE.toml",
                    .help = "the machine under the mesh",

@@ -32,6 +32,8 @@ class Graph:
 class Plan:
     @property
     def graph_hash(self) -> str: ...
+    @property
+    def rules(self) -> list[str]: ...
     def text(self, detail: bool) -> str: ...
     def json(self) -> str: ...
 
@@ -70,7 +72,11 @@ class Sharding:
 
 class Propagator:
     def __init__(
-        self, dims: Sequence[tuple[str, int]], ranks: Sequence[int], topology: str
+        self,
+        dims: Sequence[tuple[str, int]],
+        ranks: Sequence[int],
+        topology: str,
+        rules: Sequence[str] = ...,
     ) -> None: ...
     def spec(
         self, shape: Sequence[int], strides: Sequence[int], dtype: str, layout: str

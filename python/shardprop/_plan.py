@@ -244,8 +244,9 @@ def plan(
     pins={"lm_head.weight": "S(0),R"}. A layout may also be a placement for each mesh
     dim: plan.placements(name), or (Shard(0), Replicate()). `rules` say how operators of
     your own may be sharded, as --rule does: ["mylib.swiglu=pointwise()"] or
-    {"mylib.swiglu": "pointwise()"}. The rules of load_graph() also apply, unless `rules`
-    has one for the same operator.
+    {"mylib.swiglu": "pointwise()"}; a path, or "@FILE", names a file of operators
+    (docs/add_an_operator.md). The rules of load_graph() also apply, unless `rules` has
+    one for the same operator.
 
     The search ends once the plan is within `gap` of the bound, 0.01 by default. If
     neither time_limit nor work_limit is given, the search has a work limit, so that

@@ -4,13 +4,13 @@ import atexit
 import functools
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Optional, Union
 
 from . import _core
 from ._mesh import MeshLike, mesh_text
-from ._texts import dtype_text, is_torch, operator_text, topology_text
+from ._texts import dtype_text, is_torch, operator_text, rule_texts, topology_text
 
 _TENSOR = re.compile(r"\s*[a-z]+\d*\w*\[[\d,\s]*\]")
 
@@ -35,7 +35,9 @@ class OpSharding:
 
 
 @functools.lru_cache(maxsize=64)
-def _propagator(mesh: str, topology: str) -> _core.Propagator:
+def _propagator(
+    mesh: str, topology: str, rules: "tuple[str, ...]"
+) -> _core.Propagator:
     dims = []
     for index, entry in enumerate(mesh.split(",")):
         name, _, size = entry.rpartition("=")
@@ -45,7 +47,7 @@ def _propagator(mesh: str, topology: str) -> _core.Propagator:
             # It reports the error of the notation.
             _core.canonical(mesh, [1], "R")
             raise
-    return _core.Propagator(dims, [], topology)
+    return _core.Propagator(dims, [], topology, rules)
 
 
 # Propagators must be freed before the extension is unloaded.
@@ -59,6 +61,7 @@ def propagate(
     kwargs: "Optional[Mapping[str, Any]]" = None,
     *,
     topology: Union[str, "os.PathLike[str]"] = "dgx-h100",
+    rules: Union[Iterable[Any], Mapping[str, str]] = (),
 ) -> OpSharding:
     """Returns the sharding of least cost for one operator on sharded tensors.
 
@@ -69,9 +72,11 @@ def propagate(
 
     `op` is a name or torch.ops.aten.mm.default. A tensor is written as dtype, sizes and
     layout. Dtypes, devices and memory formats are names or torch's objects, and all
-    other values are themselves. Raises Error.
+    other values are themselves. `rules` are those of plan(). Raises Error.
     """
-    propagator = _propagator(mesh_text(mesh), topology_text(topology))
+    propagator = _propagator(
+        mesh_text(mesh), topology_text(topology), tuple(rule_texts(rules))
+    )
 
     def given(value: Any) -> Any:
         if isinstance(value, str):

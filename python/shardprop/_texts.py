@@ -161,8 +161,18 @@ def _rule_text(rule: Any) -> str:
     raise _no_pairs("rules", rule)
 
 
+def _file_or_rule(rule: Any) -> Any:
+    if isinstance(rule, os.PathLike):
+        return "@" + os.path.abspath(os.fspath(rule))
+    return rule
+
+
 def rule_texts(
-    rules: "Union[str, Iterable[Any], Mapping[str, Any], None]",
+    rules: "Union[str, os.PathLike[str], Iterable[Any], Mapping[str, Any], None]",
 ) -> "list[str]":
-    """Returns the rules in the notation of the command line: OP=ROW."""
+    """Returns the rules in the notation of the command line: OP=ROW, or @FILE of a path."""
+    if isinstance(rules, os.PathLike):
+        rules = [_file_or_rule(rules)]
+    elif isinstance(rules, Iterable) and not isinstance(rules, (str, Mapping)):
+        rules = [_file_or_rule(rule) for rule in rules]
     return pair_texts("rules", rules, _rule_text)

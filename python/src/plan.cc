@@ -4,6 +4,7 @@
 #include <shardprop/io/topology_file.h>
 #include <shardprop/report/plan_json.h>
 #include <shardprop/report/plan_text.h>
+#include <shardprop/request/operator_file.h>
 #include <shardprop/request/plan_request.h>
 #include <shardprop/request/saved_plan.h>
 
@@ -44,7 +45,9 @@ PlanRequest request_of(const LoadedGraph& loaded, const std::string& mesh,
   for (const std::string& rule : rules) {
     given_rules.push_back({rule, "rule " + rule});
   }
-  replace_rules(request.reading, std::move(given_rules));
+  replace_rules(request.reading, value_of(with_files(std::move(given_rules))));
+  value_of(check_rules(request.reading.rules, *request.graph));
+  drop_unused(request.reading.rules, *request.graph);
   request.library = value_of(library_with(request.reading.rules));
   std::vector<GivenOption> given;
   for (const auto& [name, text] : options) given.push_back({name, text, {}});
@@ -161,6 +164,15 @@ nb::list topologies() {
 void bind_plan(nb::module_& module) {
   nb::class_<Plan>(module, "Plan")
       .def_prop_ro("graph_hash", [](const Plan& p) { return p.graph_hash; })
+      // The rules that its graph was read with.
+      .def_prop_ro("rules",
+                   [](const Plan& p) {
+                     std::vector<std::string> rules;
+                     for (const auto& [name, text] : p.options) {
+                       if (name == "rule") rules.push_back(text);
+                     }
+                     return rules;
+                   })
       .def(
           "text",
           [](const Plan& p, bool detail) {

@@ -4,6 +4,7 @@
 
 #include <shardprop/io/topology_file.h>
 #include <shardprop/redistribute/planner.h>
+#include <shardprop/request/operator_file.h>
 
 #include "bindings.h"
 #include "call_of.h"
@@ -212,9 +213,10 @@ nb::object Sharding::value_row(const LocalOp::Value& value,
 class Propagator {
  public:
   Propagator(const std::vector<std::pair<std::string, std::int64_t>>& dims,
-             const Sizes& ranks, const std::string& topology)
+             const Sizes& ranks, const std::string& topology,
+             const std::vector<std::string>& rules)
       : cache_(value_of(
-            CachingPropagator::create(make(dims, ranks, topology)))) {}
+            CachingPropagator::create(make(dims, ranks, topology, rules)))) {}
 
   TensorSpec spec(const Sizes& shape, const Sizes& strides,
                   const std::string& dtype, const std::string& layout) const {
@@ -272,7 +274,12 @@ class Propagator {
  private:
   static ShardingPropagator make(
       const std::vector<std::pair<std::string, std::int64_t>>& dims,
-      const Sizes& ranks, const std::string& topology) {
+      const Sizes& ranks, const std::string& topology,
+      const std::vector<std::string>& rules) {
+    std::vector<GivenText> given;
+    for (const std::string& rule : rules) {
+      given.push_back({rule, "rule " + rule});
+    }
     std::vector<MeshDim> named;
     for (const auto& [name, size] : dims) named.push_back({name, size});
     DeviceMesh mesh =
@@ -280,7 +287,7 @@ class Propagator {
                                : DeviceMesh::from_ranks(named, ranks));
     return value_of(ShardingPropagator::create(
         std::move(mesh), value_of(load_topology(topology)),
-        OpLibrary::standard()));
+        value_of(library_with(value_of(with_files(std::move(given)))))));
   }
 
   CachingPropagator cache_;
@@ -313,8 +320,10 @@ void bind_propagator(nb::module_& module) {
 
   nb::class_<Propagator>(module, "Propagator")
       .def(nb::init<const std::vector<std::pair<std::string, std::int64_t>>&,
-                    const Sizes&, const std::string&>(),
-           nb::arg("dims"), nb::arg("ranks"), nb::arg("topology"))
+                    const Sizes&, const std::string&,
+                    const std::vector<std::string>&>(),
+           nb::arg("dims"), nb::arg("ranks"), nb::arg("topology"),
+           nb::arg("rules") = std::vector<std::string>())
       .def("spec", &Propagator::spec, nb::arg("shape"), nb::arg("strides"),
            nb::arg("dtype"), nb::arg("layout"))
       .def("parse", &Propagator::parse, nb::arg("text"))

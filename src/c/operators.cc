@@ -4,6 +4,7 @@
 
 #include <shardprop/ops/rule_text.h>
 #include <shardprop/placement/dtype.h>
+#include <shardprop/request/operator_file.h>
 
 #include <string>
 #include <vector>
@@ -21,9 +22,8 @@ class AddedTensors {
       : call_(call), first_(call.specs.size()) {}
   ~AddedTensors() {
     if (is_kept_) return;
-    call_.specs.erase(
-        call_.specs.begin() + static_cast<std::ptrdiff_t>(first_),
-        call_.specs.end());
+    call_.specs.erase(call_.specs.begin() + static_cast<std::ptrdiff_t>(first_),
+                      call_.specs.end());
   }
   AddedTensors(const AddedTensors&) = delete;
   AddedTensors& operator=(const AddedTensors&) = delete;
@@ -89,6 +89,18 @@ shardprop_error* shardprop_library_add(const shardprop_library* library,
     }
     SP_ASSIGN(addition.definition, parse_definition(row));
     SP_ASSIGN(auto made, (*from)->with(std::move(addition)));
+    return give(with, std::move(made));
+  });
+}
+
+shardprop_error* shardprop_library_read(const shardprop_library* library,
+                                        const char* file,
+                                        shardprop_library** with) {
+  return barrier([&]() -> Result<void> {
+    SP_CHECK(clear(with, "with"));
+    SP_ASSIGN(const auto* from, get(library));
+    SP_ASSIGN(const char* path, text_of(file, "file"));
+    SP_ASSIGN(auto made, library_with_file(**from, path));
     return give(with, std::move(made));
   });
 }
@@ -195,7 +207,8 @@ shardprop_error* shardprop_call_ints(shardprop_call* call, const char* name,
 }
 shardprop_error* shardprop_call_floats(shardprop_call* call, const char* name,
                                        const double* values, int64_t count) {
-  return add_argument(
-      call, name, [&](AddedTensors&) { return list_of<double>(values, count); });
+  return add_argument(call, name, [&](AddedTensors&) {
+    return list_of<double>(values, count);
+  });
 }
 void shardprop_call_free(shardprop_call* call) { release(call); }

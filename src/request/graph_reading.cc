@@ -2,10 +2,12 @@
 
 #include "base/parse_int.h"
 #include "base/try.h"
+#include "request/rule_parts.h"
 
 #include <shardprop/graph/repeat_blocks.h>
 #include <shardprop/io/load_graph.h>
 #include <shardprop/ops/rule_text.h>
+#include <shardprop/request/operator_file.h>
 
 #include <algorithm>
 #include <map>
@@ -22,40 +24,6 @@ constexpr std::string_view kSize = "size";
 constexpr std::string_view kOtherSize = "other_size";
 constexpr std::string_view kBlocks = "blocks";
 constexpr std::string_view kProgram = "program";
-
-std::string without_blanks(std::string_view text) {
-  std::string out(text);
-  std::erase(out, ' ');
-  return out;
-}
-
-// Returns the operator that a rule is for, or the name of a size:
-//
-//   torch.ops.mylib::swiglu = pointwise()             mylib.swiglu
-//   acme::accum(Tensor x, Tensor(a!) y) -> ()=...     acme.accum
-//   s72=8                                             s72
-std::string operator_of(std::string_view rule) {
-  std::string name = without_blanks(rule.substr(0, rule.find_first_of("=(")));
-  constexpr std::string_view kPrefix = "torch.ops.";
-  if (name.starts_with(kPrefix)) name.erase(0, kPrefix.size());
-  if (const auto colons = name.find("::"); colons != std::string::npos) {
-    name.replace(colons, 2, ".");
-  }
-  return name;
-}
-
-// Returns the operator definition: the text after the last `=`; empty without one.
-std::string_view row_of(std::string_view rule) {
-  const std::size_t equals = rule.rfind('=');
-  return equals == std::string_view::npos ? std::string_view()
-                                          : rule.substr(equals + 1);
-}
-
-// Returns the declaration of the operator; empty if the rule has only its name.
-std::string_view declaration_of(std::string_view rule) {
-  rule = rule.substr(0, rule.rfind('='));
-  return rule.find('(') == std::string_view::npos ? std::string_view() : rule;
-}
 
 Error given_twice(const std::string& option, const std::string& name,
                   const std::string& place) {
@@ -75,7 +43,7 @@ bool is_named(std::string_view op, std::string_view rule) {
 Result<std::map<std::string, std::int64_t>> sizes_of(
     const std::vector<GivenText>& given, const std::string& option) {
   std::map<std::string, std::int64_t> sizes;
-  for (const auto& [text, place] : given) {
+  for (const auto& [text, place, is_from_file] : given) {
     const std::size_t equals = text.find('=');
     const auto value =
         equals == std::string::npos
@@ -129,10 +97,10 @@ Result<Graph> with_blocks(Graph graph, const GivenText& blocks,
 
 // Returns the error with the user's place if it is about a bound or size.
 Error at_given_size(Error error, const GraphReading& reading) {
-  for (const auto& [text, place] : reading.bounds) {
+  for (const auto& [text, place, is_from_file] : reading.bounds) {
     if (error.location.ends_with("bound " + text)) error.location = place;
   }
-  for (const auto& [text, place] : reading.sizes) {
+  for (const auto& [text, place, is_from_file] : reading.sizes) {
     if (error.location.ends_with("size " + text)) error.location = place;
   }
   for (const auto& [file, place] : reading.other_sizes) {
@@ -146,6 +114,7 @@ Error at_given_size(Error error, const GraphReading& reading) {
 // Calls `read(library, options)` for the graph.
 template <class Read>
 Result<LoadedGraph> loaded(GraphReading reading, const Read& read) {
+  SP_ASSIGN(reading.rules, with_files(std::move(reading.rules)));
   SP_ASSIGN(auto library, library_with(reading.rules));
   LoadOptions options;
   options.max_input_bytes = reading.max_input_bytes;
@@ -159,6 +128,7 @@ Result<LoadedGraph> loaded(GraphReading reading, const Read& read) {
   Result<Graph> graph = read(*library, options);
   if (!graph) return fail(at_given_size(std::move(graph).error(), reading));
   SP_CHECK(check_rules(reading.rules, *graph));
+  drop_unused(reading.rules, *graph);
   graph = with_blocks(*std::move(graph), reading.blocks, *library);
   if (!graph) return fail(std::move(graph).error());
   return LoadedGraph{std::move(library),
@@ -236,12 +206,12 @@ Result<std::shared_ptr<const OpLibrary>> library_with(
     const std::vector<GivenText>& rules) {
   std::shared_ptr<const OpLibrary> library = OpLibrary::standard();
   std::set<std::string> ruled;
-  for (const auto& [text, place] : rules) {
+  for (const auto& [text, place, is_from_file] : rules) {
     const std::string op = operator_of(text);
-    if (text.find('=') == std::string::npos ||
+    if (equals_of(text) == std::string_view::npos ||
         op.find('.') == std::string::npos) {
       return fail(Error{ErrorCode::kInvalidArgument,
-                        "a rule is written OP=ROW or DECLARATION=ROW",
+                        "a rule is written OP=ROW, DECLARATION=ROW or @FILE",
                         place,
                         {},
                         "as in --rule 'mylib.swiglu=pointwise()'"});
@@ -263,9 +233,19 @@ Result<std::shared_ptr<const OpLibrary>> library_with(
   return library;
 }
 
+void drop_unused(std::vector<GivenText>& rules, const Graph& graph) {
+  std::erase_if(rules, [&](const GivenText& rule) {
+    const std::string op = operator_of(rule.text);
+    return rule.is_from_file &&
+           std::none_of(
+               graph.nodes().begin(), graph.nodes().end(),
+               [&](const Node& node) { return is_named(node.op_name(), op); });
+  });
+}
+
 Result<void> check_rules(const std::vector<GivenText>& rules,
                          const Graph& graph) {
-  for (const auto& [text, place] : rules) {
+  for (const auto& [text, place, is_from_file] : rules) {
     const std::string op = operator_of(text);
     const auto& nodes = graph.nodes();
     const auto found = std::find_if(
@@ -281,7 +261,7 @@ Result<void> check_rules(const std::vector<GivenText>& rules,
                 "give the rule when the graph is read: "
                 "load_graph(source, rules=...)"});
     }
-    if (found == nodes.end()) {
+    if (found == nodes.end() && !is_from_file) {
       return fail(Error{ErrorCode::kInvalidArgument,
                         "`" + op + "` is not an operator of the graph",
                         place,

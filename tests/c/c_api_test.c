@@ -208,6 +208,16 @@ static void test_propagation(void) {
                               NULL, "pointwise.promoted", &more));
   FAILS(shardprop_library_add(mine, NULL, "aten.mm", "einsum mk", &more),
         INVALID);
+  shardprop_library* vision = NULL;
+  WORKS(shardprop_library_read(mine, "examples/operators/torchvision.ops",
+                               &vision));
+  shardprop_call* align = NULL;
+  WORKS(shardprop_call_create(vision, "torchvision.roi_align.default", &align));
+  shardprop_call_free(align);
+  shardprop_library_free(vision);
+  vision = NULL;
+  FAILS(shardprop_library_read(mine, "no_such_file.ops", &vision), 401);
+  CHECK(vision == NULL);
   FAILS(shardprop_library_add(mine, NULL, "aten.mm", "pointwise.faster", &more),
         INVALID);
   FAILS(shardprop_library_add(mine, NULL, NULL, "pointwise", &more), INVALID);

@@ -189,6 +189,14 @@ class FrontEnds(Case):
                 for name, text in options:
                     self.assertEqual(used[name], [text])
 
+    def test_a_file_of_operators(self):
+        used = self.same(CUSTOM, "2", WORK,
+                         ("rule", "@examples/operators/mylib.ops"))
+        self.assertEqual(
+            used["rule"],
+            ["mylib::swiglu(Tensor a, Tensor b) -> Tensor=pointwise().promoted()"
+             '.linear_in(b).decomposed("return a * sigmoid(a) * b")'])
+
     def test_a_plan_suffices_to_read_its_graph(self):
         for graph, options in ((MLP, [("size", "s77=8")]),
                                (CUSTOM, [("rule", "mylib.swiglu=pointwise()")])):

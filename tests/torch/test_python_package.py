@@ -411,6 +411,19 @@ class Propagation(unittest.TestCase):
         self.assertEqual(found.outputs, ("f32[16,4] P(sum)",))
         self.assertEqual(found.moves, {1: ("slice R -> S(0)",)})
 
+    def test_an_operator_of_another_library(self):
+        file = pathlib.Path("examples/operators/torchvision.ops")
+        found = sp.propagate(
+            "dp=2", "torchvision.roi_align.default",
+            ["f32[2,8,32,32] R", "f32[100,5] S(0)", 0.25, 7, 5, 2, True],
+            rules=file,
+        )
+        self.assertEqual(found.inputs, ("R", "S(0)"))
+        self.assertEqual(found.outputs, ("f32[100,8,7,5] S(0)",))
+        self.assertEqual(found.moves, {})
+        with self.assertRaises(sp.Error):
+            sp.propagate("dp=2", "mylib.f.default", ["f32[2] R"], rules="@none.ops")
+
     def test_lists_and_keywords(self):
         found = sp.propagate(
             (2, 2), "aten.cat.default", [["f32[4,6] S(0),R", "f32[4,2] S(0),R"]],

@@ -30,6 +30,18 @@ bool has_common_rows(const OpSchema& op) {
 
 }  // namespace
 
+Option rule_option() {
+  return {.name = "--rule",
+          .value = "OP=ROW|@FILE",
+          .help =
+              "how an operator may be sharded, as in "
+              "'mylib.swiglu=pointwise()'; OP may be its declaration, "
+              "which states what it writes, as in 'my::add_(Tensor(a!) x, "
+              "Tensor y) -> ()=pointwise()'; @FILE reads declarations and "
+              "rules from a file; repeatable",
+          .repeatable = true};
+}
+
 std::vector<Option> graph_options() {
   return {{.name = "--bound",
            .value = "NAME=N",
@@ -50,13 +62,7 @@ std::vector<Option> graph_options() {
            .value = "N[,N]",
            .help = "the repeated block of the graph stands for N, so that a "
                    "few layers suffice; a number for each row of blocks"},
-          {.name = "--rule",
-           .value = "OP=ROW",
-           .help = "how an operator may be sharded, as in "
-                   "'mylib.swiglu=pointwise()'; OP may be its declaration, "
-                   "which states what it writes, as in 'my::add_(Tensor(a!) x, "
-                   "Tensor y) -> ()=pointwise()'; repeatable",
-           .repeatable = true},
+          rule_option(),
           {.name = "--program",
            .value = "NAME",
            .help = "which one of a .pt2 that holds several"},

@@ -16,6 +16,9 @@ namespace shardprop::cli {
 // --bound, --size, --other-size, --rule, --program, --max-input.
 std::vector<Option> graph_options();
 
+// --rule: how the operators of other libraries may be sharded.
+Option rule_option();
+
 // Returns the reading that these options specify. The place of each text is its
 // flag. Error: kInvalidArgument (--max-input).
 Result<GraphReading> reading_of(const Arguments& arguments);

@@ -33,6 +33,8 @@ namespace shardprop {
 struct GivenText {
   std::string text;
   std::string place;
+  // A rule of an operator file, which the graph need not use.
+  bool is_from_file = false;
 };
 
 // `GivenExport` is a further export of the program, and the place of errors about it.
@@ -42,7 +44,8 @@ struct GivenExport {
 };
 
 struct GraphReading {
-  std::vector<GivenText> rules;   // OP=ROW, DECLARATION=ROW (ops/rule_text.h)
+  // OP=ROW, DECLARATION=ROW (ops/rule_text.h), @FILE (operator_file.h)
+  std::vector<GivenText> rules;
   std::vector<GivenText> bounds;  // NAME=N, a size that depends on data
   std::vector<GivenText> sizes;   // NAME=N, a size of the user's inputs
   // The same program at other sizes, which shows what follows the sizes.
@@ -50,7 +53,7 @@ struct GraphReading {
   // N[,N]: the number of blocks of each row of equal blocks (graph/repeat_blocks.h);
   // empty: as in the export.
   GivenText blocks;
-  GivenText program;              // NAME; empty: the file holds one program
+  GivenText program;  // NAME; empty: the file holds one program
   // Maximum size of the input after decompression.
   std::int64_t max_input_bytes = std::int64_t{2} << 30;
   // Time until which a pipe or fifo is read; unlimited if empty.
@@ -80,12 +83,17 @@ void replace_rules(GraphReading& reading, std::vector<GivenText> rules);
 Result<std::shared_ptr<const OpLibrary>> library_with(
     const std::vector<GivenText>& rules);
 
-// Checks that every rule is for an operator of the graph, and that the graph was
+// Removes the rules of operator files for operators that the graph does not have.
+void drop_unused(std::vector<GivenText>& rules, const Graph& graph);
+
+// Checks that every rule is for an operator of the graph or of a file, and that the graph was
 // read with the declarations of the rules. Error: kInvalidArgument.
 Result<void> check_rules(const std::vector<GivenText>& rules,
                          const Graph& graph);
 
-// Reads the file of a graph. Errors: those of library_with(), check_rules() and
+// Reads the file of a graph. The reading of the result has the rules of operator
+// files that the graph uses. Errors: those of with_files(), library_with(),
+// check_rules() and
 // load_graph() of io/load_graph.h; kInvalidArgument (a bound or size that is not
 // NAME=N, or that is given twice; numbers of blocks that are none); those of
 // repeat_blocks().

@@ -435,7 +435,9 @@ def parallelize(
 
     def prepare():
         is_compiled = _is_compiled(plan, compile)
-        graph = exported if isinstance(exported, _core.Graph) else load_graph(exported)
+        graph = exported
+        if not isinstance(exported, _core.Graph):
+            graph = load_graph(exported, rules=plan._core.rules)
         lowered = _core.lower(plan._core, graph, optimizer_step=False)
         shardings = lowered.shardings()
         parsed = json.loads(shardings)
