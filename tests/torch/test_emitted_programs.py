@@ -595,7 +595,8 @@ class EmittedPrograms(unittest.TestCase):
             emit_file(GRAPHS / f"{case.graph}.json.gz", folder, case.mesh,
                       "--optimizer", case.optimizer, "--recipe", recipe,
                       "--overlap", "1")
-            self.assertGreater(overlapped_calls(load(folder, 0)[0]), 10)
+            # A bucket of a window is one transfer.
+            self.assertGreater(overlapped_calls(load(folder, 0)[0]), 3)
             jobs.append((str(case), str(folder), ranks_of(case.mesh)))
         self.check(jobs, self.found_by_ranks(root, jobs))
 
