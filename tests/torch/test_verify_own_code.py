@@ -145,6 +145,15 @@ class Failures(unittest.TestCase):
 
         self.assertEqual(self.error(step).code, "SP0903")
 
+    def test_one_model_for_all_ranks(self):
+        model = _net()
+        with self.assertRaises(sp.Error) as raised:
+            sp.torch.verify(
+                lambda: model, _nothing, lambda m, x: m(x), torch.ones(2, 4), "dp=2"
+            )
+        self.assertEqual(raised.exception.code, "SP0903")
+        self.assertIn("same model again", raised.exception.message)
+
     def test_mesh(self):
         for mesh in ("dp=0", "dp=two", ""):
             with self.assertRaises(sp.Error, msg=mesh):

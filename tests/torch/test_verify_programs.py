@@ -341,6 +341,26 @@ class Graphs(unittest.TestCase):
         self.assertEqual(report.first.layout, ("P(sum)",))
         self.assertIn("A sum over tp is missing.", report.first.notes)
 
+    def test_strided_layouts(self):
+        """Each rank has a part of each half of the rows, as of a fused weight."""
+        weight = torch.randn(8, 3)
+        for layout in ("SS(0,2),R", "S(0)@1,S(0)@0", "R,SS(0,2)"):
+            report = sp.torch.verify_programs(
+                [torch.relu] * 4, torch.relu, [weight], "dp=2,tp=2",
+                layouts=[layout], output_layouts=[layout],
+            )
+            self.assertTrue(report.ok, f"{report}")
+        report = sp.torch.verify_programs(
+            [torch.relu] * 4, torch.relu, [weight], "dp=2,tp=2",
+            layouts=["SS(0,2),R"], output_layouts=["S(0),R"],
+        )
+        self.assertFalse(report.ok)
+        report = sp.torch.verify_programs(
+            [torch.relu] * 4, torch.relu, [weight], "dp=2,tp=2",
+            layouts=["S(0),R"], output_layouts=["SS(0,2),R"],
+        )
+        self.assertIn("its strided shard of dim 0", " ".join(report.first.notes))
+
     def test_errors(self):
         wrong = [
             ([torch.mm], dict(layouts=["R", "R"])),

@@ -5,6 +5,7 @@ import contextlib
 import inspect
 import traceback
 import warnings
+import weakref
 from collections.abc import Iterator
 from typing import Any, Callable, Optional
 
@@ -81,6 +82,7 @@ class _Program:
                 batch = batch()
         self._batch = batch
         self._masks, self.draws = Masks(), Draws()
+        self._built: "list[weakref.ref[torch.nn.Module]]" = []
         parameters = inspect.signature(step).parameters.values()
         self._takes_mesh = (
             sum(
@@ -112,12 +114,27 @@ class _Program:
             )
         return recordings, simulation
 
+    def _new_model(self) -> Any:
+        """Returns what build() returns, which each run changes."""
+        model = self._build()
+        if isinstance(model, torch.nn.Module):
+            if any(other() is model for other in self._built):
+                raise Error(
+                    "SP0903",
+                    "build() returns the same model again",
+                    "verify",
+                    ["each rank and the reference change their own model"],
+                    "make the model within build(), or return copy.deepcopy(model)",
+                )
+            self._built.append(weakref.ref(model))
+        return model
+
     def _run(self, simulation, sizes, rank, parallelize, single) -> Recording:
         recording, double = Recording(rank, single), single is not None
         state = simulation.state
         state.modules = recording.modules
         recording.sent = lambda: state.sent
-        model = self._build()
+        model = self._new_model()
         if double:
             model = model.double()
         if isinstance(model, torch.nn.Module):

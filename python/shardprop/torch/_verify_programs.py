@@ -23,7 +23,7 @@ from ._verify import failed, grid_of, of_rank
 from .verifying import graph_collectives
 from .verifying.compare import Comparison
 from .verifying.keys import Key
-from .verifying.layouts import Fit, Grid, part
+from .verifying.layouts import Fit, Grid, part, placements_of
 from .verifying.noise import Lengths
 from .verifying.report import Report, changed_values, notes_on_waits
 from .verifying.watch import Recording
@@ -278,7 +278,7 @@ def verify_programs(
     stated = {}
     for index, layout in enumerate(output_layouts or []):
         path = names[index] if names else f"[{index}]"
-        stated[Key("result", "", path)] = Fit(tuple(layout.split(",")))
+        stated[Key("result", "", path)] = Fit(placements_of(layout))
     comparison = Comparison(expected, recordings, grid, stated)
     ranks = range(grid.size)
     changed = [simulation.changed(rank) for rank in ranks]

@@ -12,6 +12,7 @@
 
 import dataclasses
 import math
+import re
 from typing import Optional
 
 import torch
@@ -120,6 +121,11 @@ def part(reference: torch.Tensor, intervals) -> torch.Tensor:
     return reference
 
 
+def placements_of(layout: str) -> "tuple[str, ...]":
+    """Returns the placements of a layout: "SS(0,4),R" has two."""
+    return tuple(re.findall(r"[^,(]+(?:\([^)]*\)[^,]*)?", layout))
+
+
 def words(fit: Fit, grid: Grid) -> str:
     """Returns a layout in words: "each rank holds a term of a sum over tp"."""
     if all(p in ("R", "-") for p in fit.placements):
@@ -132,7 +138,9 @@ def words(fit: Fit, grid: Grid) -> str:
             elif p == "P(avg)":
                 parts.append(f"a term of a mean over {name}={size}")
             elif p[0] == "S":
-                parts.append(f"its shard of dim {p[2:-1]} over {name}={size}")
+                strided = "strided " if p.startswith("SS") else ""
+                dim = p[p.index("(") + 1:].split(",")[0].split(")")[0]
+                parts.append(f"its {strided}shard of dim {dim} over {name}={size}")
                 if fit.padding and f"S({fit.padding.tensor_dim})" == p:
                     parts[-1] += f", padded to {fit.padding.size}"
             elif p.startswith("rows"):
