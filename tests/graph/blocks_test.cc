@@ -7,13 +7,17 @@
 #include "support/property.h"
 #include "support/result_checks.h"
 
+#include <shardprop/graph/recompute.h>
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <memory>
 #include <numeric>
 #include <random>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace shardprop {
@@ -86,12 +90,15 @@ void check_blocks(const Graph& graph, const Blocks& blocks) {
     std::set<NodeId> done;
     for (std::size_t p = 0; p < block.nodes.size(); ++p) {
       const NodeId node = block.nodes[p];
+      if (!node.valid()) continue;
       ++times[node.index()];
       CHECK(blocks.block_of(node) == b);
       CHECK(blocks.position_of(node) == p);
       for (const ValueId input : graph.node(node).inputs) {
         const NodeId producer = graph.value(input).producer;
-        if (producer.valid() && blocks.block_of(producer) == b) {
+        if (producer.valid() && blocks.block_of(producer) == b &&
+            !graph.node(producer).runs_again() &&
+            !graph.node(node).runs_again()) {
           CHECK(done.contains(producer));
         }
       }
@@ -109,9 +116,15 @@ void check_blocks(const Graph& graph, const Blocks& blocks) {
       const Block& next = blocks.blocks()[b + 1];
       REQUIRE(here.nodes.size() == next.nodes.size());
       REQUIRE(here.inputs.size() == next.inputs.size());
-      for (const NodeId id : here.nodes) {
-        const Node& node = graph.node(id);
-        const Node& other = graph.node(blocks.counterpart(id, b + 1));
+      for (std::size_t p = 0; p < here.nodes.size(); ++p) {
+        if (here.code == next.code) {
+          CHECK(here.nodes[p].valid() == next.nodes[p].valid());
+        }
+        if (!here.nodes[p].valid() || !next.nodes[p].valid()) continue;
+        const Node& node = graph.node(here.nodes[p]);
+        const Node& other = graph.node(next.nodes[p]);
+        CHECK(blocks.counterpart(node.id, b + 1) == other.id);
+        CHECK(node.runs_again() == other.runs_again());
         CHECK(node.op_name() == other.op_name());
         CHECK(node.op.args == other.op.args);
         CHECK(node.op.inputs == other.op.inputs);
@@ -219,6 +232,58 @@ TEST_CASE("names and the order of nodes do not matter") {
       }
     }
   }
+}
+
+// Returns the number of second runs of each block, as "0 2 2 0".
+std::string second_runs(const Graph& graph, const Blocks& blocks) {
+  std::string out;
+  for (const Block& block : blocks.blocks()) {
+    const auto count = std::count_if(
+        block.nodes.begin(), block.nodes.end(), [&](NodeId node) {
+          return node.valid() && graph.node(node).runs_again();
+        });
+    out += (out.empty() ? "" : " ") + std::to_string(count);
+  }
+  return out;
+}
+
+TEST_CASE("second runs leave the blocks as they are") {
+  const auto plain =
+      std::make_shared<const Graph>(BlockModel(true).build("ddddd"));
+  const Blocks of_plain(*plain);
+  const std::vector<std::pair<std::string, std::string>> expected = {
+      {"full", "0 2 2 2 2 2 0"},
+      {"full:2", "0 2 2 0 0 0 0"},
+      {"full:4", "0 2 2 2 2 0 0"},
+      {"selective", "0 1 1 1 1 1 0"}};
+  for (const auto& [rule, counts] : expected) {
+    for (const bool is_compiled : {false, true}) {
+      CAPTURE(rule);
+      CAPTURE(is_compiled);
+      const auto graph = value_of(running_graph(
+          plain, testing::standard_library(),
+          {is_compiled, value_of(Recompute::parse(rule))}));
+      const Blocks blocks(*graph);
+      check_blocks(*graph, blocks);
+      REQUIRE(blocks.runs().size() == 1);
+      CHECK(blocks.runs()[0].code == of_plain.runs()[0].code);
+      CHECK(blocks.runs()[0].count == 5);
+      if (!is_compiled) CHECK(second_runs(*graph, blocks) == counts);
+    }
+  }
+}
+
+TEST_CASE("blocks with the same second runs have one code") {
+  const auto graph = value_of(running_graph(
+      std::make_shared<const Graph>(BlockModel(true).build("ddddd")),
+      testing::standard_library(),
+      {.recompute = value_of(Recompute::parse("full:2"))}));
+  const Blocks blocks(*graph);
+  const auto code = [&](std::size_t b) { return blocks.blocks()[b].code; };
+  CHECK(code(1) == code(2));
+  CHECK(code(2) != code(3));
+  CHECK(code(3) == code(4));
+  CHECK(code(4) == code(5));
 }
 
 TEST_CASE("a graph without nodes has no blocks") {

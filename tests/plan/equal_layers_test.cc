@@ -2,6 +2,7 @@
 // the optimum of the alike space.
 #include "plan/problem/equal_choices.h"
 
+#include "graph/analysis/blocks.h"
 #include "plan/enumerated_network.h"
 #include "plan/exhaustive.h"
 #include "plan/exhaustive_windows.h"
@@ -18,9 +19,12 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <map>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -48,6 +52,28 @@ std::string grouped_inputs(const PlanProblem& problem) {
   return out;
 }
 
+// Returns the names of the operators of the first runs that choose alike.
+std::string grouped_operators(const PlanProblem& problem) {
+  const Graph& graph = problem.graph();
+  std::map<PlanVariableId, std::set<std::string>> groups;
+  for (std::size_t v = 0; v < problem.variables().size(); ++v) {
+    const PlanVariable& variable = problem.variables()[v];
+    if (variable.kind != PlanVariable::Kind::kOperator) continue;
+    const Node& node = graph.nodes()[variable.index];
+    if (node.runs_again()) continue;
+    groups[problem.equal_choices().first(PlanVariableId(v))].insert(node.name);
+  }
+  std::set<std::string> lines;
+  for (const auto& [first, names] : groups) {
+    std::string line;
+    for (const std::string& name : names) line += name + " ";
+    lines.insert(line);
+  }
+  std::string out;
+  for (const std::string& line : lines) out += line + "\n";
+  return out;
+}
+
 PlanProblem three_layers(const Graph& graph, const PlanOptions& options) {
   return value_of(PlanProblem::create(graph, value_of(DeviceMesh::parse("2")),
                                       testing::dear_compute(),
@@ -63,6 +89,27 @@ TEST_CASE("counterparts with the same choices choose alike") {
   CHECK(grouped_inputs(three_layers(graph, options)) == "w2=w0 w3=w0");
   options.layers = Layers::kFree;
   CHECK(three_layers(graph, options).equal_choices().empty());
+}
+
+TEST_CASE("layers choose alike whatever runs again in them") {
+  const auto plain = std::make_shared<const Graph>(
+      test::LayeredGraph({.layers = 4, .after = After::kRelu}).build());
+  PlanOptions options;
+  const std::string groups = grouped_inputs(three_layers(*plain, options));
+  CHECK(groups == "w1=w0 w2=w0 w3=w0");
+  for (const char* rule : {"full", "full:1", "full:2", "full:3"}) {
+    for (const bool is_compiled : {false, true}) {
+      CAPTURE(rule);
+      CAPTURE(is_compiled);
+      const auto graph = value_of(running_graph(
+          plain, testing::standard_library(),
+          {is_compiled, value_of(Recompute::parse(rule))}));
+      const PlanProblem problem = three_layers(*graph, options);
+      CHECK(grouped_inputs(problem) == groups);
+      CHECK(grouped_operators(problem) ==
+            grouped_operators(three_layers(*plain, options)));
+    }
+  }
 }
 
 TEST_CASE("a graph without layers has no groups") {
@@ -198,15 +245,30 @@ std::vector<std::uint32_t> random_choices(const PlanProblem& problem,
   return out;
 }
 
+// Returns whether only some of the equal layers run their operators again.
+bool has_two_classes(const Graph& graph) {
+  const Blocks blocks(graph);
+  std::set<std::uint64_t> codes;
+  for (const Block& block : blocks.blocks()) {
+    if (block.run) codes.insert(block.code);
+  }
+  return codes.size() > blocks.runs().size();
+}
+
 TEST_CASE("shared variables cost and use what those of each layer do") {
   std::mt19937 draw(58);
   int compared = 0;
   int shared = 0;
+  int two_classes = 0;
   for (int i = 0; i < testing::scaled(120); ++i) {
     CAPTURE(i);
     // With nine layers, some slots imply the memory of others.
-    const Graph graph = test::random_layered_graph(draw, 9);
+    const auto running =
+        test::random_running(test::random_layered_graph(draw, 9), draw);
+    if (!running) continue;
+    const Graph& graph = *running;
     const TwoSpaces spaces(graph, test::random_settings(draw), draw);
+    two_classes += has_two_classes(graph) ? 1 : 0;
     const PlanProblem& alike = spaces.alike.problem();
     const PlanProblem& free = spaces.free.problem();
     if (alike.equal_choices().empty()) continue;
@@ -236,18 +298,25 @@ TEST_CASE("shared variables cost and use what those of each layer do") {
   }
   CHECK(compared > 50);
   CHECK(shared > 20);
+  CHECK(two_classes > 10);
 }
 
 // ---- the optimum
 
 struct Found {
   int runs = 0;
+  int second_runs = 0;     // graphs in which operators run again
   int more_expensive = 0;  // than the free optimum
   int limit_binds = 0;
   int missed = 0;  // a better plan within the memory limit
 };
 
 constexpr std::size_t kMostAssignments = 3'000;
+
+bool has_second_runs(const Graph& graph) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(),
+                     [](const Node& node) { return node.runs_again(); });
+}
 
 // Returns the least cost of the plans of all assignments of the network that
 // cost at most `most_cost`; empty if there are too many.
@@ -310,6 +379,7 @@ void check_optimum(const Graph& graph, const test::TrainingSettings& settings,
   const auto judged = least_judged(alike, {}, optimum);
   if (!judged) return;
   ++found.runs;
+  found.second_runs += has_second_runs(graph) ? 1 : 0;
   CHECK(of_alike.status == PlanStatus::kOptimal);
   CHECK(of_alike.lower_bound == optimum);
   CHECK(optimum == *judged);
@@ -330,13 +400,16 @@ TEST_CASE("the optimum of equal layers is what enumeration finds") {
   Found found;
   for (int i = 0; found.runs < required && i < 40 * required; ++i) {
     CAPTURE(i);
-    const Graph graph = test::random_layered_graph(draw);
-    check_optimum(graph, test::random_settings(draw), draw, found);
+    const auto graph =
+        test::random_running(test::random_layered_graph(draw), draw);
+    if (!graph) continue;
+    check_optimum(*graph, test::random_settings(draw), draw, found);
   }
   CHECK(found.runs == required);
   MESSAGE(found.more_expensive
           << " of " << found.runs << " cost more than free; the limit binds in "
           << found.limit_binds << ", missed " << found.missed);
+  CHECK(found.second_runs > 0);
   CHECK(found.more_expensive > 0);
   CHECK(found.limit_binds > 0);
   CHECK(found.missed == 0);

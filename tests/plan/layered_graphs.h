@@ -5,9 +5,15 @@
 #include "support/result_checks.h"
 #include "support/standard_library.h"
 
+#include <shardprop/graph/recompute.h>
+
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace shardprop::test {
@@ -117,6 +123,20 @@ inline Graph random_layered_graph(std::mt19937& draw, int most_layers = 3) {
   shape.trains = draw() % 4 != 0;
   if (draw() % 4 == 0) shape.dtype = "bf16";
   return LayeredGraph(shape).build();
+}
+
+// Returns a graph as it runs, by a random rule for what runs again. Null if it has no
+// such program: a rule is for equal layers.
+inline std::shared_ptr<const Graph> random_running(Graph graph,
+                                                   std::mt19937& draw) {
+  const bool trains = graph.has_backward();
+  auto plain = std::make_shared<const Graph>(std::move(graph));
+  Running running{.is_compiled = draw() % 2 == 0};
+  const std::array rules{"none", "full", "selective", "full:1", "full:2"};
+  const std::size_t rule = draw() % rules.size();
+  if (trains) running.recompute = testing::value_of(Recompute::parse(rules[rule]));
+  auto made = running_graph(plain, testing::standard_library(), running);
+  return made ? *made : nullptr;
 }
 
 }  // namespace shardprop::test

@@ -300,10 +300,15 @@ std::vector<RepeatedRun> runs_at(const GraphStructure& structure,
 std::vector<RepeatedRun> repeated_runs(const GraphStructure& structure) {
   std::vector<RepeatedRun> out;
   std::vector<bool> taken(structure.size(), false);
+  std::size_t free = 0;
+  for (Element e = 0; e < structure.size(); ++e) {
+    taken[e] = structure.is_second_run(e);
+    free += taken[e] ? 0 : 1;
+  }
   std::vector<std::vector<std::uint64_t>> labels;
   for (const int radius : kRadii) labels.push_back(structure.labels(radius));
-  const auto enough = static_cast<std::size_t>(
-      kEnoughShare * static_cast<double>(structure.size()));
+  const auto enough =
+      static_cast<std::size_t>(kEnoughShare * static_cast<double>(free));
   for (int round = 0; round < kMostRounds; ++round) {
     std::vector<RepeatedRun> best;
     for (const auto& of_radius : labels) {

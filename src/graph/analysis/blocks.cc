@@ -2,7 +2,11 @@
 
 #include "graph/analysis/block_runs.h"
 
+#include <shardprop/base/hash.h>
+
 #include <algorithm>
+#include <map>
+#include <tuple>
 #include <utility>
 
 namespace shardprop {
@@ -93,7 +97,8 @@ class BlockAssembly {
     std::vector<Block> parts(runs_.size() + 1);
     for (const bool backward : {false, true}) {
       for (Element n = 0; n < structure_.num_nodes(); ++n) {
-        if (run_of_[n] != kNoRun || structure_.is_backward(n) != backward) {
+        if (run_of_[n] != kNoRun || structure_.is_backward(n) != backward ||
+            structure_.is_second_run(n)) {
           continue;
         }
         add(n, parts[part_[n]]);
@@ -115,6 +120,74 @@ class BlockAssembly {
   std::vector<std::size_t> part_;
 };
 
+// SecondRunPlaces gives second runs their positions in the blocks.
+class SecondRunPlaces {
+ public:
+  SecondRunPlaces(const Graph& graph, const Blocks& blocks)
+      : graph_(graph), blocks_(blocks), by_run_(blocks.runs().size()) {
+    of_block_.resize(blocks.blocks().size());
+  }
+
+  // Precondition: all readers have a block.
+  std::size_t block_of_reader(const Node& node) const {
+    NodeId first;
+    for (const ValueId output : node.outputs) {
+      for (const Use& use : graph_.value(output).consumers) {
+        if (!first.valid() || use.node.index() < first.index()) {
+          first = use.node;
+        }
+      }
+    }
+    return blocks_.block_of(first.valid() ? first : node.second_run_of);
+  }
+
+  // The second runs come from the last one to the first.
+  void add(const Node& node) {
+    const std::size_t b = blocks_.block_of(node.id);
+    const Block& block = blocks_.blocks()[b];
+    std::size_t place = of_block_[b].size();
+    if (block.run) {
+      auto& places = by_run_[*block.run];
+      place = places.try_emplace(key_of(node, block), places.size())
+                  .first->second;
+    }
+    if (place >= of_block_[b].size()) of_block_[b].resize(place + 1);
+    of_block_[b][place] = node.id;
+  }
+
+  void list(std::vector<Block>& blocks) const {
+    for (std::size_t b = 0; b < blocks.size(); ++b) {
+      Block& block = blocks[b];
+      std::vector<NodeId> second = of_block_[b];
+      if (block.run) {
+        second.resize(by_run_[*block.run].size());
+        block.code = blocks_.runs()[*block.run].code;
+        for (const NodeId id : second) {
+          block.code = hash_mix(block.code, id.valid() ? 1 : 0);
+        }
+      }
+      block.nodes.insert(block.nodes.end(), second.begin(), second.end());
+    }
+  }
+
+ private:
+  // The first run as seen from the block: the distance to its block and its position
+  // there, or the node itself if it is outside of the run.
+  using Key = std::tuple<bool, std::size_t, std::size_t>;
+
+  Key key_of(const Node& node, const Block& block) const {
+    const NodeId first = node.second_run_of;
+    const Block& there = blocks_.blocks()[blocks_.block_of(first)];
+    if (there.run != block.run) return {false, first.index(), 0};
+    return {true, block.place - there.place, blocks_.position_of(first)};
+  }
+
+  const Graph& graph_;
+  const Blocks& blocks_;
+  std::vector<std::map<Key, std::size_t>> by_run_;  // by run: the position
+  std::vector<std::vector<NodeId>> of_block_;
+};
+
 }  // namespace
 
 Blocks::Blocks(const Graph& graph) {
@@ -122,6 +195,7 @@ Blocks::Blocks(const Graph& graph) {
   const std::vector<RepeatedRun> runs = repeated_runs(structure);
   BlockAssembly(graph, structure, runs).list(blocks_, runs_);
   index_blocks(graph);
+  add_second_runs(graph);
 }
 
 Blocks::Blocks(const Graph& graph, std::span<const std::int64_t> weights,
@@ -178,12 +252,26 @@ void Blocks::divide(const Graph& graph, std::span<const std::int64_t> weights,
   });
 }
 
+void Blocks::add_second_runs(const Graph& graph) {
+  SecondRunPlaces places(graph, *this);
+  for (std::size_t n = graph.nodes().size(); n-- > 0;) {
+    const Node& node = graph.nodes()[n];
+    if (!node.runs_again()) continue;
+    // The readers have their blocks by now.
+    of_node_[n] = places.block_of_reader(node);
+    places.add(node);
+  }
+  places.list(blocks_);
+  index_blocks(graph);
+}
+
 void Blocks::index_blocks(const Graph& graph) {
   of_node_.assign(graph.nodes().size(), 0);
   positions_.assign(graph.nodes().size(), 0);
   of_input_.assign(graph.values().size(), std::nullopt);
   for (std::size_t b = 0; b < blocks_.size(); ++b) {
     for (std::size_t p = 0; p < blocks_[b].nodes.size(); ++p) {
+      if (!blocks_[b].nodes[p].valid()) continue;
       of_node_[blocks_[b].nodes[p].index()] = b;
       positions_[blocks_[b].nodes[p].index()] = p;
     }

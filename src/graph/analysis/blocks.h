@@ -15,6 +15,14 @@
 // runs are one block before, between or after them: a forward node belongs after
 // the last run that it depends on, a backward node before the first run whose
 // backward nodes it depends on.
+//
+// Second runs (graph/recompute.h) do not change the runs, so that blocks of one run
+// may run other operators again:
+//
+//   four layers, the first two run their operators again
+//   one run of 4 blocks; blocks 0 and 1 have one code, blocks 2 and 3 another one
+//
+// A second run belongs to the block of its first reader.
 #pragma once
 
 #include <shardprop/graph/graph.h>
@@ -30,8 +38,12 @@ namespace shardprop {
 struct Block {
   std::optional<std::size_t> run;  // index into Blocks::runs()
   std::size_t place = 0;           // in its run
+  // Equal for blocks of runs that are equal and have counterparts as second runs.
+  std::uint64_t code = 0;
   // Counterparts in the blocks of a run have equal positions in these lists.
-  // Forward nodes come first. Each node comes after its operands.
+  // Forward nodes come first, and second runs come last. Each other node comes after
+  // its operands. An invalid node is at the position of a second run that only other
+  // blocks of the run have.
   std::vector<NodeId> nodes;
   std::vector<ValueId> inputs;  // inputs of the graph
 };
@@ -65,8 +77,8 @@ class Blocks {
   std::size_t position_of(NodeId node) const {
     return positions_[node.index()];
   }
-  // Returns the node at the same position of another block of its run.
-  // Precondition: both blocks are in one run.
+  // Returns the node at the same position of another block of its run; invalid if
+  // that block has no such second run. Precondition: both blocks are in one run.
   NodeId counterpart(NodeId node, std::size_t block) const {
     return blocks_[block].nodes[position_of(node)];
   }
@@ -75,6 +87,7 @@ class Blocks {
   void divide(const Graph& graph, std::span<const std::int64_t> weights,
               std::size_t parts);
   void index_blocks(const Graph& graph);
+  void add_second_runs(const Graph& graph);
 
   std::vector<Block> blocks_;
   std::vector<BlockRun> runs_;

@@ -32,6 +32,10 @@ bool GraphStructure::is_parameter(Element element) const {
                                   InputKind::kParameter;
 }
 
+bool GraphStructure::is_second_run(Element element) const {
+  return is_node(element) && graph_.nodes()[element].runs_again();
+}
+
 // The hash includes whether a result is the gradient or the update of a
 // parameter or buffer, because both end in the layout of an input. Other outputs
 // are not part of it: the last block of a model without a head produces one, and
@@ -84,15 +88,21 @@ void GraphStructure::add_edges() {
     inputs.emplace(graph_.inputs()[i].value,
                    static_cast<Element>(num_nodes_ + i));
   }
+  const auto first_run = [&](NodeId node) {
+    const Node& of = graph_.node(node);
+    return of.runs_again() ? of.second_run_of : node;
+  };
   std::vector<std::vector<Reader>> readers(size());
   for (std::size_t n = 0; n < num_nodes_; ++n) {
     first_operand_.push_back(operands_.size());
     const Node& node = graph_.nodes()[n];
+    if (node.runs_again()) continue;
     for (std::size_t o = 0; o < node.inputs.size(); ++o) {
       const Value& value = graph_.value(node.inputs[o]);
       const auto producer =
-          value.is_input() ? inputs.at(value.id)
-                           : static_cast<Element>(value.producer.index());
+          value.is_input()
+              ? inputs.at(value.id)
+              : static_cast<Element>(first_run(value.producer).index());
       operands_.push_back({producer, value.output_index});
       readers[producer].push_back({static_cast<Element>(n),
                                    static_cast<std::uint32_t>(o),

@@ -5,6 +5,10 @@
 // An element is a node or an input of the graph. Nodes come first:
 //
 //   x, w -> mm -> relu      elements 0 mm, 1 relu, 2 x, 3 w
+//
+// Second runs (graph/recompute.h) have neither operands nor readers. Who reads a
+// result of one is a reader of the first run. So a graph has one structure, whatever
+// runs again.
 #pragma once
 
 #include <shardprop/graph/graph.h>
@@ -37,6 +41,7 @@ class GraphStructure {
   std::size_t num_nodes() const { return num_nodes_; }
   bool is_node(Element element) const { return element < num_nodes_; }
   bool is_parameter(Element element) const;
+  bool is_second_run(Element element) const;
   // An input is in the backward phase if only backward nodes read it.
   bool is_backward(Element element) const { return backward_[element]; }
   // Returns the operator with its arguments and the metas of its results, as a

@@ -3,13 +3,19 @@
 #include "base/index.h"
 #include "plan/problem/problem_data.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
 namespace shardprop {
 
 Counterparts::Counterparts(const ProblemData& data)
-    : data_(data), blocks_(data.graph) {
+    : data_(data),
+      blocks_(data.graph),
+      second_runs_(data.graph.nodes().size()) {
+  for (const Node& node : data.graph.nodes()) {
+    if (node.runs_again()) second_runs_[node.second_run_of.index()] = node.id;
+  }
   for (const Block& block : blocks_.blocks()) {
     for (std::size_t p = 0; p < block.inputs.size(); ++p) {
       input_positions_[block.inputs[p]] = p;
@@ -47,12 +53,20 @@ std::vector<PlanVariableId> Counterparts::firsts() const {
 std::vector<std::vector<std::int64_t>> Counterparts::slots() const {
   std::vector<std::vector<std::int64_t>> out;
   for (const BlockRun& run : blocks_.runs()) {
-    const auto blocks = blocks_.blocks().subspan(run.first, run.count);
-    for (std::size_t p = 0; p < blocks[0].nodes.size(); ++p) {
-      std::vector<std::int64_t>& slots = out.emplace_back();
-      for (const Block& block : blocks) {
-        slots.push_back(static_cast<std::int64_t>(block.nodes[p].index()));
+    auto blocks = blocks_.blocks().subspan(run.first, run.count);
+    while (!blocks.empty()) {
+      std::size_t count = 1;
+      while (count < blocks.size() && blocks[count].code == blocks[0].code) {
+        ++count;
       }
+      for (std::size_t p = 0; p < blocks[0].nodes.size(); ++p) {
+        if (!blocks[0].nodes[p].valid()) continue;
+        std::vector<std::int64_t>& slots = out.emplace_back();
+        for (const Block& block : blocks.first(count)) {
+          slots.push_back(static_cast<std::int64_t>(block.nodes[p].index()));
+        }
+      }
+      blocks = blocks.subspan(count);
     }
   }
   return out;
@@ -63,6 +77,14 @@ const PlanVariable& Counterparts::variable(PlanVariableId id) const {
 }
 const PlanBuffer& Counterparts::buffer_of(ValueId value) const {
   return data_.buffers[data_.values[value.index()].buffer.index()];
+}
+
+ValueId Counterparts::first_result(ValueId value) const {
+  const Value& of = data_.graph.value(value);
+  if (of.is_input()) return value;
+  const Node& producer = data_.graph.node(of.producer);
+  if (!producer.runs_again()) return value;
+  return data_.graph.node(producer.second_run_of).outputs[of.output_index];
 }
 
 std::optional<Counterparts::Place> Counterparts::place_in(
@@ -110,27 +132,52 @@ Counterparts::Key Counterparts::key_of(PlanVariableId id) const {
       key.push_back(data_.graph.value(own.uses[0]).output_index);
       key.push_back(index(data_.graph.outputs()[own.index].kind));
       break;
-    case PlanVariable::Kind::kOperator:
-      add_neighbours(own, place, key);
+    case PlanVariable::Kind::kOperator: {
+      const Node& node = data_.graph.node(NodeId(own.index));
+      add_neighbours(
+          node.runs_again() ? data_.graph.node(node.second_run_of) : node,
+          place, key);
       break;
+    }
   }
   return key;
 }
 
-void Counterparts::add_neighbours(const PlanVariable& own, const Place& place,
+void Counterparts::add_neighbours(const Node& node, const Place& place,
                                   Key& key) const {
+  const PlanVariable& own = variable(data_.of_node[node.id.index()]);
   for (const ValueId use : own.uses) {
-    const PlanBuffer& buffer = buffer_of(use);
+    const PlanBuffer& buffer = buffer_of(first_result(use));
     key.push_back(buffer.operand);
     add_neighbour(buffer.producer, place, key);
   }
+  const NodeId second = second_runs_[node.id.index()];
   for (const ValueId result : own.makes) {
-    const PlanBuffer& buffer = buffer_of(result);
-    key.push_back(buffer.uses.size());
-    for (const BufferUse& use : buffer.uses) {
-      key.push_back(use.operand);
-      add_neighbour(use.variable, place, key);
+    std::vector<Key> readers;
+    add_readers(result, place, readers);
+    if (second.valid()) {
+      const std::size_t output = data_.graph.value(result).output_index;
+      add_readers(data_.graph.node(second).outputs[output], place, readers);
     }
+    std::sort(readers.begin(), readers.end());
+    key.push_back(readers.size());
+    for (const Key& reader : readers) {
+      key.insert(key.end(), reader.begin(), reader.end());
+    }
+  }
+}
+
+void Counterparts::add_readers(ValueId result, const Place& place,
+                               std::vector<Key>& readers) const {
+  for (const BufferUse& use : buffer_of(result).uses) {
+    const PlanVariable& reader = variable(use.variable);
+    if (reader.kind == PlanVariable::Kind::kOperator &&
+        data_.graph.node(NodeId(reader.index)).runs_again()) {
+      continue;
+    }
+    Key& key = readers.emplace_back();
+    key.push_back(use.operand);
+    add_neighbour(use.variable, place, key);
   }
 }
 

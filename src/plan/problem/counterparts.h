@@ -8,10 +8,15 @@
 //   2. They are inputs or outputs of the graph, or operators with counterparts
 //      as producers and as readers. An operator at the end of a run may read or
 //      feed operators outside the run. It then chooses alone.
+//
+// A reader of a second run counts as a reader of the first run. So blocks choose
+// alike whatever runs again in them.
 #pragma once
 
 #include "graph/analysis/blocks.h"
 #include "plan/problem/buffer.h"
+
+#include <shardprop/graph/node.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -35,7 +40,8 @@ class Counterparts {
   std::vector<PlanVariableId> firsts() const;
 
   // Returns the slots of operators that are counterparts, in the order of their
-  // blocks: a list for each position in the blocks of a run.
+  // blocks: a list for each position in neighbouring blocks with the same second
+  // runs.
   std::vector<std::vector<std::int64_t>> slots() const;
 
  private:
@@ -50,19 +56,23 @@ class Counterparts {
 
   const PlanVariable& variable(PlanVariableId id) const;
   const PlanBuffer& buffer_of(ValueId value) const;
+  // Returns the result of the first run if the value is one of a second run.
+  ValueId first_result(ValueId value) const;
   std::optional<Place> place_in(std::size_t block, std::size_t position) const;
   std::optional<Place> place_of_value(ValueId id) const;
   std::optional<Place> place_of(const PlanVariable& variable) const;
   // Keys of counterparts are equal.
   Key key_of(PlanVariableId id) const;
-  void add_neighbours(const PlanVariable& own, const Place& place,
-                      Key& key) const;
+  void add_neighbours(const Node& node, const Place& place, Key& key) const;
+  void add_readers(ValueId result, const Place& place,
+                   std::vector<Key>& readers) const;
   // Adds the neighbour as seen from `place`.
   void add_neighbour(PlanVariableId id, const Place& place, Key& key) const;
 
   const ProblemData& data_;
   Blocks blocks_;
   std::map<ValueId, std::size_t> input_positions_;
+  std::vector<NodeId> second_runs_;  // by node; invalid if it runs once
   std::vector<std::optional<Place>> places_;  // by variable; empty outside runs
 };
 

@@ -71,7 +71,7 @@ PlaceClass class_of_place(const Blocks& blocks, std::size_t place) {
   const Block& block =
       blocks.blocks()[is_forward ? place : 2 * count - 1 - place];
   if (!block.run) return {0, place};
-  return {1 + (is_forward ? 0U : 1U), blocks.runs()[*block.run].code};
+  return {1 + (is_forward ? 0U : 1U), block.code};
 }
 
 }  // namespace
