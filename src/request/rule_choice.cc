@@ -38,35 +38,74 @@ class RuleChoice {
     note(none.plan);
     best_ = std::move(none);
     // `full` needs the least memory, so that it leads to a plan first.
-    const bool has_full = attempt({Recompute::Rule::kFull, 0}, kFullShare);
-    if (has_full) attempt({Recompute::Rule::kSelective, 0}, 1);
+    const std::optional<Plan> full = attempt({Rule::kFull, 0}, kFullShare);
+    if (full) {
+      attempt({Rule::kSelective, 0}, kSelectiveShare);
+      if (full->has_plan()) choose_count(*full);
+    }
     if (rules_.tried.size() > 1) conclude(best_->plan);
     return *std::move(best_);
   }
 
  private:
+  using Rule = Recompute::Rule;
+
   // Shares of the rest of the limits.
   static constexpr double kFirstShare = 0.3;
-  static constexpr double kFullShare = 0.6;
+  static constexpr double kFullShare = 0.5;
+  static constexpr double kSelectiveShare = 0.4;
+  static constexpr double kCountShare = 0.5;
 
-  // Plans by one more rule. Returns false if the graph has no such rule.
-  bool attempt(const Recompute& rule, double share) {
-    if (is_stopped()) return true;
+  // Searches the number of blocks of each row that run again, by bisection. Fewer
+  // of them take less time and more memory. `full` is the plan of all of them.
+  void choose_count(const Plan& full) {
+    std::int64_t least = 0;  // too few
+    std::int64_t most = longest_row_of_blocks(*request_.graph);
+    std::int64_t of_most = *full.objective_nanoseconds;
+    const auto of_block =
+        static_cast<double>(full.summary.recompute_nanoseconds) /
+        static_cast<double>(std::max<std::int64_t>(1, most));
+    while (most - least > 1 && !is_stopped() && seconds_left() > 0) {
+      // Fewer blocks save at most the time of their second runs.
+      const double gain = of_block * static_cast<double>(most - least);
+      const auto best = static_cast<double>(*best_->plan.objective_nanoseconds);
+      if (static_cast<double>(of_most) - gain >
+          (1 - request_.options.gap) * best) {
+        return;
+      }
+      const std::int64_t count = least + (most - least) / 2;
+      const std::optional<Plan> plan =
+          attempt({Rule::kFull, count}, kCountShare);
+      if (!plan) return;
+      if (plan->has_plan() && *plan->objective_nanoseconds < of_most) {
+        most = count;
+        of_most = *plan->objective_nanoseconds;
+      } else {
+        least = count;
+      }
+    }
+  }
+
+  // Plans by one more rule. Returns null if the graph has no such rule, or if the
+  // search is to stop.
+  std::optional<Plan> attempt(const Recompute& rule, double share) {
+    if (is_stopped()) return std::nullopt;
     PlanRequest own = with_rule(rule);
     limit(own.options, share);
     if (best_->plan.has_plan() && !own.options.start_from) {
       own.options.start_from = std::make_shared<const Plan>(best_->plan);
     }
     Result<PlannedGraph> other = plan_graph(own);
-    if (!other) return false;
+    if (!other) return std::nullopt;
     if (!request_.options.start_from) {
       std::erase_if(other->plan.notes, [](const PlanNote& note) {
         return std::holds_alternative<EarlierPlanNote>(note);
       });
     }
     note(other->plan);
-    if (is_better(other->plan, best_->plan)) best_ = *std::move(other);
-    return true;
+    Plan plan = other->plan;
+    if (is_better(plan, best_->plan)) best_ = *std::move(other);
+    return plan;
   }
 
   static std::string rule_of(const Plan& plan) {

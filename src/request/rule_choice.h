@@ -2,6 +2,9 @@
 //
 //   the best plan without second runs fits the limit   that plan; no other search
 //   it does not fit                                    the cheapest plan of all rules
+//
+// The rules are none, full, selective, and full:N for the values of N that bisection
+// visits. It ends once other values promise less than the gap.
 #pragma once
 
 #include <shardprop/base/result.h>

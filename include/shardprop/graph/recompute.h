@@ -45,6 +45,10 @@ struct Recompute {
 };
 std::string to_string(const Recompute& recompute);  // "none", "full:3"
 
+// Returns the number of blocks of the longest row of equal blocks: full:N with at
+// least so many is full. 0 if no two blocks are equal.
+std::int64_t longest_row_of_blocks(const Graph& graph);
+
 // `Running` says how a program runs.
 struct Running {
   // A compiled program also runs operators on elements again that fuse with

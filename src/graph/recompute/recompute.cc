@@ -233,6 +233,14 @@ std::string to_string(const Recompute& recompute) {
   return "none";
 }
 
+std::int64_t longest_row_of_blocks(const Graph& graph) {
+  std::int64_t most = 0;
+  for (const BlockRun& run : Blocks(graph).runs()) {
+    most = std::max(most, static_cast<std::int64_t>(run.count));
+  }
+  return most;
+}
+
 Result<std::shared_ptr<const Graph>> running_graph(
     std::shared_ptr<const Graph> graph, const OpLibrary& library,
     const Running& running) {
