@@ -47,16 +47,34 @@ Result<GraphPlan> new_plan(const Arguments& arguments, Console& console,
       std::move(library), std::move(made.graph), std::move(made.plan), {}, {}};
 }
 
+// A plan is for one execution.
+Result<void> check_execution(const Plan& plan, const Arguments& arguments) {
+  if (!arguments.has("--execution")) return {};
+  const std::string wanted = arguments.get("--execution");
+  for (const auto& [name, text] : plan.options) {
+    if (name != "execution" || text == wanted) continue;
+    return fail(Error{ErrorCode::kInvalidArgument,
+                      "the plan of --plan is for " + text +
+                          " execution, and --execution asks for " + wanted,
+                      "--execution " + wanted,
+                      {},
+                      "leave out --execution, or make a plan with it"});
+  }
+  return {};
+}
+
 Result<GraphPlan> taken_plan(const Arguments& arguments, Console& console,
                              const PlanUse& plan_use) {
   SP_ASSIGN(GraphReading reading, reading_of(arguments));
   reading.deadline = deadline_option(arguments, plan_use.limit);
-  SP_CHECK(check_nothing_to_plan(arguments, "--plan gives one that is made"));
+  SP_CHECK(check_nothing_to_plan(arguments, "--plan gives one that is made",
+                                 {"--execution"}));
   SavedPlanUse use{.place = "--plan " + arguments.get("--plan"),
                    .is_judged = plan_use.saved == SavedPlan::kJudged,
                    .strict = arguments.has("--strict")};
   SP_ASSIGN(Plan plan, load_plan(arguments.get("--plan"), use.place,
                                  reading.max_input_bytes, reading.deadline));
+  SP_CHECK(check_execution(plan, arguments));
   SP_CHECK(add_reading_of(plan, use.place, reading));
   SP_ASSIGN(LoadedGraph loaded,
             load_graph(arguments.get("GRAPH"), std::move(reading)));
@@ -76,8 +94,9 @@ Result<GraphPlan> taken_plan(const Arguments& arguments, Console& console,
 }  // namespace
 
 // Limits and threads of a search are harmless, because nothing is solved.
-Result<void> check_nothing_to_plan(const Arguments& arguments,
-                                   const std::string& reason) {
+Result<void> check_nothing_to_plan(
+    const Arguments& arguments, const std::string& reason,
+    std::initializer_list<std::string_view> checked) {
   constexpr std::string_view kHarmless[] = {
       "GRAPH",     "--mesh",    "--time-limit", "--work-limit", "--gap",
       "--threads", "--seed",    "--strict",     "--bound",      "--size",
@@ -85,6 +104,7 @@ Result<void> check_nothing_to_plan(const Arguments& arguments,
   for (const Option& option : planning_options()) {
     if (std::count(std::begin(kHarmless), std::end(kHarmless), option.name) >
             0 ||
+        std::count(checked.begin(), checked.end(), option.name) > 0 ||
         !arguments.has(option.name) ||
         arguments.get(option.name) == option.fallback) {
       continue;

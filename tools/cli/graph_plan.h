@@ -10,8 +10,10 @@
 #include <shardprop/request/plan_request.h>
 
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace shardprop::cli {
@@ -57,10 +59,11 @@ Result<GraphPlan> graph_plan(const Arguments& arguments, Console& console,
                              const PlanUse& use);
 
 // Refuses options that say how to make a plan, for a command that makes none.
-// `reason` ends the message: "--plan gives one that is made". Error:
-// kInvalidArgument.
-Result<void> check_nothing_to_plan(const Arguments& arguments,
-                                   const std::string& reason);
+// `reason` ends the message: "--plan gives one that is made". `checked` are the
+// options that the command compares with the plan. Error: kInvalidArgument.
+Result<void> check_nothing_to_plan(
+    const Arguments& arguments, const std::string& reason,
+    std::initializer_list<std::string_view> checked = {});
 
 // Prints the note of a saved plan, and a message for each of its figures that
 // differs from the computed one.
