@@ -46,6 +46,14 @@ class Plan:
         return self.data["objective_us"]
 
     @property
+    def free_lower_bound_us(self) -> Optional[float]:
+        """Returns a bound of plans whose equal layers may have different layouts.
+
+        It is None if `lower_bound_us` is that bound, and if it is not known.
+        """
+        return self.data.get("free_lower_bound_us")
+
+    @property
     def lower_bound_us(self) -> float:
         """Returns the lower bound in microseconds: every plan takes at least as
         long."""

@@ -103,6 +103,7 @@ Result<Plan> plan_for(const Graph& graph, const DeviceMesh& mesh,
   Plan plan = timed_run(found.procedures, PlanProcedure::kReport,
                         [&] { return assemble_plan(found.problem, solution); });
   if (plan.has_plan()) plan.space = found.space;
+  plan.free_lower_bound_nanoseconds = found.free_lower_bound;
   plan.ran_out = found.ran_out;
   plan.conflict.pins = std::move(pins);
   plan.search = {does_limit_bind(found.solution, options.gap),

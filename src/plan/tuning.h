@@ -88,6 +88,9 @@ inline constexpr double kNearOptimumGap = 0.05;
 inline constexpr double kFirstPlansBudgetShare = 0.4;
 // Share for plans that mix the choices of others.
 inline constexpr double kMixedPlansBudgetShare = 0.25;
+// Unit: table entries, for the bound of plans whose equal layers choose alone. The
+// network has the variables of each layer.
+inline constexpr std::uint64_t kFreeLayersBoundWork = 2'000'000'000;
 // Share for plans that reduce all gradients in each micro-batch, if no plan
 // fits that accumulates them unreduced.
 inline constexpr double kReducedEachTimeBudgetShare = 0.5;

@@ -307,6 +307,22 @@ std::string update_in_words(const Plan& plan) {
           : "");
 }
 
+// Returns what plans could save in which equal layers have different layouts; empty
+// if that is not known.
+std::string free_layers_in_words(const Plan& plan) {
+  if (!plan.free_lower_bound_nanoseconds || !plan.has_plan()) return "";
+  const std::int64_t objective = *plan.objective_nanoseconds;
+  const std::int64_t saved = objective - *plan.free_lower_bound_nanoseconds;
+  const double share =
+      static_cast<double>(saved) /
+      static_cast<double>(std::max<std::int64_t>(objective, 1));
+  if (saved <= 0) return "equal layers have equal layouts, which costs nothing";
+  return fmt::format(
+      "equal layers have equal layouts; others (--layers free) save at most "
+      "{:.1f} %",
+      std::max(100 * share, 0.1));
+}
+
 }  // namespace
 
 std::string as_said(const Plan& plan) {
@@ -325,6 +341,9 @@ std::vector<std::string> plan_in_words(const Plan& plan) {
   }
   if (std::string update = update_in_words(plan); !update.empty()) {
     out.push_back(std::move(update));
+  }
+  if (std::string layers = free_layers_in_words(plan); !layers.empty()) {
+    out.push_back(std::move(layers));
   }
   return out;
 }

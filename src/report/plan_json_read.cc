@@ -107,6 +107,10 @@ class Reader {
     }
     plan_.objective_nanoseconds = maybe_nanoseconds(root_["objective_us"]);
     plan_.lower_bound_nanoseconds = root_["lower_bound_us"].nanoseconds();
+    if (root_.has("free_lower_bound_us")) {
+      plan_.free_lower_bound_nanoseconds =
+          root_["free_lower_bound_us"].nanoseconds();
+    }
     if (!schema_.is_runnable() && plan_.status == PlanStatus::kOptimal) {
       plan_.status = PlanStatus::kFeasible;
     }

@@ -117,6 +117,10 @@ class Writer {
     json_.member("status", to_string(plan_.status));
     json_.member("objective_us", us(plan_.objective_nanoseconds));
     json_.member("lower_bound_us", us(plan_.lower_bound_nanoseconds));
+    if (plan_.free_lower_bound_nanoseconds) {
+      json_.member("free_lower_bound_us",
+                   us(plan_.free_lower_bound_nanoseconds));
+    }
     json_.member("gap", plan_.gap());
     if (!plan_.space.is_named()) space("space", plan_.space);
     if (plan_.made_in != plan_.space) space("made_in", plan_.made_in);

@@ -176,6 +176,10 @@ class RuleChoice {
       bound_ = plan.lower_bound_nanoseconds;
       ran_out_ = plan.ran_out;
     }
+    if (plan.has_plan()) {
+      const std::int64_t free = plan.free_lower_bound_nanoseconds.value_or(0);
+      free_bound_ = std::min(free_bound_, free);
+    }
     const std::int64_t lacking = bytes_short(plan);
     RecomputeRulesNote::Tried tried{.rule = rule_of(plan)};
     if (plan.has_plan()) {
@@ -207,6 +211,10 @@ class RuleChoice {
         if (name == limit) text = given;
       }
     }
+    if (plan.free_lower_bound_nanoseconds) {
+      plan.free_lower_bound_nanoseconds.reset();
+      if (free_bound_ > 0) plan.free_lower_bound_nanoseconds = free_bound_;
+    }
     if (!plan.has_plan() || bound_ >= plan.lower_bound_nanoseconds) return;
     plan.lower_bound_nanoseconds = bound_;
     plan.status = PlanStatus::kFeasible;
@@ -224,6 +232,8 @@ class RuleChoice {
   // The least bound of the rules, and why its search ended.
   std::int64_t bound_ = std::numeric_limits<std::int64_t>::max();
   RanOut ran_out_ = RanOut::kNothing;
+  // The least bound of plans with free layers; 0 if that of a rule is not known.
+  std::int64_t free_bound_ = std::numeric_limits<std::int64_t>::max();
   Options limits_;  // those of the request, as plans record them
   RecomputeRulesNote rules_;
 };

@@ -238,8 +238,8 @@ TEST_CASE("names and the order of nodes do not matter") {
 std::string second_runs(const Graph& graph, const Blocks& blocks) {
   std::string out;
   for (const Block& block : blocks.blocks()) {
-    const auto count = std::count_if(
-        block.nodes.begin(), block.nodes.end(), [&](NodeId node) {
+    const auto count =
+        std::count_if(block.nodes.begin(), block.nodes.end(), [&](NodeId node) {
           return node.valid() && graph.node(node).runs_again();
         });
     out += (out.empty() ? "" : " ") + std::to_string(count);
@@ -260,9 +260,9 @@ TEST_CASE("second runs leave the blocks as they are") {
     for (const bool is_compiled : {false, true}) {
       CAPTURE(rule);
       CAPTURE(is_compiled);
-      const auto graph = value_of(running_graph(
-          plain, testing::standard_library(),
-          {is_compiled, value_of(Recompute::parse(rule))}));
+      const auto graph = value_of(
+          running_graph(plain, testing::standard_library(),
+                        {is_compiled, value_of(Recompute::parse(rule))}));
       const Blocks blocks(*graph);
       check_blocks(*graph, blocks);
       REQUIRE(blocks.runs().size() == 1);

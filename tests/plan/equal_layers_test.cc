@@ -101,9 +101,9 @@ TEST_CASE("layers choose alike whatever runs again in them") {
     for (const bool is_compiled : {false, true}) {
       CAPTURE(rule);
       CAPTURE(is_compiled);
-      const auto graph = value_of(running_graph(
-          plain, testing::standard_library(),
-          {is_compiled, value_of(Recompute::parse(rule))}));
+      const auto graph = value_of(
+          running_graph(plain, testing::standard_library(),
+                        {is_compiled, value_of(Recompute::parse(rule))}));
       const PlanProblem problem = three_layers(*graph, options);
       CHECK(grouped_inputs(problem) == groups);
       CHECK(grouped_operators(problem) ==

@@ -80,10 +80,9 @@ class LayeredGraph {
   }
   ValueId mm(ValueId a, ValueId b) { return op("aten.mm.default", {a, b}); }
   ValueId turned(ValueId value) {
-    return add_op(
-        b_, "aten.permute.default",
-        {{"", TensorArg{0}}, {"", std::vector<std::int64_t>{1, 0}}}, {value},
-        ("n" + std::to_string(ops_++)).c_str());
+    return add_op(b_, "aten.permute.default",
+                  {{"", TensorArg{0}}, {"", std::vector<std::int64_t>{1, 0}}},
+                  {value}, ("n" + std::to_string(ops_++)).c_str());
   }
   ValueId parameter(const std::string& name) {
     return add_input(b_, InputKind::kParameter, name,
@@ -134,7 +133,8 @@ inline std::shared_ptr<const Graph> random_running(Graph graph,
   Running running{.is_compiled = draw() % 2 == 0};
   const std::array rules{"none", "full", "selective", "full:1", "full:2"};
   const std::size_t rule = draw() % rules.size();
-  if (trains) running.recompute = testing::value_of(Recompute::parse(rules[rule]));
+  if (trains)
+    running.recompute = testing::value_of(Recompute::parse(rules[rule]));
   auto made = running_graph(plain, testing::standard_library(), running);
   return made ? *made : nullptr;
 }

@@ -326,6 +326,9 @@ struct Plan {
   PlanStatus status = PlanStatus::kUnknown;
   std::optional<std::int64_t> objective_nanoseconds;  // empty without a plan
   std::int64_t lower_bound_nanoseconds = 0;
+  // No plan takes less, whether its equal layers have equal layouts or not. Empty
+  // if `lower_bound_nanoseconds` says so, and if the bound is not known.
+  std::optional<std::int64_t> free_lower_bound_nanoseconds;
   // The space for which the bound holds. It is smaller than the named space if
   // `ran_out` prevented a search of the latter.
   PlanSpace space;

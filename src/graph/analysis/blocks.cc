@@ -148,8 +148,8 @@ class SecondRunPlaces {
     std::size_t place = of_block_[b].size();
     if (block.run) {
       auto& places = by_run_[*block.run];
-      place = places.try_emplace(key_of(node, block), places.size())
-                  .first->second;
+      place =
+          places.try_emplace(key_of(node, block), places.size()).first->second;
     }
     if (place >= of_block_[b].size()) of_block_[b].resize(place + 1);
     of_block_[b][place] = node.id;
@@ -227,9 +227,9 @@ void Blocks::divide(const Graph& graph, std::span<const std::int64_t> weights,
       const auto weight = static_cast<double>(weights[node.id.index()]);
       const double share = total > 0 ? (before + weight / 2) / total : 0;
       before += weight;
-      const std::size_t part =
-          std::min(parts - 1, static_cast<std::size_t>(
-                                  share * static_cast<double>(parts)));
+      const std::size_t part = std::min(
+          parts - 1,
+          static_cast<std::size_t>(share * static_cast<double>(parts)));
       blocks_[phase == Phase::kForward ? part : parts - 1 - part]
           .nodes.push_back(node.id);
     }

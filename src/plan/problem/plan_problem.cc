@@ -1,6 +1,9 @@
 #include "plan/problem/plan_problem.h"
 
+#include "plan/problem/equal_choices.h"
+
 #include <algorithm>
+#include <memory>
 
 namespace shardprop {
 namespace {
@@ -13,6 +16,13 @@ bool has_use(const PlanBuffer& buffer, std::int64_t first, std::int64_t last) {
 }
 
 }  // namespace
+
+PlanProblem PlanProblem::with_free_layers() const {
+  PlanProblem out{ProblemData(data_)};
+  out.data_.options.layers = Layers::kFree;
+  out.data_.equal_choices = std::make_shared<const EqualChoices>(out.data_);
+  return out;
+}
 
 std::vector<PlanPin> PlanProblem::pins() const {
   std::vector<PlanPin> out;

@@ -164,6 +164,10 @@ class PlanProblem {
   // steps, in the layout of its optimizer's state. Its gradient is in f32, too.
   bool is_kept_in_f32(ValueId parameter) const;
 
+  // Returns the problem in which equal layers choose alone. It shares the tables of
+  // this one.
+  PlanProblem with_free_layers() const;
+
   // Returns the variables that choose alike.
   const EqualChoices& equal_choices() const { return *data_.equal_choices; }
 

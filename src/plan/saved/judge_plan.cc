@@ -68,6 +68,11 @@ class Judge {
       if (!of_saved[c]) continue;
       judged.plan.copies[c].reason = saved_.copies[*of_saved[c]].reason;
     }
+    if (saved_.free_lower_bound_nanoseconds) {
+      judged.plan.free_lower_bound_nanoseconds =
+          std::min(*saved_.free_lower_bound_nanoseconds,
+                   solution.evaluation.objective);
+    }
     judged.plan.options = saved_.options;
     judged.plan.space = saved_.space;
     judged.plan.pins = saved_.pins;

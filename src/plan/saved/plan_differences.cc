@@ -121,6 +121,10 @@ void compare_result(const Plan& saved, const Plan& plan, Differences& out) {
   if (saved.lower_bound_nanoseconds > plan.objective_nanoseconds.value_or(0)) {
     out.add("$.lower_bound_us: more than the plan costs");
   }
+  if (saved.free_lower_bound_nanoseconds.value_or(0) >
+      plan.objective_nanoseconds.value_or(0)) {
+    out.add("$.free_lower_bound_us: more than the plan costs");
+  }
   if (saved.status != plan.status) {
     out.add(fmt::format("$.status: {} in the file, is {}",
                         to_string(saved.status), to_string(plan.status)));

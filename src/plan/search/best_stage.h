@@ -28,6 +28,9 @@ struct StagedResult {
   // The space for which `solution.lower_bound` and a proof of infeasibility
   // hold. It is at least the named space if that was searched.
   PlanSpace space;
+  // A bound of the plans of the named space whose equal layers may have different
+  // layouts; empty if it is not known.
+  std::optional<std::int64_t> free_lower_bound = std::nullopt;
   // Why the named space was not built or not searched to the end.
   std::optional<Error> failure;
   // The limit that ended the search; kNothing with a proof.

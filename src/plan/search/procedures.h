@@ -41,6 +41,7 @@ enum class PlanProcedure : std::uint8_t {
   kTieBreaking,
   kReplicatedPlan,
   kMinimalConflict,
+  kFreeLayersBound,
   kRecipeComparison,
   kReport,
 };
@@ -72,6 +73,7 @@ inline constexpr PlanProcedureRow kPlanProcedures[] = {
     {"tie-breaking"},         // prefers one of the plans of the same cost
     {"replicated-plan", false},    // the plan without any sharding
     {"minimal-conflict", false},   // the pins that cannot hold together
+    {"free-layers-bound"},         // what --layers free could save
     {"recipe-comparison", false},  // the prices of --compare
     {"report", false},             // steps, reasons and alternatives
 };

@@ -4,6 +4,7 @@
 #include "plan/problem/constraints/recipe_layouts.h"
 #include "plan/problem/plan_budget.h"
 #include "plan/search/best_stage.h"
+#include "plan/search/free_layers_bound.h"
 #include "plan/search/procedures.h"
 #include "plan/search/solve_plan.h"
 #include "plan/tuning.h"
@@ -118,6 +119,10 @@ class StagedSearch {
     }
     best_->solution.bound_without_limit = bound_without_limit_;
     best_->solution.work = budget_.work_spent();
+    if (free_bound_ && best_.has_plan()) {
+      best_->free_lower_bound =
+          std::min(*free_bound_, best_->solution.evaluation.objective);
+    }
     best_->ran_out = ran_out();
     best_->failure = std::move(failure_);
     best_->recipes = std::move(recipes_);
@@ -212,8 +217,23 @@ class StagedSearch {
     if (solution.failure && !solution.assignment) {
       return pass_over(stage, *std::move(solution.failure));
     }
+    if (stage.space.is_named()) bound_free_layers(*problem, solution);
     take({*std::move(problem), std::move(solution), stage.space});
     return {};
+  }
+
+  // Bounds the plans of the named space in which equal layers choose alone.
+  void bound_free_layers(const PlanProblem& problem,
+                         const PlanSolution& solution) {
+    if (!is_on(PlanProcedure::kFreeLayersBound, options_) ||
+        !can_bound_free_layers(problem, solution) || budget_.is_stopped()) {
+      return;
+    }
+    free_bound_ = timed_run(procedures_, PlanProcedure::kFreeLayersBound, [&] {
+      return free_layers_bound(
+          problem, solution,
+          budget_.rest().within({.work = tuning::kFreeLayersBoundWork}));
+    });
   }
 
   // The first stage in which the limit binds narrows the budget.
@@ -333,6 +353,7 @@ class StagedSearch {
   Budget budget_;
   double share_if_limit_binds_;  // 1 once the budget is narrowed
   std::optional<std::int64_t> bound_without_limit_;  // of the last stage
+  std::optional<std::int64_t> free_bound_;           // of free_layers_bound()
   BestStage best_;
   std::optional<Error> failure_;
   // The limit that ended the last stage.
