@@ -29,6 +29,8 @@ class LayeredGraph {
     After after = After::kNothing;
     bool has_head = true;
     bool trains = true;
+    // If not, the gradient of the input is a result, which forward nodes make.
+    bool has_backward_phase = true;
     std::string dtype = "f32";
   };
 
@@ -36,7 +38,8 @@ class LayeredGraph {
 
   Graph build() {
     const std::string meta = shape_.dtype + "[512,512]";
-    ValueId x = add_input(b_, InputKind::kUser, "x", meta.c_str());
+    const ValueId in = add_input(b_, InputKind::kUser, "x", meta.c_str());
+    ValueId x = in;
     struct Layer {
       ValueId x, w, h;
     };
@@ -65,7 +68,11 @@ class LayeredGraph {
       g = backward(layer.x, layer.w, g);
       if (shape_.after == After::kAdd) g = op("aten.add.Tensor", {into, g});
     }
-    b_.add_output({.value = g});
+    if (shape_.has_backward_phase) {
+      b_.add_output({.value = g, .kind = OutputKind::kGradient, .target = in});
+    } else {
+      b_.add_output({.value = g});
+    }
     return testing::value_of(std::move(b_).build());
   }
 
@@ -120,6 +127,7 @@ inline Graph random_layered_graph(std::mt19937& draw, int most_layers = 3) {
   shape.after = static_cast<LayeredGraph::After>(draw() % 4);
   shape.has_head = draw() % 2 == 0;
   shape.trains = draw() % 4 != 0;
+  shape.has_backward_phase = draw() % 4 != 0;
   if (draw() % 4 == 0) shape.dtype = "bf16";
   return LayeredGraph(shape).build();
 }

@@ -79,12 +79,11 @@ const PlanBuffer& Counterparts::buffer_of(ValueId value) const {
   return data_.buffers[data_.values[value.index()].buffer.index()];
 }
 
-ValueId Counterparts::first_result(ValueId value) const {
-  const Value& of = data_.graph.value(value);
-  if (of.is_input()) return value;
-  const Node& producer = data_.graph.node(of.producer);
-  if (!producer.runs_again()) return value;
-  return data_.graph.node(producer.second_run_of).outputs[of.output_index];
+PlanVariableId Counterparts::first_run(PlanVariableId id) const {
+  const PlanVariable& of = variable(id);
+  if (of.kind != PlanVariable::Kind::kOperator) return id;
+  const Node& node = data_.graph.node(NodeId(of.index));
+  return node.runs_again() ? data_.of_node[node.second_run_of.index()] : id;
 }
 
 std::optional<Counterparts::Place> Counterparts::place_in(
@@ -147,9 +146,9 @@ void Counterparts::add_neighbours(const Node& node, const Place& place,
                                   Key& key) const {
   const PlanVariable& own = variable(data_.of_node[node.id.index()]);
   for (const ValueId use : own.uses) {
-    const PlanBuffer& buffer = buffer_of(first_result(use));
+    const PlanBuffer& buffer = buffer_of(use);
     key.push_back(buffer.operand);
-    add_neighbour(buffer.producer, place, key);
+    add_neighbour(first_run(buffer.producer), place, key);
   }
   const NodeId second = second_runs_[node.id.index()];
   for (const ValueId result : own.makes) {
@@ -170,11 +169,7 @@ void Counterparts::add_neighbours(const Node& node, const Place& place,
 void Counterparts::add_readers(ValueId result, const Place& place,
                                std::vector<Key>& readers) const {
   for (const BufferUse& use : buffer_of(result).uses) {
-    const PlanVariable& reader = variable(use.variable);
-    if (reader.kind == PlanVariable::Kind::kOperator &&
-        data_.graph.node(NodeId(reader.index)).runs_again()) {
-      continue;
-    }
+    if (first_run(use.variable) != use.variable) continue;
     Key& key = readers.emplace_back();
     key.push_back(use.operand);
     add_neighbour(use.variable, place, key);

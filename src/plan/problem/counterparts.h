@@ -56,8 +56,8 @@ class Counterparts {
 
   const PlanVariable& variable(PlanVariableId id) const;
   const PlanBuffer& buffer_of(ValueId value) const;
-  // Returns the result of the first run if the value is one of a second run.
-  ValueId first_result(ValueId value) const;
+  // Returns the variable of the first run if that of a second run is given.
+  PlanVariableId first_run(PlanVariableId id) const;
   std::optional<Place> place_in(std::size_t block, std::size_t position) const;
   std::optional<Place> place_of_value(ValueId id) const;
   std::optional<Place> place_of(const PlanVariable& variable) const;
