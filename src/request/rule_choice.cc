@@ -59,8 +59,8 @@ class RuleChoice {
   // Searches the number of blocks of each row that run again, by bisection. Fewer
   // of them take less time and more memory. `full` is the plan of all of them.
   void choose_count(const Plan& full) {
-    std::int64_t least = 0;  // too few
     std::int64_t most = longest_row_of_blocks(*request_.graph);
+    std::int64_t least = too_few(most);
     std::int64_t of_most = *full.objective_nanoseconds;
     const auto of_block =
         static_cast<double>(full.summary.recompute_nanoseconds) /
@@ -84,6 +84,19 @@ class RuleChoice {
         least = count;
       }
     }
+  }
+
+  // Returns a number of blocks that leaves too little memory. Each block that runs
+  // again saves at most its part of the bytes that are needed if none does.
+  std::int64_t too_few(std::int64_t blocks) const {
+    const std::int64_t needed = rules_.tried.front().needed_bytes;
+    if (needed == 0) return 0;
+    const double saved =
+        1 - static_cast<double>(*request_.options.memory_limit) /
+                static_cast<double>(needed);
+    const auto count =
+        static_cast<std::int64_t>(saved * static_cast<double>(blocks));
+    return std::clamp<std::int64_t>(count - 1, 0, blocks - 1);
   }
 
   // Plans by one more rule. Returns null if the graph has no such rule, or if the

@@ -8,6 +8,7 @@
 #include "plan/exhaustive_windows.h"
 #include "plan/layered_graphs.h"
 #include "plan/network/plan_network.h"
+#include "plan/search/free_layers_bound.h"
 #include "plan/search/parts/restricted_problem.h"
 #include "plan/search/solve_plan.h"
 #include "plan/training_graphs.h"
@@ -307,6 +308,7 @@ struct Found {
   int runs = 0;
   int second_runs = 0;     // graphs in which operators run again
   int more_expensive = 0;  // than the free optimum
+  int free_bounds = 0;
   int limit_binds = 0;
   int missed = 0;  // a better plan within the memory limit
 };
@@ -385,6 +387,11 @@ void check_optimum(const Graph& graph, const test::TrainingSettings& settings,
   CHECK(optimum == *judged);
   CHECK(of_free.evaluation.objective <= optimum);
   CHECK(alike.equal_choices().are_alike(of_alike.assignment->choices));
+  REQUIRE(can_bound_free_layers(alike, of_alike));
+  CHECK_FALSE(can_bound_free_layers(spaces.free.problem(), of_free));
+  const auto free_bound = free_layers_bound(alike, of_alike, Budget());
+  if (free_bound) CHECK(*free_bound <= of_free.evaluation.objective);
+  found.free_bounds += free_bound.has_value() ? 1 : 0;
   // The enumeration does not tie the cached layouts of different layers.
   const std::int64_t least = test::ExhaustiveWindows(alike).least();
   CHECK(least <= optimum);
@@ -411,6 +418,7 @@ TEST_CASE("the optimum of equal layers is what enumeration finds") {
           << found.limit_binds << ", missed " << found.missed);
   CHECK(found.second_runs > 0);
   CHECK(found.more_expensive > 0);
+  CHECK(found.free_bounds > 0);
   CHECK(found.limit_binds > 0);
   CHECK(found.missed == 0);
 }

@@ -43,6 +43,18 @@ TEST_CASE("each mesh dim is said in the words of the field") {
         "in attn.o (20 %); tokens sharded between matmuls (sequence parallel)");
 }
 
+TEST_CASE("the words state what other layouts of equal layers could save") {
+  Plan plan = plan_with({});
+  CHECK(plan_in_words(plan).empty());
+  plan.free_lower_bound_nanoseconds = 1'000'000;
+  CHECK(plan_in_words(plan).back() ==
+        "equal layers have equal layouts, which costs nothing");
+  plan.free_lower_bound_nanoseconds = 970'000;
+  CHECK(plan_in_words(plan).back() ==
+        "equal layers have equal layouts; others (--layers free) save at most "
+        "3.0 %");
+}
+
 TEST_CASE("the words state which update of the parameters is counted") {
   Plan plan = plan_with({{RoleUse::kBatch, "dp", 1000, {}}});
   plan.options = {{"optimizer", "adamw"}, {"precision", "mixed"}};

@@ -1,6 +1,7 @@
 // Plans of graphs in which operators run again.
 #include <shardprop/request/plan_request.h>
 
+#include "graph/block_model.h"
 #include "support/result_checks.h"
 
 #include <shardprop/plan/judge_plan.h>
@@ -14,6 +15,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <string>
 #include <utility>
 #include <variant>
@@ -145,6 +147,51 @@ TEST_CASE("auto takes the cheapest rule that fits") {
     if (!plan.has_plan()) continue;
     REQUIRE(tight.has_plan());
     CHECK(*tight.objective_nanoseconds <= *plan.objective_nanoseconds);
+  }
+}
+
+PlannedGraph planned_layers(const std::string& rule,
+                            const std::string& memory) {
+  PlanRequest request;
+  request.graph =
+      std::make_shared<const Graph>(BlockModel(true).build("dddddd"));
+  request.library = OpLibrary::standard();
+  request.mesh = value_of(planned_mesh("dp=2"));
+  request.topology = default_topology();
+  request.options =
+      value_of(plan_options(std::vector<GivenOption>{{"recompute", rule, {}},
+                                                     {"execution", "eager", {}},
+                                                     {"memory", memory, {}}},
+                            request.topology));
+  request.options.gap = 0;
+  return value_of(plan_graph(request));
+}
+
+TEST_CASE("auto searches how many blocks of a row run again") {
+  const auto least = [](const std::string& rule) {
+    const Plan plan = planned_layers(rule, "1KiB").plan;
+    REQUIRE(plan.status == PlanStatus::kInfeasible);
+    REQUIRE(plan.conflict.memory.size() == 1);
+    return (1 << 10) + plan.conflict.memory.front().bytes_short;
+  };
+  CHECK(least("full:2") < least("none"));
+  CHECK(least("full:4") < least("full:2"));
+  const std::string between =
+      std::to_string((least("full:4") + least("full:2")) / 2);
+  const Plan found = planned_layers("auto", between).plan;
+  REQUIRE(found.has_plan());
+  REQUIRE(rules_of(found) != nullptr);
+  const auto& tried = rules_of(found)->tried;
+  CHECK(std::any_of(tried.begin(), tried.end(),
+                    [](const RecomputeRulesNote::Tried& one) {
+                      return one.rule.starts_with("full:");
+                    }));
+  for (const char* rule : {"none", "selective", "full", "full:1", "full:2",
+                           "full:3", "full:4", "full:5"}) {
+    CAPTURE(rule);
+    const Plan plan = planned_layers(rule, between).plan;
+    if (!plan.has_plan()) continue;
+    CHECK(*found.objective_nanoseconds <= *plan.objective_nanoseconds);
   }
 }
 
