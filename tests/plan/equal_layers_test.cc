@@ -83,7 +83,9 @@ PlanProblem three_layers(const Graph& graph, const PlanOptions& options) {
 
 TEST_CASE("counterparts with the same choices choose alike") {
   const Graph graph =
-      test::LayeredGraph({.layers = 4, .after = After::kAdd}).build();
+      test::LayeredGraph(
+          {.layers = 4, .after = After::kAdd, .has_backward_phase = false})
+          .build();
   PlanOptions options;
   CHECK(grouped_inputs(three_layers(graph, options)) == "w1=w0 w2=w0 w3=w0");
   options.pins.push_back(value_of(Pin::parse("net.w1=S(0)")));
@@ -171,6 +173,11 @@ class AssignedNetwork {
   const PlanNetwork& network_;
 };
 
+bool has_second_runs(const Graph& graph) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(),
+                     [](const Node& node) { return node.runs_again(); });
+}
+
 // TwoSpaces is one problem in which layers choose alike, and the same problem
 // in which they are free. Each variable has at most three choices.
 struct TwoSpaces {
@@ -201,7 +208,9 @@ struct TwoSpaces {
       std::vector<std::uint32_t> all(problem.variables()[v].choices->size());
       std::iota(all.begin(), all.end(), 0U);
       std::shuffle(all.begin(), all.end(), draw);
-      all.resize(std::min<std::size_t>(all.size(), 2 + draw() % 2));
+      // Second runs have variables of their own.
+      const std::size_t least = has_second_runs(problem.graph()) ? 1 : 2;
+      all.resize(std::min<std::size_t>(all.size(), least + draw() % 2));
       std::sort(all.begin(), all.end());
       out.left[v] = std::move(all);
     }
@@ -314,11 +323,6 @@ struct Found {
 };
 
 constexpr std::size_t kMostAssignments = 3'000;
-
-bool has_second_runs(const Graph& graph) {
-  return std::any_of(graph.nodes().begin(), graph.nodes().end(),
-                     [](const Node& node) { return node.runs_again(); });
-}
 
 // Returns the least cost of the plans of all assignments of the network that
 // cost at most `most_cost`; empty if there are too many.
