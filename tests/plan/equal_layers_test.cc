@@ -413,7 +413,9 @@ TEST_CASE("the optimum of equal layers is what enumeration finds") {
     CAPTURE(i);
     const auto graph =
         test::random_running(test::random_layered_graph(draw), draw);
-    if (!graph) continue;
+    // Operators run again in a quarter of the graphs.
+    const bool needs_them = 4 * found.second_runs < found.runs;
+    if (!graph || (needs_them && !has_second_runs(*graph))) continue;
     check_optimum(*graph, test::random_settings(draw), draw, found);
   }
   CHECK(found.runs == required);
