@@ -56,32 +56,69 @@ class RuleChoice {
   static constexpr double kSelectiveShare = 0.4;
   static constexpr double kCountShare = 0.5;
 
-  // Searches the number of blocks of each row that run again, by bisection. Fewer
-  // of them take less time and more memory. `full` is the plan of all of them.
+  // Tried is a number of blocks that run again, and the time of the plan; infinite
+  // without a plan.
+  struct Tried {
+    std::int64_t blocks = 0;
+    double nanoseconds = 0;
+    bool limit_binds = true;
+  };
+
+  static Tried tried_of(std::int64_t blocks, const Plan& plan) {
+    constexpr double kNone = std::numeric_limits<double>::infinity();
+    return {blocks,
+            plan.has_plan() ? static_cast<double>(*plan.objective_nanoseconds)
+                            : kNone,
+            !plan.has_plan() || plan.search.limit_binds};
+  }
+
+  // Searches the number of blocks of each row that run again. With fewer of them, a
+  // plan takes less time and more memory; its transfers may then take longer. So
+  // the time falls up to the best number and rises after it. `full` is the plan of
+  // all of them.
   void choose_count(const Plan& full) {
-    std::int64_t most = longest_row_of_blocks(*request_.graph);
-    std::int64_t least = too_few(most);
-    std::int64_t of_most = *full.objective_nanoseconds;
-    const auto of_block =
+    const std::int64_t blocks = longest_row_of_blocks(*request_.graph);
+    const double of_block =
         static_cast<double>(full.summary.recompute_nanoseconds) /
-        static_cast<double>(std::max<std::int64_t>(1, most));
-    while (most - least > 1 && !is_stopped() && seconds_left() > 0) {
-      // Fewer blocks save at most the time of their second runs.
-      const double gain = of_block * static_cast<double>(most - least);
+        static_cast<double>(std::max<std::int64_t>(1, blocks));
+    Tried low{too_few(blocks), std::numeric_limits<double>::infinity()};
+    Tried high = tried_of(blocks, full);
+    std::optional<Tried> middle;  // takes less time than both
+    // Fewer blocks save at most the time of their second runs. A plan that the
+    // limit does not change gains nothing by more of them.
+    const auto promises = [&](const Tried& from, const Tried& to) {
+      const auto between = static_cast<double>(to.blocks - from.blocks);
       const auto best = static_cast<double>(*best_->plan.objective_nanoseconds);
-      if (static_cast<double>(of_most) - gain >
-          (1 - request_.options.gap) * best) {
-        return;
+      return to.blocks - from.blocks > 1 && from.limit_binds &&
+             to.nanoseconds - of_block * between <
+                 (1 - request_.options.gap) * best;
+    };
+    while (seconds_left() > 0) {
+      Tried from = low;
+      Tried to = middle.value_or(high);
+      if (middle && (!promises(from, to) ||
+                     (promises(*middle, high) &&
+                      high.blocks - to.blocks > to.blocks - from.blocks))) {
+        from = *middle;
+        to = high;
       }
-      const std::int64_t count = least + (most - least) / 2;
+      if (!promises(from, to)) return;
+      const std::int64_t count = from.blocks + (to.blocks - from.blocks) / 2;
       const std::optional<Plan> plan =
           attempt({Rule::kFull, count}, kCountShare);
       if (!plan) return;
-      if (plan->has_plan() && *plan->objective_nanoseconds < of_most) {
-        most = count;
-        of_most = *plan->objective_nanoseconds;
+      const Tried here = tried_of(count, *plan);
+      if (!middle) {
+        if (here.nanoseconds < high.nanoseconds) {
+          middle = here;
+        } else {
+          low = here;
+        }
+      } else if (here.nanoseconds < middle->nanoseconds) {
+        (count < middle->blocks ? high : low) = *middle;
+        middle = here;
       } else {
-        least = count;
+        (count < middle->blocks ? low : high) = here;
       }
     }
   }

@@ -120,7 +120,6 @@ Plan explained_plan() {
   plan.topology = default_topology();
   plan.status = PlanStatus::kFeasible;
   plan.objective_nanoseconds = 0;
-  plan.free_lower_bound_nanoseconds = 0;
   PlannedNode node;
   node.name = "mm_1";
   node.op = "aten.mm.default";

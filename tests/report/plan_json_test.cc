@@ -110,6 +110,18 @@ TEST_CASE("what found no plan reads back too") {
   CHECK(json["gap"].is_null());
 }
 
+TEST_CASE("the bound of plans with free layers is kept") {
+  Plan plan = training_plan();
+  plan.free_lower_bound_nanoseconds = 1'500;
+  const auto json = ordered_json::parse(plan_to_json(plan));
+  CHECK(json["free_lower_bound_us"] == 1.5);
+  CHECK(value_of(parse_plan_json(plan_to_json(plan)))
+            .free_lower_bound_nanoseconds == 1'500);
+  plan.free_lower_bound_nanoseconds.reset();
+  CHECK_FALSE(
+      ordered_json::parse(plan_to_json(plan)).contains("free_lower_bound_us"));
+}
+
 TEST_CASE("the keys of the contract are there") {
   const auto json = ordered_json::parse(plan_to_json(training_plan()));
   CHECK(json["schema"] == "shardprop.plan/3");
