@@ -173,7 +173,7 @@ std::string as_json(const Graph& graph, const Node& node,
 
 Result<int> run_why(const Arguments& arguments, Console& console) {
   SP_ASSIGN(PlanRequest given, plan_request(arguments));
-  SP_ASSIGN(PlanRequest request, running(std::move(given)));
+  SP_ASSIGN(PlanRequest request, running_as_planned(std::move(given)));
   const Graph& graph = *request.graph;
   print_notes(graph, console);
   SP_ASSIGN(const NodeId id, node_option(arguments, graph));

@@ -76,11 +76,12 @@ const OptionField<PlanOptions> kFields[] = {
          [](PlanOptions& o, std::size_t i) {
            o.fusion = static_cast<Fusion>(i);
          }}},
-    {"recompute", "none|selective|full[:N]|auto",
+    {"recompute", "none|selective[:megatron]|full[:N]|modules:GLOB|auto",
      "what runs again in the backward phase instead of being kept: nothing, "
      "the "
-     "repeated blocks without attention and every second matmul, the repeated "
-     "blocks, the first N of each row, or what is cheapest in the memory limit",
+     "repeated blocks without attention and every second matmul, their core "
+     "attention, the repeated blocks, the first N of each row, the modules "
+     "whose path matches, or what is cheapest in the memory limit",
      ListField<PlanOptions>{
          [](PlanOptions& o, std::string_view text) -> Result<void> {
            if (text == "auto") {

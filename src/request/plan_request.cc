@@ -62,7 +62,24 @@ Result<PlannedGraph> planned(const PlanRequest& request) {
   return PlannedGraph{request.graph, std::move(made)};
 }
 
+bool chooses_rule(const PlanRequest& request) {
+  return !request.is_running && !request.options.recompute &&
+         request.options.memory_limit.has_value() &&
+         request.graph->has_backward();
+}
+
 }  // namespace
+
+Result<PlanRequest> running_as_planned(PlanRequest request) {
+  if (chooses_rule(request)) {
+    SP_ASSIGN(const PlannedGraph made, plan_graph(request));
+    for (const auto& [name, text] : made.plan.options) {
+      if (name != "recompute") continue;
+      SP_ASSIGN(request.options.recompute, Recompute::parse(text));
+    }
+  }
+  return running(std::move(request));
+}
 
 Result<PlanRequest> running(PlanRequest request) {
   if (request.is_running) return request;
@@ -76,11 +93,7 @@ Result<PlanRequest> running(PlanRequest request) {
 
 Result<PlannedGraph> plan_graph(const PlanRequest& request) {
   SP_CHECK(check_rules(request.reading.rules, *request.graph));
-  const bool may_run_again =
-      request.options.memory_limit.has_value() && request.graph->has_backward();
-  if (!request.is_running && !request.options.recompute && may_run_again) {
-    return plan_by_cheapest_rule(request);
-  }
+  if (chooses_rule(request)) return plan_by_cheapest_rule(request);
   SP_ASSIGN(const PlanRequest own, running(request));
   return planned(own);
 }

@@ -71,10 +71,11 @@ TEST_CASE("no cut is found where no edge may be cut") {
 }
 
 TEST_CASE("a rule is the text that it prints") {
-  for (const char* text : {"none", "selective", "full", "full:3"}) {
+  for (const char* text : {"none", "selective", "selective:megatron", "full",
+                           "full:3", "modules:*.mlp"}) {
     CHECK(to_string(value_of(Recompute::parse(text))) == text);
   }
-  for (const char* text : {"", "all", "full:0", "full:", "full:x"}) {
+  for (const char* text : {"", "all", "full:0", "full:", "full:x", "modules:"}) {
     CHECK(code_of(Recompute::parse(text)) == ErrorCode::kInvalidArgument);
   }
 }

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -75,6 +76,59 @@ TEST_CASE("a rule keeps less and takes longer") {
   CHECK(*none.objective_nanoseconds < *selective.objective_nanoseconds);
   CHECK(*selective.objective_nanoseconds < *full.objective_nanoseconds);
   CHECK(full.memory.peak_bytes < none.memory.peak_bytes);
+}
+
+// Returns the operators that run again, without their overloads.
+std::set<std::string> again(const PlannedGraph& planned) {
+  std::set<std::string> out;
+  for (const Node& node : planned.graph->nodes()) {
+    if (node.runs_again()) out.insert(node.op_name());
+  }
+  return out;
+}
+
+PlannedGraph eagerly(const std::string& rule) {
+  return value_of(plan_graph(request_of({{"recompute", rule, {}},
+                                         {"execution", "eager", {}},
+                                         {"memory", "none", {}}})));
+}
+
+TEST_CASE("with selective:megatron, core attention runs again") {
+  const PlannedGraph core = eagerly("selective:megatron");
+  const std::set<std::string> ops = again(core);
+  CHECK_FALSE(ops.empty());
+  const auto is_attention = [](const std::string& op) {
+    return op.find("softmax") != std::string::npos ||
+           op.find("attention") != std::string::npos;
+  };
+  CHECK(std::any_of(ops.begin(), ops.end(), is_attention));
+  // The projections and the MLP are kept.
+  CHECK_FALSE(ops.contains("aten.addmm.default"));
+  CHECK_FALSE(ops.contains("aten.gelu.default"));
+  CHECK(core.plan.summary.recompute_nanoseconds <
+        eagerly("full").plan.summary.recompute_nanoseconds);
+}
+
+TEST_CASE("the modules that a glob matches run again") {
+  const PlannedGraph mlp = eagerly("modules:*.mlp");
+  std::size_t count = 0;
+  for (const Node& node : mlp.graph->nodes()) {
+    if (!node.runs_again()) continue;
+    ++count;
+    CHECK(node.module_path.find(".mlp") != std::string::npos);
+  }
+  CHECK(count > 0);
+  CHECK(mlp.plan.memory.peak_bytes < eagerly("none").plan.memory.peak_bytes);
+  PlanRequest request = request_of({{"recompute", "modules:*.attention7", {}}});
+  CHECK_CODE(plan_graph(request), ErrorCode::kInvalidArgument);
+}
+
+TEST_CASE("a rule that is open is the one that the plan chooses") {
+  const PlanRequest request = request_of({{"memory", "200KiB", {}}});
+  const PlannedGraph made = value_of(plan_graph(request));
+  const PlanRequest again = value_of(running_as_planned(request));
+  CHECK(again.graph->hash() == made.graph->hash());
+  CHECK(to_string(*again.options.recompute) == rule_of(made.plan));
 }
 
 const RecomputeRulesNote* rules_of(const Plan& plan) {

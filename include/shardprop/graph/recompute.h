@@ -27,17 +27,29 @@ namespace shardprop {
 
 // `Recompute` says which operators of a training step run again:
 //
-//   none       none
-//   selective  the rule of torchtitan: those of the repeated blocks, except attention
-//              and every second matmul
-//   full       those of the repeated blocks, so that only the inputs of each block
-//              are kept
-//   full:N     those of the first N blocks of each row
+//   none                none
+//   selective           the rule of torchtitan: those of the repeated blocks, except
+//                       attention and every second matmul
+//   selective:megatron  the rule of Megatron-LM: the core attention of the repeated
+//                       blocks, which is what turns queries, keys and values into
+//                       its result
+//   full                those of the repeated blocks, so that only the inputs of each
+//                       block are kept
+//   full:N              those of the first N blocks of each row
+//   modules:GLOB        those of the modules whose path the glob matches, as if
+//                       torch.utils.checkpoint wrapped each of them
 struct Recompute {
-  enum class Rule : std::uint8_t { kNone, kSelective, kFull };
+  enum class Rule : std::uint8_t {
+    kNone,
+    kSelective,
+    kCoreAttention,
+    kFull,
+    kModules,
+  };
   Rule rule = Rule::kNone;
-  // Of each row of blocks; 0: all of them.
+  // Of each row of blocks; 0: all of them. Only for kFull.
   std::int64_t first_blocks = 0;
+  std::string modules = {};  // the glob; only for kModules
 
   // Error: kInvalidArgument.
   static Result<Recompute> parse(std::string_view text);
@@ -59,7 +71,8 @@ struct Running {
 
 // Returns the program as it runs; `graph` itself if nothing runs again. Errors:
 // kInvalidArgument (a rule for blocks, and a graph without equal blocks or without
-// a backward phase; a graph that is the result of this function).
+// a backward phase; a glob that matches no module; a graph that is the result of
+// this function).
 Result<std::shared_ptr<const Graph>> running_graph(
     std::shared_ptr<const Graph> graph, const OpLibrary& library,
     const Running& running);

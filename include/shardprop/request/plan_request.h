@@ -70,6 +70,9 @@ struct PlannedGraph {
 // options `execution` and `recompute` require (graph/recompute.h). A rule that the
 // plan is to choose counts as none. Errors: those of running_graph().
 Result<PlanRequest> running(PlanRequest request);
+// The same, but a rule that the plan is to choose is the one that it chooses: the
+// request is answered if its rule is open. Errors: those of plan_graph().
+Result<PlanRequest> running_as_planned(PlanRequest request);
 // Answers the request, with the graph that the plan runs. The nodes of that graph
 // are those of the plan. Errors: those of plan().
 Result<PlannedGraph> plan_graph(const PlanRequest& request);

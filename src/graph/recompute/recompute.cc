@@ -1,89 +1,25 @@
 #include <shardprop/graph/recompute.h>
 
+#include "base/glob.h"
 #include "base/parse_int.h"
 #include "base/try.h"
 #include "graph/analysis/blocks.h"
-#include "graph/analysis/view_source.h"
+#include "graph/recompute/core_attention.h"
 #include "graph/recompute/kept_values.h"
+#include "graph/recompute/node_facts.h"
 #include "graph/recompute/second_runs.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace shardprop {
 namespace {
-
-bool is_input_memory(const Graph& graph, ValueId value) {
-  return graph.value(graph.buffer(graph.value(value).buffer).base()).is_input();
-}
-
-// OperatorFacts is what the rules ask about a node.
-struct OperatorFacts {
-  bool is_view = false;
-  bool is_matmul = false;
-  bool is_attention = false;
-  bool runs_once = false;  // must not run twice
-};
-
-class NodeFacts {
- public:
-  NodeFacts(const Graph& graph, const OpLibrary& library)
-      : graph_(graph), library_(library), updates_(graph.buffers().size()) {
-    for (const GraphOutput& output : graph.outputs()) {
-      if (output.kind == OutputKind::kUpdate) {
-        updates_[graph.value(output.value).buffer.index()] = true;
-      }
-    }
-  }
-
-  OperatorFacts of(const Node& node) const {
-    OperatorFacts facts;
-    facts.runs_once =
-        node.outputs.empty() || gives_update(node) || has_size_of_data(node);
-    Result<IndexSpace> space = library_.index_space(node.op);
-    if (!space) return facts;
-    facts.is_view = runs_as_view(*space);
-    facts.is_attention = space->product == ProductKind::kAttention;
-    facts.is_matmul = space->flops_per_point > 0 && !facts.is_attention;
-    if (space->writes_into != IndexSpace::kNothing) {
-      const ValueId written =
-          node.inputs[static_cast<std::size_t>(space->writes_into)];
-      facts.runs_once = facts.runs_once || is_input_memory(graph_, written);
-    }
-    return facts;
-  }
-
- private:
-  bool gives_update(const Node& node) const {
-    return std::any_of(node.outputs.begin(), node.outputs.end(),
-                       [&](ValueId output) {
-                         return updates_[graph_.value(output).buffer.index()];
-                       });
-  }
-
-  // torch.export names sizes that depend on data u0, u1, ...
-  bool has_size_of_data(const Node& node) const {
-    const auto is_of_data = [](const SymbolicDim& dim) {
-      const std::vector<std::string> symbols = dim.size.symbols();
-      return dim.size.is_opaque() || std::any_of(symbols.begin(), symbols.end(),
-                                                 [](const std::string& name) {
-                                                   return name.starts_with('u');
-                                                 });
-    };
-    return std::any_of(node.outputs.begin(), node.outputs.end(),
-                       [&](ValueId output) {
-                         const Value& value = graph_.value(output);
-                         return std::any_of(value.symbolic.begin(),
-                                            value.symbolic.end(), is_of_data);
-                       });
-  }
-
-  const Graph& graph_;
-  const OpLibrary& library_;
-  std::vector<bool> updates_;  // by buffer
-};
 
 // Collects the second runs of a graph. Nodes are added in the order of the graph.
 class RunSelection {
@@ -94,6 +30,7 @@ class RunSelection {
     runs_.moves.assign(graph.nodes().size(), false);
   }
 
+  const NodeFacts& node_facts() const { return facts_; }
   OperatorFacts facts(const Node& node) const { return facts_.of(node); }
 
   // Adds a node that need not be kept. A view of a kept value stays where it is.
@@ -131,17 +68,29 @@ class RunSelection {
   SecondRuns runs_;
 };
 
-// Returns whether a forward node of another block reads a result of the node.
-bool leaves_block(const Graph& graph, const Blocks& blocks, const Node& node) {
-  const std::size_t own = blocks.block_of(node.id);
+// By node: the number of its region, such as its block.
+using Regions = std::vector<std::int32_t>;
+
+// Returns whether a forward node of another region reads a result of the node.
+bool leaves_region(const Graph& graph, const Regions& regions,
+                   const Node& node) {
+  const std::int32_t own = regions[node.id.index()];
   return std::any_of(
       node.outputs.begin(), node.outputs.end(), [&](ValueId output) {
         const std::vector<Use>& uses = graph.value(output).consumers;
         return std::any_of(uses.begin(), uses.end(), [&](const Use& use) {
           return graph.node(use.node).phase == Phase::kForward &&
-                 blocks.block_of(use.node) != own;
+                 regions[use.node.index()] != own;
         });
       });
+}
+
+Regions regions_of(const Graph& graph, const Blocks& blocks) {
+  Regions out;
+  for (const Node& node : graph.nodes()) {
+    out.push_back(static_cast<std::int32_t>(blocks.block_of(node.id)));
+  }
+  return out;
 }
 
 Result<RunSelection> runs_of_blocks(const Graph& graph,
@@ -154,6 +103,11 @@ Result<RunSelection> runs_of_blocks(const Graph& graph,
                 "leave out --recompute, or export at least two layers");
   }
   RunSelection selection(graph, library);
+  const Regions regions = regions_of(graph, blocks);
+  const std::vector<bool> core =
+      recompute.rule == Recompute::Rule::kCoreAttention
+          ? core_attention(graph, selection.node_facts(), regions)
+          : std::vector<bool>();
   std::vector<int> matmuls(blocks.blocks().size(), 0);
   for (const Node& node : graph.nodes()) {
     const std::size_t b = blocks.block_of(node.id);
@@ -170,10 +124,59 @@ Result<RunSelection> runs_of_blocks(const Graph& graph,
       // The first matmul of a block is kept, the second runs again.
       if (facts.is_matmul && ++matmuls[b] % 2 == 1) continue;
     }
-    if (node.phase == Phase::kForward && leaves_block(graph, blocks, node)) {
+    if (!core.empty() && node.phase == Phase::kForward &&
+        !core[node.id.index()]) {
       continue;
     }
-    selection.add(node, facts, static_cast<std::int32_t>(b));
+    if (node.phase == Phase::kForward && leaves_region(graph, regions, node)) {
+      continue;
+    }
+    selection.add(node, facts, regions[node.id.index()]);
+  }
+  return selection;
+}
+
+// Returns the path of the outermost module of the node that the glob matches.
+std::optional<std::string_view> matched_module(const Node& node,
+                                               std::string_view glob) {
+  const std::string_view path = node.module_path;
+  for (std::size_t end = 0; end < path.size();) {
+    end = std::min(path.find('.', end + 1), path.size());
+    if (matches_glob(glob, path.substr(0, end))) return path.substr(0, end);
+  }
+  return std::nullopt;
+}
+
+Result<RunSelection> runs_of_modules(const Graph& graph,
+                                     const OpLibrary& library,
+                                     const std::string& glob) {
+  constexpr std::int32_t kOutside = -1;
+  std::map<std::string_view, std::int32_t> numbers;
+  Regions regions;
+  for (const Node& node : graph.nodes()) {
+    const auto module = matched_module(node, glob);
+    regions.push_back(
+        module ? numbers
+                     .try_emplace(*module,
+                                  static_cast<std::int32_t>(numbers.size()))
+                     .first->second
+               : kOutside);
+  }
+  if (numbers.empty()) {
+    return fail({ErrorCode::kInvalidArgument,
+                 "no module of the graph matches `" + glob + "`",
+                 {},
+                 {},
+                 "as in modules:*.mlp; explain lists the modules"});
+  }
+  RunSelection selection(graph, library);
+  for (const Node& node : graph.nodes()) {
+    const std::int32_t region = regions[node.id.index()];
+    if (region == kOutside) continue;
+    if (node.phase == Phase::kForward && leaves_region(graph, regions, node)) {
+      continue;
+    }
+    selection.add(node, selection.facts(node), region);
   }
   return selection;
 }
@@ -204,18 +207,26 @@ Result<std::shared_ptr<const Graph>> with_runs(
 
 Result<Recompute> Recompute::parse(std::string_view text) {
   if (text == "none") return Recompute{};
-  if (text == "selective") return Recompute{Rule::kSelective, 0};
-  if (text == "full") return Recompute{Rule::kFull, 0};
+  if (text == "selective" || text == "selective:torchtitan") {
+    return Recompute{Rule::kSelective};
+  }
+  if (text == "selective:megatron") return Recompute{Rule::kCoreAttention};
+  if (text == "full") return Recompute{Rule::kFull};
   constexpr std::string_view kFirst = "full:";
   if (text.starts_with(kFirst)) {
     const auto count = parse_int(text.substr(kFirst.size()));
     if (count && *count > 0) return Recompute{Rule::kFull, *count};
   }
+  constexpr std::string_view kGlob = "modules:";
+  if (text.starts_with(kGlob) && text.size() > kGlob.size()) {
+    return Recompute{Rule::kModules, 0, std::string(text.substr(kGlob.size()))};
+  }
   return fail({ErrorCode::kInvalidArgument,
                "`" + std::string(text) + "` is no rule of recomputation",
                {},
                {"found `" + std::string(text) +
-                "`, expected none, selective, full or full:N"},
+                "`, expected none, selective, selective:megatron, full, "
+                "full:N or modules:GLOB"},
                "as in full:20"});
 }
 
@@ -225,6 +236,10 @@ std::string to_string(const Recompute& recompute) {
       break;
     case Recompute::Rule::kSelective:
       return "selective";
+    case Recompute::Rule::kCoreAttention:
+      return "selective:megatron";
+    case Recompute::Rule::kModules:
+      return "modules:" + recompute.modules;
     case Recompute::Rule::kFull:
       return recompute.first_blocks == 0
                  ? "full"
@@ -253,8 +268,11 @@ Result<std::shared_ptr<const Graph>> running_graph(
                 "leave out --recompute");
   }
   if (has_rule) {
+    const Recompute& rule = running.recompute;
     SP_ASSIGN(const RunSelection selection,
-              runs_of_blocks(*graph, library, running.recompute));
+              rule.rule == Recompute::Rule::kModules
+                  ? runs_of_modules(*graph, library, rule.modules)
+                  : runs_of_blocks(*graph, library, rule));
     SP_ASSIGN(graph, with_runs(std::move(graph), library, selection));
   }
   if (!running.is_compiled) return graph;
