@@ -93,7 +93,7 @@ class RuleChoice {
              to.nanoseconds - of_block * between <
                  (1 - request_.options.gap) * best;
     };
-    while (seconds_left() > 0) {
+    while (seconds_left() > last_seconds_) {
       Tried from = low;
       Tried to = middle.value_or(high);
       if (middle && (!promises(from, to) ||
@@ -145,7 +145,9 @@ class RuleChoice {
     if (best_->plan.has_plan() && !own.options.start_from) {
       own.options.start_from = std::make_shared<const Plan>(best_->plan);
     }
+    const double begun = seconds_spent();
     Result<PlannedGraph> other = plan_graph(own);
+    last_seconds_ = seconds_spent() - begun;
     if (!other) return std::nullopt;
     if (!request_.options.start_from) {
       std::erase_if(other->plan.notes, [](const PlanNote& note) {
@@ -278,7 +280,8 @@ class RuleChoice {
   const PlanRequest& request_;
   std::optional<PlannedGraph> best_;
   Clock::time_point begun_;
-  std::uint64_t work_ = 0;  // of the searches so far
+  std::uint64_t work_ = 0;   // of the searches so far
+  double last_seconds_ = 0;  // of the last search, with its set-up and report
   // The least bound of the rules, and why its search ended.
   std::int64_t bound_ = std::numeric_limits<std::int64_t>::max();
   RanOut ran_out_ = RanOut::kNothing;

@@ -95,6 +95,12 @@ TEST_CASE("with full, the inputs of each block are kept and nothing else") {
         10);
 }
 
+TEST_CASE("the longest row of blocks is counted") {
+  CHECK(longest_row_of_blocks(BlockModel(true).build("dddd")) == 4);
+  CHECK(longest_row_of_blocks(BlockModel(true).build("ddddsssss")) == 5);
+  CHECK(longest_row_of_blocks(BlockModel(true).build("ds")) == 0);
+}
+
 TEST_CASE("a second run comes before its first reader, once for a block") {
   const auto full = running_of(BlockModel(true).build("ddd"), "full");
   for (const Node& node : full->nodes()) {

@@ -249,8 +249,9 @@ std::string to_string(const Recompute& recompute) {
 }
 
 std::int64_t longest_row_of_blocks(const Graph& graph) {
+  const Blocks blocks(graph);
   std::int64_t most = 0;
-  for (const BlockRun& run : Blocks(graph).runs()) {
+  for (const BlockRun& run : blocks.runs()) {
     most = std::max(most, static_cast<std::int64_t>(run.count));
   }
   return most;
