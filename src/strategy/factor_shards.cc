@@ -1,5 +1,7 @@
 #include "strategy/factor_shards.h"
 
+#include <shardprop/base/inline_vector.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <utility>
@@ -7,17 +9,18 @@
 namespace shardprop {
 namespace {
 
-void add_size(std::vector<std::int64_t>& sizes, std::int64_t size) {
+// The different sizes of the shards of a factor. There are few of them.
+using Sizes = InlineVector<std::int64_t, 4>;
+
+void add_size(Sizes& sizes, std::int64_t size) {
   if (std::find(sizes.begin(), sizes.end(), size) == sizes.end()) {
     sizes.push_back(size);
   }
 }
 
 // Returns the different sizes of shards if each of `sizes` is cut into chunks.
-// The list is always short.
-std::vector<std::int64_t> cut_sizes(const std::vector<std::int64_t>& sizes,
-                                    std::int64_t parts) {
-  std::vector<std::int64_t> out;
+Sizes cut_sizes(const Sizes& sizes, std::int64_t parts) {
+  Sizes out;
   for (const std::int64_t size : sizes) {
     const std::int64_t full = chunk(size, parts, 0).size();
     add_size(out, full);
@@ -31,10 +34,9 @@ std::vector<std::int64_t> cut_sizes(const std::vector<std::int64_t>& sizes,
 }
 
 // Does the same if each of `pieces` pieces of a shard is cut.
-std::vector<std::int64_t> strided_sizes(const std::vector<std::int64_t>& sizes,
-                                        std::int64_t parts,
-                                        std::int64_t pieces) {
-  std::vector<std::int64_t> out;
+Sizes strided_sizes(const Sizes& sizes, std::int64_t parts,
+                    std::int64_t pieces) {
+  Sizes out;
   for (const std::int64_t size : sizes) {
     const std::int64_t full = chunk(size, pieces, 0).size();
     const std::int64_t count = full == 0 ? 0 : size / full;
@@ -59,7 +61,8 @@ std::int64_t longest_run_of(std::int64_t size, std::int64_t parts) {
 // A factor after some of its cuts.
 class CutFactor {
  public:
-  explicit CutFactor(std::int64_t size) : sizes_({size}) {
+  explicit CutFactor(std::int64_t size) {
+    sizes_.push_back(size);
     shards_.largest = size;
   }
 
@@ -71,6 +74,11 @@ class CutFactor {
       shards_.split_factors.back() = static_cast<std::int32_t>(pieces);
     } else if (!shards_.split_factors.empty()) {
       shards_.split_factors.push_back(1);
+    }
+    // Most factors are cut into equal shards.
+    if (sizes_.size() == 1 && sizes_[0] % (parts * pieces) == 0) {
+      shards_.largest = sizes_[0] /= parts;
+      return;
     }
     shards_.even = shards_.even && shards_.largest % (parts * pieces) == 0;
     for (const std::int64_t size : sizes_) {
@@ -94,7 +102,7 @@ class CutFactor {
 
  private:
   FactorShards shards_;
-  std::vector<std::int64_t> sizes_;  // of shards, each once
+  Sizes sizes_;  // of shards, each once
 };
 
 }  // namespace
