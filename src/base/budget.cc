@@ -80,6 +80,12 @@ Budget Budget::narrowed(double fraction) const {
   return out;
 }
 
+Budget Budget::at_least(std::uint64_t work) const {
+  Budget out = *this;
+  if (work_limit_) out.work_limit_ = std::max(*work_limit_, work);
+  return out;
+}
+
 Budget Budget::within(const BudgetLimits& limits) const {
   Budget out = rest();
   out.seconds_ = std::min(out.seconds_, limits.seconds);

@@ -105,6 +105,8 @@ class Budget {
   Budget narrowed(double fraction) const;
   // Returns a budget of the rest that also has these limits.
   Budget within(const BudgetLimits& limits) const;
+  // Returns this budget, with a work limit of at least `work`.
+  Budget at_least(std::uint64_t work) const;
   // Returns a budget with these limits instead. It has the same stop token.
   Budget renewed(const BudgetLimits& limits) const {
     return Budget(limits, stop_, std::nullopt, clock_);

@@ -86,6 +86,9 @@ inline constexpr double kNearOptimumGap = 0.05;
 // Share of the whole budget of a search for the plans of small parts of the
 // space, which divide it equally.
 inline constexpr double kFirstPlansBudgetShare = 0.4;
+// Unit: table entries. Each of these plans may take as much, even if the limit
+// of the search is smaller: the solver then runs its first round.
+inline constexpr std::uint64_t kLeastFirstPlanWork = 2;
 // Share for plans that mix the choices of others.
 inline constexpr double kMixedPlansBudgetShare = 0.25;
 // Unit: table entries, for the bound of plans whose equal layers choose alone. The
@@ -167,14 +170,18 @@ inline constexpr double kSpreadBudgetShare = 0.5;
 // ---- overlap multipliers: bound and plans ----------------------------------
 // Not measured yet.
 
+// Share of the rest for the network in which overlapped transfers are free, if
+// a plan may wait for them. The rest is for other multipliers.
+inline constexpr double kFreeNetworkBudgetShare = 0.5;
+
 // Unit: solves at new multipliers in one round.
 inline constexpr int kMostMultipliersInRound = 16;
 // Unit: rounds of raising the bound and solving mixes.
 inline constexpr int kMostPricingRounds = 4;
-// Share of the time that is kept for layer mixes.
-inline constexpr double kMixReserveTimeShare = 0.4;
-// Share of the time for one solve.
-inline constexpr double kPricingTimeShare = 0.25;
+// Share that is kept for layer mixes.
+inline constexpr double kMixReserveBudgetShare = 0.4;
+// Share for one solve.
+inline constexpr double kPricingBudgetShare = 0.25;
 // Gap at which the plan counts as optimal.
 inline constexpr double kClosedGap = 1e-5;
 // Gap at which a solve may stop, and the same in the first round of a large
@@ -223,8 +230,8 @@ inline constexpr double kNegligiblePromiseGap = 5e-3;
 inline constexpr int kMostMixes = 16;
 // Unit: mixes in a row that do not improve the plan.
 inline constexpr int kMostFailedMixes = 4;
-// Share of the time for the solve of one mix or one layer.
-inline constexpr double kMixTimeShare = 0.25;
+// Share for the solve of one mix or one layer.
+inline constexpr double kMixBudgetShare = 0.25;
 // Gap at which the solver may stop on a mix.
 inline constexpr double kMixGap = 2e-4;
 // Relative. A mix must be predicted to be cheaper by this share.

@@ -160,7 +160,7 @@ SolvedNetwork LayerMix::solve(const Counts& counts,
   }
   return search_.solve(
       options, {.bounds = false,
-                .budget = search_.budget().share(tuning::kMixTimeShare, 1),
+                .budget = search_.budget().share(tuning::kMixBudgetShare),
                 .enough_gap = tuning::kMixGap});
 }
 
@@ -191,7 +191,7 @@ SolvedNetwork LayerMix::solve_again(std::size_t layer, double share,
   }
   return search_.solve(
       options, {.bounds = false,
-                .budget = search_.budget().share(tuning::kMixTimeShare, 1)});
+                .budget = search_.budget().share(tuning::kMixBudgetShare)});
 }
 
 // Returns the plans that the layer and its neighbours follow. Layers with the

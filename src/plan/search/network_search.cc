@@ -81,16 +81,18 @@ const NetworkLabels& NetworkSearch::labels(const NetworkOptions& options) {
 
 class NetworkSearch::Judge {
  public:
-  Judge(NetworkSearch& search, bool counts_memory, double gives_up_at)
+  Judge(NetworkSearch& search, bool counts_memory,
+        std::optional<double> gives_up_at)
       : search_(search),
         counts_memory_(counts_memory),
         gives_up_at_(gives_up_at) {}
 
   bool operator()(const NetworkAssignment& assignment, double spent) {
-    const bool is_due = spent >= gives_up_at_;
+    const bool is_due = gives_up_at_ && spent >= *gives_up_at_;
     // The first plan that fits is worth knowing if the network counts memory.
     const bool is_early = counts_memory_ && !search_.incumbent_.found_here();
-    if ((is_due || is_early) && !(assignment == judged_)) {
+    const bool is_new = !(assignment == judged_);
+    if ((is_due || is_early || search_.has_windows()) && is_new) {
       judged_ = assignment;
       const PlanAssignment plan = search_.network_->decode(assignment);
       const PlanEvaluation figures = evaluate(search_.problem_, plan);
@@ -103,7 +105,7 @@ class NetworkSearch::Judge {
  private:
   NetworkSearch& search_;
   bool counts_memory_;
-  double gives_up_at_;
+  std::optional<double> gives_up_at_;
   NetworkAssignment judged_;
   bool fits_ = false;
 };
@@ -118,8 +120,8 @@ SolvedNetwork NetworkSearch::solve(const NetworkOptions& options,
   solver::Messages part;
   const bool is_whole = !options.memory_limit && attempt.bounds;
   if (is_whole && warm_start_) {
-    messages_ = messages_from(labels(options),
-                              *std::exchange(warm_start_, nullptr));
+    messages_ =
+        messages_from(labels(options), *std::exchange(warm_start_, nullptr));
   }
   if (is_whole) {
     goals.known = known_;
@@ -142,13 +144,14 @@ SolvedNetwork NetworkSearch::solve(const NetworkOptions& options,
       tell(now, attempt.bounds);
     };
   }
-  if (attempt.gives_up_at) {
+  // The network does not count exposed time. Of its solutions, the last one is
+  // the cheapest, but the plan of an earlier one may cost less.
+  if (attempt.gives_up_at || has_windows()) {
     goals.go_on =
-        Judge(*this, options.memory_limit.has_value(), *attempt.gives_up_at);
+        Judge(*this, options.memory_limit.has_value(), attempt.gives_up_at);
   }
   const Budget budget = attempt.budget ? *attempt.budget : budget_;
-  SolvedNetwork solved =
-      network_for(options).solve(options, budget, goals);
+  SolvedNetwork solved = network_for(options).solve(options, budget, goals);
   if (solved.failure) incumbent_.solution().failure = solved.failure;
   if (solved.end == SolvedNetwork::End::kFailed) return solved;
   budget_.charge(solved.work);

@@ -97,6 +97,8 @@ class NetworkSearch {
   PlanSolution finish() &&;
 
  private:
+  // Returns whether a plan may wait for transfers that the network hides.
+  bool has_windows() const { return problem_.num_windows() > 0; }
   PlanNetwork& network_for(const NetworkOptions& options);
   // The labels of the networks without memory.
   const NetworkLabels& labels(const NetworkOptions& options);

@@ -16,7 +16,8 @@ bool OverlapSearch::is_close() const {
   const PlanSolution& best = best_.solution();
   return best_.is_done() ||
          static_cast<double>(best.evaluation.objective - best.lower_bound) <=
-             tuning::kClosedGap * static_cast<double>(best.evaluation.objective);
+             tuning::kClosedGap *
+                 static_cast<double>(best.evaluation.objective);
 }
 
 std::vector<std::int64_t> OverlapSearch::run(SolvedNetwork last) {
@@ -91,17 +92,19 @@ void OverlapSearch::price() {
 void OverlapSearch::raise_bound(OverlapMultipliers& prices, double enough_gap) {
   std::vector<std::int64_t> best = network_.overlap_multipliers;
   std::int64_t bound = best_.solution().lower_bound;
-  const double for_plans =
-      tuning::kMixReserveTimeShare * search_.budget().seconds_left();
+  const Budget for_bound =
+      search_.budget().narrowed(1 - tuning::kMixReserveBudgetShare);
   for (int i = 0; i < tuning::kMostMultipliersInRound && !is_close(); ++i) {
-    if (search_.budget().seconds_left() < for_plans) break;
+    Budget now = for_bound;
+    now.charge(search_.budget().work_spent() - for_bound.work_spent());
+    if (now.is_stopped()) break;
     // The last network may have been restricted. Its bound is then not valid
     // for other networks.
     const std::int64_t last_bound =
         std::min(last_.bound, best_.solution().lower_bound);
     if (!prices.learn(last_.evaluation, last_bound)) break;
     network_.overlap_multipliers = prices.prices();
-    if (!solve({.budget = search_.budget().share(tuning::kPricingTimeShare, 1),
+    if (!solve({.budget = search_.budget().share(tuning::kPricingBudgetShare),
                 .enough_gap = enough_gap,
                 .enough_cost = best_.solution().lower_bound})) {
       break;

@@ -92,6 +92,22 @@ void Solver::offer_leanest() {
   core_best_ = std::move(choices);
 }
 
+// Offers an assignment although no work is left to search for one: the choices
+// that one sweep of messages leads to, or those of the shortest search. The
+// bytes of an assignment are left to offer_leanest().
+void Solver::offer_decoded() {
+  if (bytes_matter(state_.network) || state_.budget.is_cut_off()) return;
+  DualBound bound(*state_.core, /*leaps=*/false);
+  bound.sweep();
+  ForestSearch look(*state_.core, options_.seed);
+  look.assign(bound.decode());
+  if (!look.feasible()) look.run(tuning::kFirstRoundWork, state_.budget);
+  state_.spent_elsewhere += bound.work() + look.work();
+  const std::vector<int>& found =
+      look.feasible() ? look.choices() : look.best();
+  if (!found.empty()) state_.offer(found, state_.core->network_variable);
+}
+
 void Solver::offer_known() {
   for (const Assignment& known : options_.known) state_.best.offer_known(known);
 }
@@ -117,6 +133,7 @@ void Solver::solve() {
   offer_known();
   dual_.gather();
   search();
+  if (!state_.best.known() && !state_.best.infeasible()) offer_decoded();
 }
 
 bool Solver::solve_at_once() {

@@ -73,6 +73,7 @@ class Solver {
   // Returns whether no enabled pass has anything left to do.
   bool is_idle() const;
   void offer_leanest();
+  void offer_decoded();
   void offer_known();
   Solution finish();
 
