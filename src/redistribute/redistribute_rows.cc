@@ -137,32 +137,47 @@ Result<RedistributeRows> RedistributeRows::create(
     const RedistributePlanner& planner, const TensorMeta& meta,
     std::span<const Layout> wanted) {
   return guarded([&]() -> Result<RedistributeRows> {
-    const auto& shared = *planner.body_;
-    SP_CHECK(check_size(shared.mesh, meta));
-    std::vector<Layout> named;
-    for (const Layout& layout : wanted) {
-      SP_CHECK(check_layout(layout, shared.mesh, meta));
-      named.push_back(canonical(layout, shared.mesh, meta.shape()));
-    }
     const Placement sum = Placement::partial(ReduceOp::kSum);
+    std::vector<Layout> sums;
     if (is_defined(ReduceOp::kSum, meta.dtype())) {
-      Placements sums(static_cast<std::size_t>(shared.mesh.ndim()), sum);
-      SP_ASSIGN(Layout layout, Layout::create(std::move(sums)));
-      named.push_back(std::move(layout));
+      const int dims = planner.body_->mesh.ndim();
+      SP_ASSIGN(Layout layout, Layout::create(Placements(
+                                   static_cast<std::size_t>(dims), sum)));
+      sums.push_back(std::move(layout));
     }
-    SP_ASSIGN(Alphabet alphabet,
-              Alphabet::create(shared.active, meta, named,
-                               shared.options.split_factors));
-    auto body = Body::create(planner.body_, std::move(alphabet), meta);
-    if (body == nullptr) {
-      return fail(ErrorCode::kRedistributeMeshTooLarge,
-                  to_string(meta) + " can be laid out on " +
-                      to_string(shared.mesh) +
-                      " in more ways than can be listed",
-                  "merge mesh dims that always act together");
-    }
-    return RedistributeRows(std::move(body));
+    return of_alphabet(planner, meta, std::move(sums), wanted);
   });
+}
+
+Result<RedistributeRows> RedistributeRows::create_between(
+    const RedistributePlanner& planner, const TensorMeta& meta,
+    std::span<const Layout> ends) {
+  return guarded([&]() -> Result<RedistributeRows> {
+    return of_alphabet(planner, meta, {}, ends);
+  });
+}
+
+// Returns rows with the placements of all these layouts. Those of `checked` are
+// the caller's.
+Result<RedistributeRows> RedistributeRows::of_alphabet(
+    const RedistributePlanner& planner, const TensorMeta& meta,
+    std::vector<Layout> named, std::span<const Layout> checked) {
+  const auto& shared = *planner.body_;
+  SP_CHECK(check_size(shared.mesh, meta));
+  for (const Layout& layout : checked) {
+    SP_CHECK(check_layout(layout, shared.mesh, meta));
+    named.push_back(canonical(layout, shared.mesh, meta.shape()));
+  }
+  SP_ASSIGN(Alphabet alphabet, Alphabet::create(shared.active, meta, named,
+                                                shared.options.split_factors));
+  auto body = Body::create(planner.body_, std::move(alphabet), meta);
+  if (body == nullptr) {
+    return fail(ErrorCode::kRedistributeMeshTooLarge,
+                to_string(meta) + " can be laid out on " +
+                    to_string(shared.mesh) + " in more ways than can be listed",
+                "merge mesh dims that always act together");
+  }
+  return RedistributeRows(std::move(body));
 }
 
 const std::vector<Layout>& RedistributeRows::layouts() const {

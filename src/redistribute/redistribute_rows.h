@@ -40,6 +40,12 @@ class RedistributeRows {
   static Result<RedistributeRows> create(const RedistributePlanner& planner,
                                          const TensorMeta& meta,
                                          std::span<const Layout> wanted = {});
+  // The rows have exactly the partials and split factors of `ends`, and no other
+  // P(sum). Every cost equals cost() of a pair that has all of these placements.
+  // Errors: those of create().
+  static Result<RedistributeRows> create_between(
+      const RedistributePlanner& planner, const TensorMeta& meta,
+      std::span<const Layout> ends);
 
   const std::vector<Layout>& layouts() const;
   // Returns the index of the canonical form of `layout`; nullopt if the rows do
@@ -51,6 +57,9 @@ class RedistributeRows {
 
  private:
   struct Body;
+  static Result<RedistributeRows> of_alphabet(
+      const RedistributePlanner& planner, const TensorMeta& meta,
+      std::vector<Layout> named, std::span<const Layout> checked);
   explicit RedistributeRows(std::shared_ptr<const Body> body);
   std::shared_ptr<const Body> body_;
 };

@@ -12,6 +12,8 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <set>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -407,6 +409,55 @@ TEST_CASE("rows name their layouts and take wanted ones in") {
   const Layout outside[] = {value_of(Layout::parse("S(5),R,R"))};
   CHECK_CODE(RedistributeRows::create(planner, meta, outside),
              ErrorCode::kShardDimOutOfRange);
+}
+
+TEST_CASE("rows between partials cost what the planner asks for each pair") {
+  struct Case {
+    const char* mesh;
+    const char* tensor;
+    std::vector<std::string> ends;
+  };
+  const Case cases[] = {{"2,4", "f32[8,12,1]", {"P(avg),P(avg)"}},
+                        {"2,2,3", "f32[12,5]", {"P(max),R,R"}},
+                        {"2,4", "bf16[64,48]", {"P(sum),P(avg)"}},
+                        {"2,1,4", "i64[8,6]", {"P(min),R,R", "P(max),R,R"}}};
+  for (const Case& c : cases) {
+    CAPTURE(c.mesh);
+    CAPTURE(c.tensor);
+    const auto meta = value_of(TensorMeta::parse(c.tensor));
+    const auto planner = value_of(RedistributePlanner::create(
+        value_of(DeviceMesh::parse(c.mesh)), default_topology()));
+    const auto partials_of = [](std::span<const Layout> layouts) {
+      std::set<Placement> out;
+      for (const Layout& layout : layouts) {
+        for (const Placement& one : layout.placements()) {
+          if (one.is_partial()) out.insert(one);
+        }
+      }
+      return out;
+    };
+    std::vector<Layout> ends;
+    for (const std::string& end : c.ends) {
+      ends.push_back(value_of(Layout::parse(end)));
+    }
+    const auto rows =
+        value_of(RedistributeRows::create_between(planner, meta, ends));
+    const std::size_t count = rows.layouts().size();
+    int compared = 0;
+    for (std::size_t from = 0; from < count; ++from) {
+      const std::vector<std::int64_t> costs = rows.costs_from(from);
+      for (std::size_t to = 0; to < count; ++to) {
+        const Layout pair[] = {rows.layouts()[from], rows.layouts()[to]};
+        if (partials_of(pair) != partials_of(ends)) continue;
+        CAPTURE(to_string(pair[0]));
+        CAPTURE(to_string(pair[1]));
+        const auto cost = planner.cost(pair[0], pair[1], meta);
+        CHECK(costs[to] == (cost ? *cost : RedistributeRows::kImpossible));
+        ++compared;
+      }
+    }
+    CHECK(compared > 10);
+  }
 }
 
 TEST_CASE("rows cost what the planner asks for each pair") {

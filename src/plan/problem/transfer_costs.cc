@@ -69,23 +69,49 @@ MergedTransfers::Ties TransferCosts::ties_of(LayoutId src, LayoutId dst) const {
   return uniform_[src.index()] & uniform_[dst.index()];
 }
 
-TransferCosts::Rows& TransferCosts::rows_of(std::uint32_t tensor,
-                                            Ties ties) const {
+TransferCosts::Rows& TransferCosts::rows_of(
+    std::uint32_t tensor, Ties ties, std::vector<Placement> partials) const {
   if (rows_.size() <= tensor) rows_.resize(tensor + 1);
   for (Rows& rows : rows_[tensor]) {
-    if (rows.ties == ties) return rows;
+    if (rows.ties == ties && rows.partials == partials) return rows;
   }
   Rows& fresh = rows_[tensor].emplace_back();
   fresh.ties = ties;
+  fresh.partials = std::move(partials);
   return fresh;
+}
+
+std::vector<Placement> TransferCosts::own_partials(LayoutId src,
+                                                   LayoutId dst) const {
+  std::vector<Placement> out;
+  for (const LayoutId id : {src, dst}) {
+    const Layout& layout = layouts_[id];
+    if (layout.has_strided() || is_on_single_rank(id)) return {};
+    for (const Placement& placement : layout.placements()) {
+      if (placement.is_partial()) out.push_back(placement);
+    }
+  }
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
 }
 
 std::int32_t TransferCosts::place(Rows& rows, std::uint32_t tensor,
                                   LayoutId layout) const {
   if (rows.refused) return kElsewhere;
   if (!rows.rows) {
-    auto produced = RedistributeRows::create(planner(tensor, rows.ties),
-                                             tensors_[tensor].meta);
+    const RedistributePlanner& with = planner(tensor, rows.ties);
+    std::vector<Layout> ends;
+    for (const Placement partial : rows.partials) {
+      auto all = Layout::create(
+          Placements(static_cast<std::size_t>(with.mesh().ndim()), partial));
+      if (!all) throw InternalError("one partial does not mix with itself");
+      ends.push_back(*std::move(all));
+    }
+    const TensorMeta& meta = tensors_[tensor].meta;
+    auto produced = ends.empty()
+                        ? RedistributeRows::create(with, meta)
+                        : RedistributeRows::create_between(with, meta, ends);
     if (!produced) {
       throw_without_memory(produced.error());
       rows.refused = std::move(produced).error();
@@ -168,26 +194,37 @@ bool TransferCosts::is_refused(const Rows& rows, std::uint32_t tensor) const {
          ++lone_pairs_ > tuning::kMostLonePairs;
 }
 
+std::optional<std::int64_t> TransferCosts::listed(Rows& rows,
+                                                  std::uint32_t tensor,
+                                                  LayoutId src,
+                                                  LayoutId dst) const {
+  const std::int32_t from = place(rows, tensor, src);
+  const std::int32_t to = from < 0 ? kElsewhere : place(rows, tensor, dst);
+  if (to < 0) return std::nullopt;
+  std::vector<std::int64_t>& costs = rows.costs[index(from)];
+  if (costs.empty()) {
+    costs = rows.rows->costs_from(static_cast<std::size_t>(from));
+  }
+  return std::min(costs[index(to)], kUnreachable);
+}
+
 std::int64_t TransferCosts::nanoseconds(std::uint32_t tensor, LayoutId src,
                                         LayoutId dst) const {
   if (src == dst) return 0;
   if (refusal_ || is_too_large_[tensor]) return kUnreachable;
   const Ties ties = ties_of(src, dst);
   Rows& rows = rows_of(tensor, ties);
-  const std::int32_t from = place(rows, tensor, src);
-  const std::int32_t to = from < 0 ? kElsewhere : place(rows, tensor, dst);
-  if (to >= 0) {
-    std::vector<std::int64_t>& costs = rows.costs[index(from)];
-    if (costs.empty()) {
-      costs = rows.rows->costs_from(static_cast<std::size_t>(from));
+  if (const auto cost = listed(rows, tensor, src, dst)) return *cost;
+  if (!rows.refused) {
+    if (const auto cost = strided(tensor, src, dst)) return *cost;
+    std::vector<Placement> partials = own_partials(src, dst);
+    if (!partials.empty()) {
+      Rows& own = rows_of(tensor, ties, std::move(partials));
+      if (const auto cost = listed(own, tensor, src, dst)) return *cost;
     }
-    return std::min(costs[index(to)], kUnreachable);
   }
   // A cost is cached once it is known, so an exception before that adds no
   // entry.
-  if (!rows.refused) {
-    if (const auto cost = strided(tensor, src, dst)) return *cost;
-  }
   const Key key{tensor, src, dst};
   if (const auto known = moves_.find(key); known != moves_.end()) {
     return known->second;

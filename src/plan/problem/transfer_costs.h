@@ -78,8 +78,11 @@ class TransferCosts {
   };
   using Ties = MergedTransfers::Ties;
   // Rows caches the costs of one tensor class with the same mesh dims merged.
+  // They are those of pairs without partials or with P(sum), or of pairs with
+  // exactly these partials.
   struct Rows {
     Ties ties = 0;
+    std::vector<Placement> partials;  // sorted; empty: none or P(sum)
     std::optional<RedistributeRows> rows;
     std::optional<Error> refused;  // why `rows` is empty
     // By LayoutId: its index in `rows`, or kUnasked, or kElsewhere.
@@ -105,7 +108,14 @@ class TransferCosts {
                                       LayoutId dst) const;
 
   Ties ties_of(LayoutId src, LayoutId dst) const;
-  Rows& rows_of(std::uint32_t tensor, Ties ties) const;
+  Rows& rows_of(std::uint32_t tensor, Ties ties,
+                std::vector<Placement> partials = {}) const;
+  // Returns the cost of a pair; nullopt if the rows lack one of its layouts.
+  std::optional<std::int64_t> listed(Rows& rows, std::uint32_t tensor,
+                                     LayoutId src, LayoutId dst) const;
+  // Returns the partials of a pair in order; empty if the rows without own
+  // partials or single searches price it.
+  std::vector<Placement> own_partials(LayoutId src, LayoutId dst) const;
   const RedistributePlanner& planner(std::uint32_t tensor, Ties ties) const {
     const bool in_buckets = tensors_[tensor].in_buckets;
     if (ties == 0) return in_buckets ? bucketed_ : planner_;
