@@ -86,6 +86,8 @@ inline constexpr double kNearOptimumGap = 0.05;
 // Share of the whole budget of a search for the plans of small parts of the
 // space, which divide it equally.
 inline constexpr double kFirstPlansBudgetShare = 0.4;
+// Share for the plans of equal layers, if layers may differ.
+inline constexpr double kEqualLayersBudgetShare = 0.2;
 // Unit: table entries. Each of these plans may take as much, even if the limit
 // of the search is smaller: the solver then runs its first round.
 inline constexpr std::uint64_t kLeastFirstPlanWork = 2;

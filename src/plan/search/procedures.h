@@ -23,6 +23,7 @@ namespace shardprop {
 enum class PlanProcedure : std::uint8_t {
   kSetUp,
   kEarlierPlan,
+  kEqualLayers,
   kRecipePlans,
   kJoinedDims,
   kFreeNetwork,
@@ -55,6 +56,7 @@ struct PlanProcedureRow {
 inline constexpr PlanProcedureRow kPlanProcedures[] = {
     {"set-up", false},        // builds the problem of a space
     {"earlier-plan"},         // the plan of --start-from and plans near it
+    {"equal-layers"},         // first plans, in which equal layers are alike
     {"recipe-plans"},         // first plans, which follow a known recipe
     {"joined-dims"},          // first plans, which join mesh dims
     {"free-network", false},  // the full problem without memory

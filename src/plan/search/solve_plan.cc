@@ -1,7 +1,9 @@
 #include "plan/search/solve_plan.h"
 
 #include "base/guard.h"
+#include "plan/problem/equal_choices.h"
 #include "plan/problem/plan_budget.h"
+#include "plan/problem/problem_data.h"
 #include "plan/search/memory_search.h"
 #include "plan/search/network_search.h"
 #include "plan/search/overlap_search.h"
@@ -67,9 +69,18 @@ class PlanSolver {
   PlanSolution solve_part(const std::string& name,
                           const MakeRestriction& restriction,
                           const Budget& budget, const PartSearch& how = {}) {
+    return search_part(
+        name,
+        [&] { return RestrictedProblem(problem_, restriction(), how.gap); },
+        budget, how);
+  }
+
+  template <class MakePart>
+  PlanSolution search_part(const std::string& name, const MakePart& make,
+                           const Budget& budget, const PartSearch& how = {}) {
     PlanSolution found;
     auto solved = guarded([&]() -> Result<void> {
-      const RestrictedProblem part(problem_, restriction(), how.gap);
+      const RestrictedProblem part = make();
       found = solve_plan(part.problem(), budget,
                          {.break_ties = how.settles,
                           .first_plans = false,
@@ -198,6 +209,9 @@ class PlanSolver {
           .one_of(parts--)
           .at_least(tuning::kLeastFirstPlanWork);
     };
+    if (may_be_alike()) {
+      search_.run(PlanProcedure::kEqualLayers, [&] { find_equal_layers(); });
+    }
     for (const FirstSpace& space : spaces) {
       if (search_.budget().is_cut_off()) return;
       search_.run(space.recipe ? PlanProcedure::kRecipePlans
@@ -205,6 +219,22 @@ class PlanSolver {
                   [&] { find_plan_of(space, next_part()); });
     }
     mix(next_part());
+  }
+
+  bool may_be_alike() const {
+    return options_.layers == Layers::kFree && !options_.forced &&
+           problem_.data().set_up.given == nullptr;
+  }
+
+  // Solves the problem with equal layers, which is many times smaller.
+  void find_equal_layers() {
+    RestrictedProblem part(problem_, RestrictedProblem::EqualLayers{});
+    if (!part.problem().equal_choices().have_layers()) return;
+    search_part(
+        "plans of equal layers", [&] { return std::move(part); },
+        search_.budget()
+            .share(tuning::kEqualLayersBudgetShare)
+            .at_least(tuning::kLeastFirstPlanWork));
   }
 
   void find_plan_of(const FirstSpace& space, const Budget& budget) {

@@ -188,11 +188,22 @@ RestrictedProblem::RestrictedProblem(const PlanProblem& problem,
   }
 }
 
+RestrictedProblem::RestrictedProblem(const PlanProblem& problem, EqualLayers)
+    : restriction_(no_restriction(problem)),
+      part_(ProblemData(problem.data())) {
+  ProblemData& data = part_.data_;
+  data.options.progress = nullptr;
+  data.options.keeps_warm_start = false;
+  data.options.layers = Layers::kAlike;
+  data.equal_choices = std::make_shared<const EqualChoices>(data);
+}
+
 PlanAssignment RestrictedProblem::widened(PlanAssignment part) const {
   for (std::size_t v = 0; v < part.choices.size(); ++v) {
     const std::vector<std::uint32_t>& left = restriction_.left[v];
     if (!left.empty()) part.choices[v] = left[part.choices[v]];
   }
+  if (states_.empty()) return part;
   for (AssignedCopy& copy : part.copies) {
     copy.state = states_[copy.buffer.index()][copy.state];
   }

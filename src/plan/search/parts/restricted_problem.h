@@ -34,6 +34,9 @@ class RestrictedProblem {
   // `problem`.
   RestrictedProblem(const PlanProblem& problem, Restriction restriction,
                     std::optional<double> gap = std::nullopt);
+  // Restricts the problem to the plans in which equal layers choose alike.
+  struct EqualLayers {};
+  RestrictedProblem(const PlanProblem& problem, EqualLayers);
 
   const PlanProblem& problem() const { return part_; }
   // Returns the same assignment in the indices of the unrestricted problem. It
@@ -42,7 +45,8 @@ class RestrictedProblem {
 
  private:
   Restriction restriction_;
-  // By buffer: the layouts of the unrestricted problem that are kept.
+  // By buffer: the layouts of the unrestricted problem that are kept. Empty if
+  // all are.
   std::vector<std::vector<BufferLayout>> states_;
   PlanProblem part_;
 };
