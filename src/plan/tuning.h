@@ -172,8 +172,10 @@ inline constexpr double kSpreadBudgetShare = 0.5;
 // ---- overlap multipliers: bound and plans ----------------------------------
 // Not measured yet.
 
-// Share of the rest for the network in which overlapped transfers are free, if
-// a plan may wait for them. The rest is for other multipliers.
+// Share for the network in which overlapped transfers are free, if its plans
+// wait for them as long as they exceed its bound by other costs. The rest is
+// for other multipliers. Llama 3 8B on dp=8,tp=8, `--gap 0`: with a work limit of
+// 3e8 the plan takes 127.6 ms, and 140.2 ms if this network may take all of it.
 inline constexpr double kFreeNetworkBudgetShare = 0.5;
 
 // Unit: solves at new multipliers in one round.

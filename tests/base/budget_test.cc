@@ -172,6 +172,14 @@ TEST_CASE("further limits can only shorten a budget, new ones replace it") {
   CHECK(renewed.stopped() == StoppedBy::kRequest);
 }
 
+TEST_CASE("a budget of at least some work may exceed the rest of its parent") {
+  Budget all({.work = 10});
+  all.charge(10);
+  CHECK(all.rest().at_least(4).work_left() == 4);
+  CHECK(Budget({.work = 10}).at_least(4).work_left() == 10);
+  CHECK_FALSE(Budget().at_least(4).work_limit().has_value());
+}
+
 TEST_CASE("the spent share is that of the work if work is limited") {
   Budget by_time = budget({.seconds = 8});
   Budget by_work = budget({.seconds = 8, .work = 100});

@@ -201,6 +201,45 @@ TEST_CASE("a free search ends at or below every recipe, however short") {
   }
 }
 
+TEST_CASE("every recipe has a plan under the least work") {
+  const Graph graph = tiny("llama3_train");
+  for (const char* mesh : {"dp=4", "dp=2,tp=2"}) {
+    for (const std::uint64_t work : {1U, 1'000U, 1'000'000U}) {
+      CAPTURE(std::string(mesh));
+      CAPTURE(work);
+      PlanOptions options = training();
+      options.work_limit = work;
+      options.overlap = 1;
+      options.compare = true;
+      const Plan plan = plan_of(graph, mesh, options);
+      REQUIRE(plan.has_plan());
+      REQUIRE_FALSE(plan.recipes.empty());
+      for (const PlanRecipe& recipe : plan.recipes) {
+        CAPTURE(recipe.name);
+        REQUIRE(recipe.objective_nanoseconds);
+        CHECK(cost_of(plan) <= *recipe.objective_nanoseconds);
+      }
+    }
+  }
+}
+
+TEST_CASE("a plan with free layers costs no more than one of equal layers") {
+  const Graph graph = tiny("llama3_train");
+  PlanOptions options = training();
+  options.overlap = 1;
+  options.work_limit = 2'000'000'000;
+  const Plan alike = plan_of(graph, "dp=2,tp=2", options);
+  REQUIRE(alike.status == PlanStatus::kOptimal);
+  options.layers = Layers::kFree;
+  for (const std::uint64_t work : {1'000'000U, 100'000'000U}) {
+    CAPTURE(work);
+    options.work_limit = work;
+    const Plan free = plan_of(graph, "dp=2,tp=2", options);
+    REQUIRE(free.has_plan());
+    CHECK(cost_of(free) <= cost_of(alike));
+  }
+}
+
 TEST_CASE("four mesh dims are planned no worse than the two they merge to") {
   const Graph graph = test::residual_training(testing::standard_library(), 2,
                                               "512", "256", "1024");

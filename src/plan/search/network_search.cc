@@ -81,11 +81,14 @@ const NetworkLabels& NetworkSearch::labels(const NetworkOptions& options) {
 
 class NetworkSearch::Judge {
  public:
-  Judge(NetworkSearch& search, bool counts_memory,
-        std::optional<double> gives_up_at)
+  // `bound` is the lower bound of the running solve.
+  Judge(NetworkSearch& search, bool counts_memory, const Attempt& attempt,
+        std::shared_ptr<const std::int64_t> bound)
       : search_(search),
         counts_memory_(counts_memory),
-        gives_up_at_(gives_up_at) {}
+        gives_up_at_(attempt.gives_up_at),
+        leaves_waiting_at_(attempt.leaves_waiting_at),
+        bound_(std::move(bound)) {}
 
   bool operator()(const NetworkAssignment& assignment, double spent) {
     const bool is_due = gives_up_at_ && spent >= *gives_up_at_;
@@ -98,6 +101,12 @@ class NetworkSearch::Judge {
       const PlanEvaluation figures = evaluate(search_.problem_, plan);
       search_.incumbent_.take(plan, figures);
       fits_ = search_.incumbent_.fits(figures);
+      cost_ = figures.objective;
+      exposed_ = figures.exposed();
+    }
+    if (leaves_waiting_at_ && spent >= *leaves_waiting_at_ && exposed_ > 0 &&
+        2 * WideInt{exposed_} >= WideInt{cost_} - *bound_) {
+      return false;
     }
     return fits_ || !is_due;
   }
@@ -106,8 +115,12 @@ class NetworkSearch::Judge {
   NetworkSearch& search_;
   bool counts_memory_;
   std::optional<double> gives_up_at_;
+  std::optional<double> leaves_waiting_at_;
+  std::shared_ptr<const std::int64_t> bound_;
   NetworkAssignment judged_;
   bool fits_ = false;
+  std::int64_t cost_ = 0;
+  std::int64_t exposed_ = 0;
 };
 
 SolvedNetwork NetworkSearch::solve(const NetworkOptions& options,
@@ -139,16 +152,16 @@ SolvedNetwork NetworkSearch::solve(const NetworkOptions& options,
   if (attempt.bounds && options_.gap > 0 && incumbent_.found()) {
     goals.enough_bound = incumbent_.enough_bound();
   }
-  if (options_.progress) {
-    goals.progress = [&](const solver::Progress& now) {
-      tell(now, attempt.bounds);
-    };
-  }
+  const auto bound = std::make_shared<std::int64_t>(0);
+  goals.progress = [&](const solver::Progress& now) {
+    if (now.lower_bound) *bound = saturated(*now.lower_bound);
+    if (options_.progress) tell(now, attempt.bounds);
+  };
   // The network does not count exposed time. Of its solutions, the last one is
   // the cheapest, but the plan of an earlier one may cost less.
   if (attempt.gives_up_at || has_windows()) {
     goals.go_on =
-        Judge(*this, options.memory_limit.has_value(), attempt.gives_up_at);
+        Judge(*this, options.memory_limit.has_value(), attempt, bound);
   }
   const Budget budget = attempt.budget ? *attempt.budget : budget_;
   SolvedNetwork solved = network_for(options).solve(options, budget, goals);

@@ -32,6 +32,10 @@ struct Attempt {
   // Share of the attempt's budget after which it is abandoned if its best plan
   // does not fit the memory limit. Empty: never.
   std::optional<double> gives_up_at;
+  // Share of the attempt's budget after which it ends if its best plan waits for
+  // overlappable transfers at least as long as it exceeds the bound by other
+  // costs. Empty: never.
+  std::optional<double> leaves_waiting_at;
   // A share of the search's budget; the rest of it if null.
   std::optional<Budget> budget;
   double enough_gap = 0;  // relative, see solver::SolveOptions

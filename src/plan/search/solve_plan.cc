@@ -267,9 +267,13 @@ class PlanSolver {
   void search() {
     // Most plans fit, so the first network does not count memory.
     const bool limited = options_.memory_limit.has_value();
+    // Overlapped transfers are free in it. Other multipliers need a part of the
+    // budget if its plans wait for them.
+    Attempt freely{.leaves_waiting_at = tuning::kFreeNetworkBudgetShare};
+    if (limited) freely.gives_up_at = tuning::kGiveUpShare;
     bool is_solved = false;
     search_.run(PlanProcedure::kFreeNetwork,
-                [&] { is_solved = solve_free_network(limited); });
+                [&] { is_solved = solve({}, freely); });
     if (!is_solved) return;
     // A plan that fits may have been met on the way to one that does not.
     if (limited && !best_.fits(last_.evaluation) && !best_.is_done()) {
@@ -288,32 +292,6 @@ class PlanSolver {
       parts_.push_back(*best_.solution().assignment);
       mix(search_.budget().share(tuning::kMixedPlansBudgetShare));
     }
-  }
-
-  // Solves the network in which overlapped transfers are free. If its best plan
-  // waits for transfers, a part of the budget is left for other multipliers.
-  // Returns whether there is a solution.
-  bool solve_free_network(bool is_limited) {
-    Attempt attempt;
-    if (is_limited) attempt.gives_up_at = tuning::kGiveUpShare;
-    if (problem_.num_windows() == 0) return solve({}, attempt);
-    const Budget whole = search_.budget().rest();
-    attempt.budget = whole.share(tuning::kFreeNetworkBudgetShare);
-    // The search gives up at the same amount of work or time as without windows.
-    if (is_limited) {
-      attempt.gives_up_at =
-          tuning::kGiveUpShare / tuning::kFreeNetworkBudgetShare;
-    }
-    SolvedNetwork first = search_.solve({}, attempt);
-    const bool is_solved = static_cast<bool>(first);
-    const bool waits = is_solved && (first.evaluation.exposed() > 0 ||
-                                     !best_.fits(first.evaluation));
-    const bool ended = !first.stopped_by;
-    if (is_solved) last_ = std::move(first);
-    if (waits || ended || best_.is_done()) return is_solved;
-    attempt.budget.reset();
-    if (is_limited) attempt.gives_up_at = 0;
-    return solve({}, attempt) || is_solved;
   }
 
   // Solves a network, and keeps its solution. Returns whether there is one.

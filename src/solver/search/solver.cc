@@ -94,9 +94,13 @@ void Solver::offer_leanest() {
 
 // Offers an assignment although no work is left to search for one: the choices
 // that one sweep of messages leads to, or those of the shortest search. The
-// bytes of an assignment are left to offer_leanest().
+// bytes of an assignment are left to offer_leanest(). A limit of 0 asks for no
+// search.
 void Solver::offer_decoded() {
-  if (bytes_matter(state_.network) || state_.budget.is_cut_off()) return;
+  if (bytes_matter(state_.network) || state_.budget.is_cut_off() ||
+      state_.budget.work_limit() == 0) {
+    return;
+  }
   DualBound bound(*state_.core, /*leaps=*/false);
   bound.sweep();
   ForestSearch look(*state_.core, options_.seed);
