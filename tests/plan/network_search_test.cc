@@ -1,16 +1,21 @@
 // NetworkSearch solves the networks of one problem and keeps plans and bounds.
 // LayerMix mixes the plans that it finds, layer by layer.
 #include "plan/search/network_search.h"
+#include "plan/problem/equal_choices.h"
 #include "plan/search/layer_mix.h"
+#include "plan/search/procedures.h"
+#include "plan/search/solve_plan.h"
 #include "plan/slow_links.h"
 #include "plan/small_graphs.h"
 #include "support/result_checks.h"
 #include "support/standard_library.h"
 
+#include <shardprop/graph/recompute.h>
 #include <shardprop/io/load_graph.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -239,6 +244,19 @@ TEST_CASE("a model without layers has no mix") {
   mix.run(known.network);
   mix.resolve_layers(known.network);
   CHECK(search.budget().work_spent() == spent);
+}
+
+TEST_CASE("free layers are mixed although their operators run twice") {
+  const auto graph = value_of(running_graph(
+      std::make_shared<const Graph>(tiny_llama()), testing::standard_library(),
+      {.recompute = value_of(Recompute::parse("full"))}));
+  PlanOptions options = overlapped_training();
+  options.layers = Layers::kFree;
+  options.switched_off = {"recipe-plans", "joined-dims", "equal-layers"};
+  const PlanProblem problem = slow_problem(*graph, options);
+  REQUIRE_FALSE(problem.equal_choices().empty());
+  const PlanSolution found = solve_plan(problem, work_budget(200'000'000));
+  CHECK(found.procedures[index(PlanProcedure::kLayerMix)].runs > 0);
 }
 
 TEST_CASE("mixes of layers cost less than the plans that they mix") {

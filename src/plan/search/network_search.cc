@@ -74,6 +74,15 @@ PlanNetwork& NetworkSearch::network_for(const NetworkOptions& options) {
   return *network_;
 }
 
+std::optional<PlanNetwork> NetworkSearch::take_network(
+    const NetworkOptions& options) {
+  std::optional<PlanNetwork> out;
+  if (network_ && network_->can_price(options))
+    out.emplace(*std::move(network_));
+  forget();
+  return out;
+}
+
 const NetworkLabels& NetworkSearch::labels(const NetworkOptions& options) {
   if (!labels_) labels_.emplace(network_for(options));
   return *labels_;

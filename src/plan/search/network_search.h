@@ -97,6 +97,9 @@ class NetworkSearch {
     messages_ = {};
     free_network();
   }
+  // Does the same, and returns the network if it can have these options; null if
+  // there is none.
+  std::optional<PlanNetwork> take_network(const NetworkOptions& options);
   // Returns the best plan, or the reason why there is none.
   PlanSolution finish() &&;
 

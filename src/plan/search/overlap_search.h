@@ -34,7 +34,7 @@ class OverlapSearch {
         best_(search.incumbent()),
         network_(std::move(network)),
         settles_(settles),
-        mixes_(search.problem().equal_choices().empty()),
+        mixes_(!search.problem().equal_choices().have_layers()),
         mix_(search) {}
 
   // Starts with the last network that the search solved, and with the overlap

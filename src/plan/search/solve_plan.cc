@@ -287,8 +287,8 @@ class PlanSolver {
       network_.memory_limit = options_.memory_limit;
     }
     if (best_.found_here() && !best_.is_done()) search_overlap();
-    search_.free_network();
     if (!parts_.empty() && best_.found_here() && !best_.is_done()) {
+      search_.free_network();
       parts_.push_back(*best_.solution().assignment);
       mix(search_.budget().share(tuning::kMixedPlansBudgetShare));
     }
@@ -316,7 +316,8 @@ class PlanSolver {
   void prefer() {
     const Budget& budget = search_.budget();
     if (!scope_.break_ties || !best_.found() || budget.is_stopped()) return;
-    search_.forget();
+    std::optional<PlanNetwork> network = search_.take_network(
+        {.overlap_multipliers = network_.overlap_multipliers});
     const auto spent = budget.work_spent();
     auto most =
         tuning::kTieBreakingWork + spent / tuning::kTieBreakingWorkDivisor;
@@ -325,7 +326,8 @@ class PlanSolver {
     search_.run(PlanProcedure::kTieBreaking, [&] {
       const solver::SolveOptions how =
           solver_options(problem_, budget.within({.work = most}));
-      break_ties(problem_, network_.overlap_multipliers, how, best_.solution());
+      break_ties(problem_, network_.overlap_multipliers, std::move(network),
+                 how, best_.solution());
     });
   }
 

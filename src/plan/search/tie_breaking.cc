@@ -173,6 +173,7 @@ class TieBreaker {
  public:
   TieBreaker(const PlanProblem& problem,
              const std::vector<std::int64_t>& overlap_multipliers,
+             std::optional<PlanNetwork> network,
              const solver::SolveOptions& how, PlanProcedure procedure,
              PlanSolution& solution)
       : problem_(problem),
@@ -180,18 +181,19 @@ class TieBreaker {
         overlap_multipliers_(overlap_multipliers),
         how_(how),
         solution_(solution),
-        like_(like_parameters(problem)) {}
+        like_(like_parameters(problem)),
+        network_(std::move(network)) {}
 
   // Replaces the plan by one with small inputs and results. Returns false if
   // the solver finds none.
   bool make_small() {
-    Result<PlanNetwork> network = PlanNetwork::create(
-        problem_, {.overlap_multipliers = overlap_multipliers_});
-    if (!network) {
-      leave_out(std::move(network).error());
+    const NetworkOptions options{.overlap_multipliers = overlap_multipliers_};
+    if (!network_) network_.emplace(problem_, options);
+    if (auto priced = network_->price(options); !priced) {
+      leave_out(std::move(priced).error());
+      network_.reset();
       return false;
     }
-    network_.emplace(*std::move(network));
     Preferences small(problem_);
     small.prefer_small();
     return take(solve(small));
@@ -371,9 +373,10 @@ bool is_uniform(const PlanProblem& problem, const PlanAssignment& plan) {
 
 void break_ties(const PlanProblem& problem,
                 const std::vector<std::int64_t>& overlap_multipliers,
+                std::optional<PlanNetwork> network,
                 const solver::SolveOptions& how, PlanSolution& solution) {
-  TieBreaker(problem, overlap_multipliers, how, PlanProcedure::kTieBreaking,
-             solution)
+  TieBreaker(problem, overlap_multipliers, std::move(network), how,
+             PlanProcedure::kTieBreaking, solution)
       .run();
 }
 
@@ -384,7 +387,7 @@ PlanSolution small_solution(const PlanProblem& problem,
   like.work = 0;
   like.procedures.clear();
   const std::vector<std::int64_t> no_prices;
-  if (!TieBreaker(problem, no_prices, how, PlanProcedure::kSmallPlan, like)
+  if (!TieBreaker(problem, no_prices, {}, how, PlanProcedure::kSmallPlan, like)
            .make_small()) {
     like.assignment.reset();
   }

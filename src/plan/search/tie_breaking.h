@@ -3,11 +3,13 @@
 #pragma once
 
 #include "plan/evaluate/plan_solution.h"
+#include "plan/network/plan_network.h"
 #include "plan/problem/plan_problem.h"
 
 #include <shardprop/solver/solve.h>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace shardprop {
@@ -24,7 +26,8 @@ bool is_uniform(const PlanProblem& problem, const PlanAssignment& plan);
 // Replaces the assignment by one that costs no more, if the solver finds one.
 // Solves the problem again, with costs first and preferences second, under
 // `how` each time. Overlapped time has the given multipliers
-// (NetworkOptions::overlap_multipliers).
+// (NetworkOptions::overlap_multipliers). `network` is one of the problem that
+// can have them; null if it is to be built.
 //
 // If parameters of equal layers still have different layouts, it sets
 // solution.uniform_costs_more. This is the added cost of the best plan in which
@@ -32,6 +35,7 @@ bool is_uniform(const PlanProblem& problem, const PlanAssignment& plan);
 // an assignment.
 void break_ties(const PlanProblem& problem,
                 const std::vector<std::int64_t>& overlap_multipliers,
+                std::optional<PlanNetwork> network,
                 const solver::SolveOptions& how, PlanSolution& solution);
 
 // Returns a solution that fits the memory limit and costs no more than `like`,
