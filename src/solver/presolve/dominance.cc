@@ -46,30 +46,54 @@ std::vector<Side> sides_of(Network& network, int v) {
   return out;
 }
 
-// Returns, for each side, the place where choice b costs least. A choice that
-// costs more than b there cannot dominate b.
-std::vector<std::size_t> cheapest_for(const std::vector<Side>& sides,
-                                      std::size_t b) {
-  std::vector<std::size_t> out;
-  out.reserve(sides.size());
-  for (const Side& side : sides) {
-    const double* row = side.row(b);
-    out.push_back(static_cast<std::size_t>(
-        std::min_element(row, row + side.columns) - row));
+// CheapestForB compares choices where choice b costs least, on each side. A
+// choice that costs more than b there cannot dominate b.
+class CheapestForB {
+ public:
+  CheapestForB(const std::vector<Side>& sides, const NetVariable& variable,
+               std::size_t b)
+      : costs_(variable.costs), cost_of_b_(costs_[b]) {
+    for (const Side& side : sides) {
+      const double* row = side.row(b);
+      const double* there = std::min_element(row, row + side.columns);
+      cost_of_b_ += *there;
+      columns_.push_back({side.costs + (there - row), side.columns});
+    }
+    is_allowed_ = std::isfinite(cost_of_b_);
   }
-  return out;
-}
 
-bool costs_more_there(const std::vector<Side>& sides, double unary_beyond,
-                      const std::vector<std::size_t>& where, std::size_t a,
-                      std::size_t b) {
-  double beyond = unary_beyond;
-  for (std::size_t i = 0; i < sides.size(); ++i) {
-    const double there = sides[i].row(b)[where[i]];
-    if (!std::isfinite(there)) return false;
-    beyond += sides[i].row(a)[where[i]] - there;
+  bool costs_more(std::size_t a) const {
+    if (!is_allowed_) return false;
+    double cost = costs_[a];
+    for (const Side& column : columns_) cost += *column.row(a);
+    return cost > cost_of_b_;
   }
-  return beyond > 0;
+
+ private:
+  const std::vector<double>& costs_;
+  double cost_of_b_;
+  bool is_allowed_;
+  std::vector<Side> columns_;  // each begins at its place
+};
+
+// Returns the most that a number of `a` exceeds that of `b`. Places where `b` is
+// infinite do not count: their difference is NaN or -infinity, and no
+// comparison with it is true.
+double most_beyond(const double* a, const double* b, std::size_t count) {
+  constexpr std::size_t kLanes = 4;
+  double most[kLanes] = {-kInfinity, -kInfinity, -kInfinity, -kInfinity};
+  std::size_t d = 0;
+  for (; d + kLanes <= count; d += kLanes) {
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      const double beyond = a[d + lane] - b[d + lane];
+      most[lane] = beyond > most[lane] ? beyond : most[lane];
+    }
+  }
+  for (; d < count; ++d) {
+    const double beyond = a[d] - b[d];
+    most[0] = beyond > most[0] ? beyond : most[0];
+  }
+  return *std::max_element(most, most + kLanes);
 }
 
 // Returns the most that choice a can cost beyond choice b, over all choices of
@@ -78,15 +102,7 @@ double most_beyond(const std::vector<Side>& sides, double unary_beyond,
                    std::size_t a, std::size_t b) {
   double most = unary_beyond;
   for (const Side& side : sides) {
-    const double* row_a = side.row(a);
-    const double* row_b = side.row(b);
-    double here = -kInfinity;
-    for (std::size_t d = 0; d < side.columns; ++d) {
-      if (!std::isfinite(row_b[d])) continue;
-      const double beyond = row_a[d] - row_b[d];
-      here = beyond > here ? beyond : here;
-    }
-    most += here;
+    most += most_beyond(side.row(a), side.row(b), side.columns);
     if (!(most < kInfinity)) return kInfinity;
   }
   return most;
@@ -139,14 +155,11 @@ bool dominance(Network& network) {
     std::vector<char> gone(k, 0);
     bool lost = false;
     for (std::size_t b = 0; b < k; ++b) {
-      const std::vector<std::size_t> cheapest = cheapest_for(sides, b);
+      const CheapestForB cheapest(sides, variable, b);
       for (std::size_t a = 0; a < k && gone[b] == 0; ++a) {
         if (a == b || gone[a] != 0) continue;
+        if (cheapest.costs_more(a) || !uses_no_more(variable, a, b)) continue;
         const double unary = variable.costs[a] - variable.costs[b];
-        if (costs_more_there(sides, unary, cheapest, a, b) ||
-            !uses_no_more(variable, a, b)) {
-          continue;
-        }
         if (most_beyond(sides, unary, a, b) <= 0) {
           gone[b] = 1;
           lost = true;
