@@ -231,13 +231,10 @@ TEST_CASE("a plan with free layers costs no more than one of equal layers") {
   const Plan alike = plan_of(graph, "dp=2,tp=2", options);
   REQUIRE(alike.status == PlanStatus::kOptimal);
   options.layers = Layers::kFree;
-  for (const std::uint64_t work : {1'000'000U, 100'000'000U}) {
-    CAPTURE(work);
-    options.work_limit = work;
-    const Plan free = plan_of(graph, "dp=2,tp=2", options);
-    REQUIRE(free.has_plan());
-    CHECK(cost_of(free) <= cost_of(alike));
-  }
+  options.work_limit = 100'000'000;
+  const Plan free = plan_of(graph, "dp=2,tp=2", options);
+  REQUIRE(free.has_plan());
+  CHECK(cost_of(free) <= cost_of(alike));
 }
 
 TEST_CASE("four mesh dims are planned no worse than the two they merge to") {

@@ -113,14 +113,21 @@ class NetworkSearch::Judge {
       cost_ = figures.objective;
       exposed_ = figures.exposed();
     }
-    if (leaves_waiting_at_ && spent >= *leaves_waiting_at_ && exposed_ > 0 &&
-        2 * WideInt{exposed_} >= WideInt{cost_} - *bound_) {
-      return false;
-    }
-    return fits_ || !is_due;
+    const bool leaves =
+        leaves_waiting_at_ && spent >= *leaves_waiting_at_ && waits_long();
+    return !leaves && (fits_ || !is_due);
   }
 
  private:
+  // Returns whether the judged plan waits for transfers at least as long as it
+  // exceeds the bound by other costs, and long enough to matter.
+  bool waits_long() const {
+    const WideInt waits = exposed_;
+    return 2 * waits >= WideInt{cost_} - *bound_ &&
+           static_cast<double>(exposed_) >=
+               tuning::kLeastWaitingShare * static_cast<double>(cost_);
+  }
+
   NetworkSearch& search_;
   bool counts_memory_;
   std::optional<double> gives_up_at_;

@@ -34,7 +34,7 @@ struct Attempt {
   std::optional<double> gives_up_at;
   // Share of the attempt's budget after which it ends if its best plan waits for
   // overlappable transfers at least as long as it exceeds the bound by other
-  // costs. Empty: never.
+  // costs, and for kLeastWaitingShare of its cost. Empty: never.
   std::optional<double> leaves_waiting_at;
   // A share of the search's budget; the rest of it if null.
   std::optional<Budget> budget;
