@@ -18,6 +18,10 @@
 namespace shardprop::lowering {
 namespace {
 
+RankInt::Formula formula_of(const RankScalar& scalar) {
+  return {scalar.scale, scalar.constant, scalar.divisor, scalar.rounds_up};
+}
+
 // The mesh dims shard a factor one after another, as they shard a dim.
 RankInt factor_size(std::int64_t size, const DimIndices& mesh_dims,
                     const DeviceMesh& mesh, const RankScalar& scalar) {
@@ -30,8 +34,8 @@ RankInt factor_size(std::int64_t size, const DimIndices& mesh_dims,
   }
   auto layout = Layout::create(std::move(placements), std::move(order));
   if (!layout) throw InternalError("the cuts of a factor are not a layout");
-  return RankInt::of(RankInt::Kind::kLocalSize, size, *layout, 0, scalar.scale,
-                     scalar.constant);
+  return RankInt::of(RankInt::Kind::kLocalSize, size, *layout, 0,
+                     formula_of(scalar));
 }
 
 }  // namespace
@@ -56,7 +60,7 @@ RankInt rank_int(const RankScalar& scalar, const LocalContext& context) {
   return RankInt::of(
       scalar.kind == RankScalar::Kind::kLocalSize ? RankInt::Kind::kLocalSize
                                                   : RankInt::Kind::kOffset,
-      meta.size(scalar.dim), layout, scalar.dim, scalar.scale, scalar.constant);
+      meta.size(scalar.dim), layout, scalar.dim, formula_of(scalar));
 }
 
 namespace {

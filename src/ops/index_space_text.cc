@@ -97,8 +97,11 @@ std::string partials_text(const std::vector<std::optional<ReduceOp>>& ops) {
   });
 }
 
-std::string factor_text(const std::string& name, const Factor& factor) {
+std::string factor_text(const std::string& name, const Factor& factor,
+                        const std::vector<std::string>& names) {
   std::string text = name + "=" + std::to_string(factor.size);
+  if (!factor.joins.empty()) text += " joins=";
+  for (const FactorId id : factor.joins) text += names[index(id)];
   if (factor.kind != FactorKind::kParallel) {
     text += ' ';
     text += to_string(factor.kind);
@@ -123,7 +126,7 @@ std::string to_string(const IndexSpace& space) {
   text += " {" +
           joined(space.factors,
                  [&](std::size_t f) {
-                   return factor_text(names[f], space.factors[f]);
+                   return factor_text(names[f], space.factors[f], names);
                  }) +
           "}";
   for (std::size_t f = 0; f < space.factors.size(); ++f) {
@@ -212,8 +215,26 @@ class SpaceParser {
         return error("factor `" + name + "` appears twice");
       }
       for (std::size_t w = 1; w < words.size(); ++w) {
-        SP_CHECK(word(space_.factor(id), words[w]));
+        constexpr std::string_view kJoins = "joins=";
+        if (words[w].starts_with(kJoins)) {
+          SP_CHECK(joins(space_.factor(id), words[w].substr(kJoins.size())));
+        } else {
+          SP_CHECK(word(space_.factor(id), words[w]));
+        }
       }
+    }
+    return {};
+  }
+
+  // A joined factor follows the factors that it joins.
+  Result<void> joins(Factor& factor, std::string_view names) const {
+    std::vector<Operand> parts;
+    SP_CHECK(operands("(" + std::string(names) + ")", parts));
+    factor.joins = parts[0].dims[0];
+    if (parts.size() != 1 || parts[0].dims.size() != 1 ||
+        factor.joins.size() < 2 || space_.size(factor.joins) != factor.size) {
+      return error("`joins=" + std::string(names) +
+                   "` does not name two or more factors of that size");
     }
     return {};
   }
@@ -248,7 +269,8 @@ class SpaceParser {
     return {};
   }
 
-  Result<void> operands(std::string_view text, std::vector<Operand>& out) {
+  Result<void> operands(std::string_view text,
+                        std::vector<Operand>& out) const {
     for (const std::string_view part : split(text, ',')) {
       Operand& operand = out.emplace_back();
       if (part == "()") continue;

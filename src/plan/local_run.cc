@@ -206,7 +206,7 @@ std::int64_t unsharded(const RankScalar& scalar, const LocalContext& context) {
   } else if (scalar.kind == RankScalar::Kind::kFactorSize) {
     x = context.space.factors[operand].size;
   }
-  return scalar.constant + scalar.scale * x;
+  return scalar.of(x);
 }
 
 }  // namespace

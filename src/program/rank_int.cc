@@ -27,24 +27,22 @@ Layout cuts_of(const Layout& layout, int dim) {
 }  // namespace
 
 RankInt RankInt::of(Kind kind, std::int64_t size, const Layout& layout, int dim,
-                    std::int64_t scale, std::int64_t constant) {
-  RankInt out;
-  out.constant_ = constant;
-  if (kind == Kind::kConstant) return out;
+                    const Formula& formula) {
+  if (kind == Kind::kConstant) return formula.constant;
   Layout cuts = cuts_of(layout, dim);
-  if (cuts.is_replicated() || scale == 0) {
-    if (kind == Kind::kLocalSize) out.constant_ += scale * size;
-    return out;
+  if (cuts.is_replicated() || formula.scale == 0) {
+    return formula.of(kind == Kind::kLocalSize ? size : 0);
   }
+  RankInt out;
   out.kind_ = kind;
-  out.scale_ = scale;
+  out.formula_ = formula;
   out.size_ = size;
   out.cuts_ = std::move(cuts);
   return out;
 }
 
 std::int64_t RankInt::at(const DeviceMesh& mesh, const Coordinate& rank) const {
-  if (is_constant()) return constant_;
+  if (is_constant()) return constant();
   const Intervals held = local_intervals(cuts_, mesh, 0, size_, rank);
   std::int64_t x = 0;
   if (kind_ == Kind::kLocalSize) {
@@ -55,17 +53,21 @@ std::int64_t RankInt::at(const DeviceMesh& mesh, const Coordinate& rank) const {
     }
     x = held.empty() ? size_ : held[0].begin;
   }
-  return constant_ + scale_ * x;
+  return formula_.of(x);
 }
 
 std::string to_string(const RankInt& value) {
-  if (value.is_constant()) return std::to_string(value.constant_);
+  if (value.is_constant()) return std::to_string(value.constant());
+  const RankInt::Formula& formula = value.formula_;
   std::string out;
-  if (value.scale_ != 1) out += std::to_string(value.scale_) + "*";
+  if (formula.scale != 1) out += std::to_string(formula.scale) + "*";
   out += value.kind_ == RankInt::Kind::kLocalSize ? "local(" : "offset(";
   out += std::to_string(value.size_) + ", " + to_string(value.cuts_) + ")";
-  if (value.constant_ > 0) out += " + " + std::to_string(value.constant_);
-  if (value.constant_ < 0) out += " - " + std::to_string(-value.constant_);
+  if (formula.divisor != 1) {
+    out += (formula.rounds_up ? "/^" : "/") + std::to_string(formula.divisor);
+  }
+  if (formula.constant > 0) out += " + " + std::to_string(formula.constant);
+  if (formula.constant < 0) out += " - " + std::to_string(-formula.constant);
   return out;
 }
 

@@ -1,5 +1,7 @@
 #include "propagate/operand_needs.h"
 
+#include "base/index.h"
+
 #include <algorithm>
 
 namespace shardprop {
@@ -13,6 +15,9 @@ Placement need_of_factor(const IndexSpace& space, std::size_t f,
         dims[d].end()) {
       return Placement::shard(static_cast<int>(d));
     }
+  }
+  for (const JoinedDim& joined : space.inputs[i].joined) {
+    if (index(joined.factor) == f) return Placement::shard(joined.dim);
   }
   const Without without = space.inputs_without[i][f];
   return without.is_partial() ? Placement::partial(without.reduce_op())

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <variant>
 
 namespace shardprop {
@@ -26,6 +27,21 @@ Carried carried_by_kind(const IndexSpace& space, const Factor& factor) {
       space.program != nullptr && factor.program != ProgramUse::kNever;
   return runs_program && gathers(*space.program) ? Carried::kMeshOrder
                                                  : Carried::kAny;
+}
+
+// Returns the joined factor that joins all these factors.
+std::optional<FactorId> joined_factor(const IndexSpace& space,
+                                      const DimFactors& factors) {
+  if (factors.empty()) return std::nullopt;
+  for (std::size_t f = 0; f < space.factors.size(); ++f) {
+    const DimFactors& joins = space.factors[f].joins;
+    const bool has_all =
+        std::all_of(factors.begin(), factors.end(), [&](FactorId factor) {
+          return std::find(joins.begin(), joins.end(), factor) != joins.end();
+        });
+    if (has_all) return static_cast<FactorId>(f);
+  }
+  return std::nullopt;
 }
 
 // Calls visit(scalar) for every scalar that a rank computes.
@@ -57,10 +73,18 @@ std::vector<Carried> carried_factors(const IndexSpace& space) {
     if (scalar.kind != RankScalar::Kind::kOffset) return;
     const auto& operands = scalar.of_output ? space.outputs : space.inputs;
     const Operand& operand = operands[index(scalar.operand)];
-    for (const FactorId factor : operand.dims[index(scalar.dim)]) {
+    const auto needs_one_run = [&](FactorId factor) {
       Carried& accepted = carried[index(factor)];
       accepted = std::min(accepted, Carried::kAnyOrder);
+    };
+    const DimFactors& factors = operand.dims[index(scalar.dim)];
+    // A program asks for the offset of factors that are joined only if it
+    // shards them as one.
+    if (const auto joined = joined_factor(space, factors)) {
+      needs_one_run(*joined);
+      return;
     }
+    for (const FactorId factor : factors) needs_one_run(factor);
   });
   return carried;
 }

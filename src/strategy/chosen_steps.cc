@@ -2,6 +2,7 @@
 
 #include "base/index.h"
 #include "ops/trace/choice.h"
+#include "strategy/joined_factors.h"
 
 #include <algorithm>
 #include <utility>
@@ -63,14 +64,20 @@ class ChosenSteps {
     while (ref.step >= 0) {
       const auto choice = choice_of(program_.steps[index(ref.step)]);
       if (!choice) break;
-      ref = is_cut(choice->operand, choice->dim) ? choice->cut : choice->whole;
+      ref = holds(*choice) ? choice->cut : choice->whole;
     }
     return ref;
   }
 
-  bool is_cut(std::int32_t operand, int dim) const {
-    const DimFactors& factors =
-        context_.space.inputs[index(operand)].dims[index(dim)];
+  bool holds(const Choice& choice) const {
+    const Operand& operand = context_.space.inputs[index(choice.operand)];
+    const auto joined = operand.joined_factor(choice.dim);
+    const bool as_one = joined && context_.shards(*joined);
+    if (as_one || choice.condition != Choice::If::kCut) {
+      return as_one && (choice.condition != Choice::If::kUnaligned ||
+                        !has_aligned_parts(context_, *joined));
+    }
+    const DimFactors& factors = operand.dims[index(choice.dim)];
     return std::any_of(factors.begin(), factors.end(), [&](FactorId factor) {
       return context_.shards(factor);
     });

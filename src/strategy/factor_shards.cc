@@ -91,7 +91,21 @@ class CutFactor {
     shards_.largest = *std::max_element(sizes_.begin(), sizes_.end());
   }
 
-  FactorShards shards() && {
+  std::size_t num_cuts() const { return shards_.mesh_dims.size(); }
+
+  // Returns the shards without the mesh dims of the first cuts.
+  FactorShards shards_after(std::size_t before) && {
+    const auto drop = [before](DimIndices& of_cuts) {
+      DimIndices kept;
+      for (std::size_t i = before; i < of_cuts.size(); ++i) {
+        kept.push_back(of_cuts[i]);
+      }
+      of_cuts = std::move(kept);
+    };
+    if (before > 0) {
+      drop(shards_.mesh_dims);
+      drop(shards_.split_factors);
+    }
     shards_.smallest = *std::min_element(sizes_.begin(), sizes_.end());
     shards_.alike =
         std::all_of(sizes_.begin(), sizes_.end(), [&](std::int64_t size) {
@@ -111,18 +125,25 @@ FactorShards factor_shards(const IndexSpace& space, const DeviceMesh& mesh,
                            const Assignment& assignment,
                            const Layout* shardings, int factor) {
   CutFactor cut(space.factor(factor).size);
-  if (shardings != nullptr) {
-    for (const std::int32_t m : shardings->cuts(factor)) {
-      cut.cut(m, mesh.size(m), (*shardings)[m].split_factor());
+  const auto cut_by = [&](int given) {
+    if (shardings != nullptr) {
+      for (const std::int32_t m : shardings->cuts(given)) {
+        cut.cut(m, mesh.size(m), (*shardings)[m].split_factor());
+      }
+      return;
     }
-    return std::move(cut).shards();
-  }
-  for (std::size_t m = 0; m < assignment.size(); ++m) {
-    if (assignment[m] != factor) continue;
-    const auto mesh_dim = static_cast<std::int32_t>(m);
-    cut.cut(mesh_dim, mesh.size(mesh_dim), 1);
-  }
-  return std::move(cut).shards();
+    for (std::size_t m = 0; m < assignment.size(); ++m) {
+      if (assignment[m] != given) continue;
+      const auto mesh_dim = static_cast<std::int32_t>(m);
+      cut.cut(mesh_dim, mesh.size(mesh_dim), 1);
+    }
+  };
+  // The first of the joined factors is cut before.
+  const DimFactors& joins = space.factor(factor).joins;
+  if (!joins.empty()) cut_by(joins[0]);
+  const std::size_t before = cut.num_cuts();
+  cut_by(factor);
+  return std::move(cut).shards_after(before);
 }
 
 FactorShards factor_shards(const LocalContext& context, int factor) {

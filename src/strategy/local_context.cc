@@ -76,7 +76,7 @@ std::int64_t global_value(const RankScalar& scalar,
       x = context.space.factors[operand].size;
       break;
   }
-  return scalar.constant + scalar.scale * x;
+  return scalar.of(x);
 }
 
 std::int64_t elements(const Layout& layout, const DeviceMesh& mesh,
@@ -194,7 +194,7 @@ std::int64_t RankArgument::value(const Entry& entry,
           entry.size);
       break;
   }
-  return scalar.constant + scalar.scale * x;
+  return scalar.of(x);
 }
 
 std::vector<std::int64_t> RankArgument::at(const Coordinate& at) const {
@@ -244,7 +244,7 @@ std::int64_t evaluate(const RankScalar& scalar, const LocalContext& context,
       break;
     }
   }
-  return scalar.constant + scalar.scale * x;
+  return scalar.of(x);
 }
 
 RankArgument::RankArgument(std::string name, bool is_list,
@@ -297,9 +297,15 @@ std::vector<RankArgument> rank_arguments(const LocalContext& context) {
 }
 
 double max_local_points(const LocalContext& context) {
+  const std::vector<FactorShards> shards = all_shards(context);
   double points = 1;
-  for (const FactorShards& shards : all_shards(context)) {
-    points *= static_cast<double>(shards.largest);
+  for (std::size_t f = 0; f < shards.size(); ++f) {
+    const DimFactors& joins = context.space.factors[f].joins;
+    if (!joins.empty() && shards[f].mesh_dims.empty()) continue;
+    points *= static_cast<double>(shards[f].largest);
+    for (const FactorId part : joins) {
+      points /= static_cast<double>(shards[index(part)].largest);
+    }
   }
   return points;
 }

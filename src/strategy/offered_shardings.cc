@@ -71,21 +71,32 @@ class CutDigits {
   std::vector<Digit> digits_;
 };
 
-// Returns the cuts of each factor of a tensor dim, in shard order; empty if
-// they are not cuts of single factors.
+// Returns the cuts of a tensor dim as those of one factor.
+std::vector<FactorCut> as_cuts_of(FactorId factor, const Layout& layout,
+                                  int dim) {
+  std::vector<FactorCut> cuts;
+  for (const std::int32_t m : layout.cuts(dim)) {
+    cuts.push_back({factor, m, layout[m].split_factor()});
+  }
+  return cuts;
+}
+
+// Returns the cuts of each factor of a tensor dim, in shard order; those of its
+// joined factor, or none, if they are not cuts of single factors.
 std::vector<FactorCut> cuts_of_dim(const IndexSpace& space,
                                    const DeviceMesh& mesh, const Layout& layout,
-                                   int dim, const DimFactors& factors) {
+                                   int dim, const Operand& operand) {
+  const DimFactors& factors = operand.dims[index(dim)];
+  if (factors.size() == 1) return as_cuts_of(factors[0], layout, dim);
   std::vector<FactorCut> out;
   CutDigits digits(space, factors);
   for (const std::int32_t m : layout.cuts(dim)) {
-    const std::int64_t pieces = layout[m].split_factor();
-    if (factors.size() == 1) {
-      out.push_back({factors[0], m, pieces});
-      continue;
+    const auto cut = digits.cut(m, mesh.size(m), layout[m].split_factor());
+    if (!cut) {
+      const auto joined = operand.joined_factor(dim);
+      return joined ? as_cuts_of(*joined, layout, dim)
+                    : std::vector<FactorCut>{};
     }
-    const auto cut = digits.cut(m, mesh.size(m), pieces);
-    if (!cut) return {};
     out.push_back(*cut);
   }
   return out;
@@ -122,8 +133,8 @@ FactorShardings implied_shardings(const IndexSpace& space,
   ShardOrder order(index(mesh.ndim()));
   std::vector<std::int8_t> places(space.factors.size(), 0);
   for (std::size_t d = 0; d < operand.dims.size(); ++d) {
-    for (const FactorCut& cut : cuts_of_dim(
-             space, mesh, layout, static_cast<int>(d), operand.dims[d])) {
+    for (const FactorCut& cut :
+         cuts_of_dim(space, mesh, layout, static_cast<int>(d), operand)) {
       const auto m = index(cut.mesh_dim);
       placements[m] =
           Placement::strided_shard(cut.factor, static_cast<int>(cut.pieces));
@@ -146,9 +157,16 @@ std::vector<OfferedSharding> offered_shardings(
     const std::vector<DimFactors>& dims = operands[i].dims;
     for (std::size_t d = 0; d < dims.size(); ++d) {
       const std::vector<FactorCut> cuts =
-          cuts_of_dim(space, mesh, given[i], static_cast<int>(d), dims[d]);
-      for (const FactorId factor : dims[d]) {
-        FactorSharding sharding = sharding_of(cuts, factor, mesh.ndim());
+          cuts_of_dim(space, mesh, given[i], static_cast<int>(d), operands[i]);
+      const auto joined = operands[i].joined_factor(static_cast<int>(d));
+      DimFactors factors = dims[d];
+      if (joined) factors.push_back(*joined);
+      for (const FactorId factor : factors) {
+        FactorSharding sharding =
+            sharding_of(factor == joined
+                            ? as_cuts_of(*joined, given[i], static_cast<int>(d))
+                            : cuts,
+                        factor, mesh.ndim());
         const auto is_same = [&](const OfferedSharding& other) {
           return other.factor == factor && other.sharding == sharding;
         };

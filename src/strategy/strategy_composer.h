@@ -6,6 +6,7 @@
 #include "placement/split_factor.h"
 #include "strategy/carried_factors.h"
 #include "strategy/factor_shards.h"
+#include "strategy/joined_factors.h"
 #include "strategy/sharding_choices.h"
 
 #include <shardprop/placement/partials.h>
@@ -91,6 +92,7 @@ class StrategyComposer {
       shards[f] = factor_shards(space_, mesh_, assignment, shardings,
                                 static_cast<int>(f));
       if (!allowed(space_.factors[f], shards[f])) return std::nullopt;
+      if (!joins_for_need(space_, mesh_, shards, f)) return std::nullopt;
     }
     const bool sums_for_averages = averages_as_sums(space_, shards);
     const auto lacking = [&](Without without) -> std::optional<Placement> {
@@ -199,6 +201,9 @@ class StrategyComposer {
     for (std::size_t a = 0; a < count; ++a) {
       for (std::size_t b = 0; b < count; ++b) {
         if (a == b) continue;
+        if (exclude_each_other(space_, choices_[a], choices_[b])) {
+          mixes_[a * count + b] = false;
+        }
         for (std::size_t o = 0; o < operands(); ++o) {
           const Placement one = placements_[a][o];
           const Placement other = placements_[b][o];
@@ -272,9 +277,12 @@ class StrategyComposer {
       if (!placement) return std::nullopt;
       placements[m] = *placement;
     }
-    for (std::size_t dim = 0; dim < operand.dims.size(); ++dim) {
-      if (!cut_dim(operand.dims[dim], static_cast<int>(dim), shards, placements,
-                   order)) {
+    for (std::size_t d = 0; d < operand.dims.size(); ++d) {
+      const auto dim = static_cast<int>(d);
+      const auto joined = operand.joined_factor(dim);
+      const bool as_one = joined && !shards[index(*joined)].mesh_dims.empty();
+      if (as_one ? !cut_as_one(space_, shards, *joined, dim, placements, order)
+                 : !cut_dim(operand.dims[d], dim, shards, placements, order)) {
         return std::nullopt;
       }
     }

@@ -21,7 +21,9 @@ class Transcript {
       const std::int16_t choice = context.strategy.assignment[m];
       const auto f = index(choice);
       if (choice == kUnassigned || f >= context.space.factors.size()) continue;
-      if (context.space.factors[f].program != ProgramUse::kNever) {
+      const Factor& factor = context.space.factors[f];
+      // The ranks of a joined factor have parts of their own.
+      if (factor.program != ProgramUse::kNever && factor.joins.empty()) {
         over_.push_back(static_cast<std::int32_t>(m));
       }
     }
@@ -59,6 +61,12 @@ class Transcript {
 
   // Returns the local size of a dim on the busiest rank.
   std::int64_t local_size(std::int64_t size, const DimFactors& dim) const {
+    for (std::size_t f = 0; f < context_.space.factors.size(); ++f) {
+      const DimFactors& joins = context_.space.factors[f].joins;
+      if (joins.empty() || joins != dim) continue;
+      const FactorShards shards = factor_shards(context_, static_cast<int>(f));
+      if (!shards.mesh_dims.empty()) return shards.largest;
+    }
     for (const FactorId factor : dim) {
       const FactorShards shards = factor_shards(context_, factor);
       if (shards.mesh_dims.empty()) continue;

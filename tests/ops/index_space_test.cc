@@ -175,6 +175,28 @@ TEST_CASE("attention: grouped query heads hold the heads of the keys") {
   CHECK(space.inputs[0].dims[1][0] == space.inputs[1].dims[1][0]);
 }
 
+TEST_CASE("attention: a joined factor shards all query heads as one") {
+  const IndexSpace space = space_of(
+      applied("aten._scaled_dot_product_flash_attention_for_cpu.default",
+              {"f32[4,6,5,8]", "f32[4,3,5,8]", "f32[4,3,5,8]"}));
+  const auto joined = space.inputs[0].joined_factor(1);
+  REQUIRE(joined.has_value());
+  CHECK(space.factor(*joined).size == 6);
+  CHECK(space.factor(*joined).joins == space.inputs[0].dims[1]);
+  CHECK(space.outputs[0].holds(*joined));
+  CHECK_FALSE(space.inputs[1].holds(*joined));
+  // Equal heads, or one key head, need none.
+  for (const char* keys : {"f32[4,6,5,8]", "f32[4,1,5,8]"}) {
+    CHECK_FALSE(
+        space_of(
+            applied("aten._scaled_dot_product_flash_attention_for_cpu.default",
+                    {"f32[4,6,5,8]", keys, keys}))
+            .inputs[0]
+            .joined_factor(1)
+            .has_value());
+  }
+}
+
 TEST_CASE("index spaces print, and parse back") {
   const std::vector<OpSchema> calls = {
       applied("aten.addmm.default", {"f32[4]", "f32[16,8]", "f32[8,4]"}),
@@ -184,7 +206,9 @@ TEST_CASE("index spaces print, and parse back") {
               {{"dim", std::int64_t{1}}, {"half_to_float", false}}),
       applied("aten.embedding.default", {"f32[30,8]", "i64[4,6]"}),
       applied("aten.topk.default", {"f32[4,6]"}, {{"k", std::int64_t{3}}}),
-      applied("aten.sum.dim_IntList", {"f32[4,6]"}, {{"dim", Ints{}}})};
+      applied("aten.sum.dim_IntList", {"f32[4,6]"}, {{"dim", Ints{}}}),
+      applied("aten._scaled_dot_product_flash_attention_for_cpu.default",
+              {"f32[4,6,5,8]", "f32[4,3,5,8]", "f32[4,3,5,8]"})};
   for (const OpSchema& op : calls) {
     const std::string text = to_string(space_of(op));
     CAPTURE(text);

@@ -33,7 +33,10 @@ void print(std::ostream& out, const LocalRef& ref) {
 void print(std::ostream& out, const RankScalar& scalar) {
   out << '<' << static_cast<int>(scalar.kind) << (scalar.of_output ? 'o' : 'i')
       << scalar.operand << ',' << scalar.dim << '*' << scalar.scale << '+'
-      << scalar.constant << '>';
+      << scalar.constant;
+  if (scalar.divisor != 1) out << '/' << scalar.divisor;
+  if (scalar.rounds_up) out << '^';
+  out << '>';
 }
 
 void print(std::ostream& out, const NoneArg&) { out << "None"; }
@@ -102,7 +105,8 @@ void print(std::ostream& out, const Decomposition& program) {
 
 void print(std::ostream& out, const IndexSpace& space) {
   out << to_string(space);
-  for (const Factor& factor : space.factors) out << " '" << factor.reason << "'";
+  for (const Factor& factor : space.factors)
+    out << " '" << factor.reason << "'";
   out << " flops=" << space.flops_per_point
       << " product=" << static_cast<int>(space.product)
       << " flags=" << space.normalises << space.carries << space.is_free

@@ -127,5 +127,12 @@ TEST_CASE("tensor parallelism shards a fused projection by heads") {
   CHECK(stored_as(both, "net.w") == "R,SS(1,3)");
 }
 
+TEST_CASE("pieces stay together if ranks cannot share their heads") {
+  // 32 ranks divide the columns of each piece, but not its 16 heads.
+  const Graph fused = attention(true);
+  const Plan plan = followed(fused, "tp=32", "megatron=tp");
+  CHECK(stored_as(plan, "net.w") != "SS(1,3)");
+}
+
 }  // namespace
 }  // namespace shardprop

@@ -10,6 +10,15 @@
 
 namespace shardprop::test {
 
+// Returns the node of that name, which must exist.
+inline const PlannedNode& node_of(const Plan& plan, const std::string& name) {
+  const auto found =
+      std::find_if(plan.nodes.begin(), plan.nodes.end(),
+                   [&](const PlannedNode& node) { return node.name == name; });
+  REQUIRE_MESSAGE(found != plan.nodes.end(), "no node " << name);
+  return *found;
+}
+
 // Checks a plan step by step: which values and copies exist, when, and in which
 // layout.
 class PlanChecker {

@@ -1,5 +1,6 @@
 #include <shardprop/plan/pin.h>
 
+#include "plan/invariants.h"
 #include "plan/small_graphs.h"
 #include "support/result_checks.h"
 #include "support/standard_library.h"
@@ -13,6 +14,7 @@
 namespace shardprop {
 namespace {
 
+using test::node_of;
 using testing::value_of;
 
 TEST_CASE("a pin consists of terms and a layout") {
@@ -157,14 +159,6 @@ TEST_CASE("two pins on one value must agree") {
   CHECK_CODE(planner.plan({"net.w1=R,R", "net.*=S(0),R"}),
              ErrorCode::kPinConflict);
   CHECK(planner.plan({"net.w1=R,R", "w1=R,R"}).has_value());
-}
-
-const PlannedNode& node_of(const Plan& plan, const std::string& name) {
-  for (const PlannedNode& node : plan.nodes) {
-    if (node.name == name) return node;
-  }
-  FAIL("no node " << name);
-  return plan.nodes[0];
 }
 
 TEST_CASE(

@@ -16,6 +16,7 @@
 namespace shardprop {
 namespace {
 
+using test::node_of;
 using testing::value_of;
 
 // Two linear layers as PyTorch exports them: [batch, 8192, 1024] becomes rows
@@ -66,14 +67,6 @@ Plan planned(const Graph& graph, const Planning& how) {
                                  testing::standard_library(), options));
   test::check_plan(plan);
   return plan;
-}
-
-const PlannedNode& node_of(const Plan& plan, const std::string& name) {
-  const auto found =
-      std::find_if(plan.nodes.begin(), plan.nodes.end(),
-                   [&](const PlannedNode& node) { return node.name == name; });
-  REQUIRE(found != plan.nodes.end());
-  return *found;
 }
 
 std::string sharding_of_rows(const Plan& plan, const char* node) {

@@ -14,9 +14,9 @@ using Kind = RankInt::Kind;
 TEST_CASE("numbers that are the same on all ranks are constants") {
   const Layout rows = value_of(Layout::parse("S(0),R"));
   CHECK(RankInt(7).is_constant());
-  CHECK(RankInt::of(Kind::kLocalSize, 8, rows, 1, 3, 1) == RankInt(25));
-  CHECK(RankInt::of(Kind::kOffset, 8, rows, 1, 3, 1) == RankInt(1));
-  CHECK(RankInt::of(Kind::kConstant, 8, rows, 0, 3, 1) == RankInt(1));
+  CHECK(RankInt::of(Kind::kLocalSize, 8, rows, 1, {3, 1}) == RankInt(25));
+  CHECK(RankInt::of(Kind::kOffset, 8, rows, 1, {3, 1}) == RankInt(1));
+  CHECK(RankInt::of(Kind::kConstant, 8, rows, 0, {3, 1}) == RankInt(1));
   CHECK(!RankInt::of(Kind::kLocalSize, 8, rows, 0).is_constant());
 }
 
@@ -25,8 +25,25 @@ TEST_CASE("formulas print as they are read") {
   CHECK(to_string(RankInt(12)) == "12");
   CHECK(to_string(RankInt::of(Kind::kLocalSize, 24, rows, 2)) ==
         "local(24, S(0),R)");
-  CHECK(to_string(RankInt::of(Kind::kOffset, 30, rows, 2, -2, -1)) ==
+  CHECK(to_string(RankInt::of(Kind::kOffset, 30, rows, 2, {-2, -1})) ==
         "-2*offset(30, S(0),R) - 1");
+  CHECK(to_string(RankInt::of(Kind::kOffset, 32, rows, 2, {.divisor = 16})) ==
+        "offset(32, S(0),R)/16");
+  CHECK(to_string(RankInt::of(Kind::kLocalSize, 32, rows, 2,
+                              {.divisor = 16, .rounds_up = true})) ==
+        "local(32, S(0),R)/^16");
+}
+
+TEST_CASE("a size or an offset is divided, rounded down or up") {
+  // Rank 1 of 2 has elements 3 to 5 of 6.
+  const DeviceMesh mesh = value_of(DeviceMesh::parse("2"));
+  const Layout heads = value_of(Layout::parse("S(0)"));
+  const Coordinate at = mesh.coordinate_at_index(1);
+  CHECK(RankInt::of(Kind::kOffset, 6, heads, 0, {.divisor = 2}).at(mesh, at) ==
+        1);
+  const RankInt::Formula up = {.divisor = 2, .rounds_up = true};
+  CHECK(RankInt::of(Kind::kLocalSize, 6, heads, 0, up).at(mesh, at) == 2);
+  CHECK(RankInt::of(Kind::kLocalSize, 7, heads, 1, up) == RankInt(4));
 }
 
 TEST_CASE("every rank's value is that of the region it holds") {
@@ -48,13 +65,13 @@ TEST_CASE("every rank's value is that of the region it holds") {
       const Coordinate at = mesh.coordinate_at_index(r);
       const LocalRegion region = local_region(layout, mesh, shape, at);
       const auto& held = region.dims()[static_cast<std::size_t>(dim)];
-      CHECK(RankInt::of(Kind::kLocalSize, size, layout, dim, scale, constant)
+      CHECK(RankInt::of(Kind::kLocalSize, size, layout, dim, {scale, constant})
                 .at(mesh, at) ==
             constant + scale * region.shape()[static_cast<std::size_t>(dim)]);
       if (held.size() > 1) continue;
       const std::int64_t begin = held.empty() ? size : held[0].begin;
       const RankInt offset =
-          RankInt::of(Kind::kOffset, size, layout, dim, scale, constant);
+          RankInt::of(Kind::kOffset, size, layout, dim, {scale, constant});
       if (!layout.has_strided() && !offset.is_constant()) {
         CHECK(offset.at(mesh, at) == constant + scale * begin);
       }

@@ -39,6 +39,33 @@ std::string kept(const OpSchema& op, const std::vector<std::string_view>& given,
   return text;
 }
 
+TEST_CASE("query heads stay if there are fewer key heads than ranks") {
+  const auto attention = [](std::string_view key,
+                            const std::vector<std::string_view>& given,
+                            std::string_view mesh) {
+    const std::string keys(key);
+    return kept(call("aten.scaled_dot_product_attention.default",
+                     {"bf16[4,32,64,128]", keys, keys},
+                     {{"attn_mask", NoneArg{}},
+                      {"dropout_p", 0.0},
+                      {"is_causal", true},
+                      {"enable_gqa", true}}),
+                given, mesh);
+  };
+  constexpr std::string_view kTwo = "bf16[4,2,64,128]";
+  for (const std::string_view ranks : {"4", "8", "16"}) {
+    CHECK(attention(kTwo, {"S(1)", "R", "R"}, ranks) == "S(1)");
+  }
+  // Any order of mesh dims is kept.
+  constexpr std::string_view kRing = "S(1)@2,S(1)@0,S(1)@1";
+  CHECK(attention(kTwo, {kRing, "R,R,R", "R,R,R"}, "2,2,2") == kRing);
+  // The first mesh dim shards the key heads.
+  CHECK(attention(kTwo, {"S(1),S(1)", "S(1),R", "S(1),R"}, "2,4") ==
+        "S(1),S(1)");
+  CHECK(attention("bf16[4,4,64,128]", {"S(1),S(1)", "S(1),R", "S(1),R"},
+                  "2,8") == "S(1),S(1)");
+}
+
 TEST_CASE("any order of mesh dims is kept") {
   const auto same = [](std::string_view name, int tensors,
                        const std::vector<GivenArgument>& others = {}) {

@@ -424,6 +424,17 @@ class Windows(torch.nn.Module):
         return plain, strided, dilated, gradients[0], gradients[1]
 
 
+class GroupedHeads(torch.nn.Module):
+    """Attention of eight query heads and two key heads, with its gradients."""
+
+    def forward(self, grad, query, key, value):
+        name = "_scaled_dot_product_flash_attention_for_cpu"
+        out, sums = getattr(torch.ops.aten, name)(query, key, value, 0.0, True)
+        gradients = getattr(torch.ops.aten, name + "_backward")(
+            grad, query, key, value, out, sums, 0.0, True)
+        return (out, *gradients)
+
+
 def keyed(shardings, results):
     return {(entry["kind"], entry.get("target", entry["name"])): result
             for entry, result in zip(shardings["outputs"], results,
@@ -541,6 +552,33 @@ class EmittedPrograms(unittest.TestCase):
             x, weight = (drawn(entry, i)
                          for i, entry in enumerate(shardings["inputs"]))
             torch.save(keyed(shardings, Windows()(x, weight)),
+                       folder / "unsharded.pt")
+            jobs.append((mesh, str(folder), ranks_of(mesh)))
+        self.check(jobs, self.found_by_ranks(root, jobs))
+
+    def test_more_ranks_than_key_heads(self):
+        root = pathlib.Path(self.folder.name) / "grouped"
+        root.mkdir()
+        graph = root / "grouped.pt2"
+        example = [torch.randn(2, heads, 6, 8, device=DEVICE)
+                   for heads in (8, 8, 2, 2)]
+        torch.export.save(
+            torch.export.export(GroupedHeads(), tuple(example)), str(graph))
+        jobs = []
+        for mesh, heads in (("tp=4", "S(1)"), ("dp=2,tp=2", "S(1),S(1)")):
+            folder = root / mesh
+            emit_file(graph, folder, mesh, "--pin", f"query={heads}", "--pin",
+                      f"grad={heads}")
+            plan = json.loads((folder / "plan.json").read_text())
+            attention = [node for node in plan["nodes"]
+                         if "attention" in node["op"]]
+            self.assertEqual(len(attention), 2)
+            moved = {copy["of"] for copy in plan["copies"]}
+            self.assertFalse(moved & {"query", "grad"}, mesh)
+            shardings = json.loads((folder / "shardings.json").read_text())
+            values = [drawn(entry, i)
+                      for i, entry in enumerate(shardings["inputs"])]
+            torch.save(keyed(shardings, GroupedHeads()(*values)),
                        folder / "unsharded.pt")
             jobs.append((mesh, str(folder), ranks_of(mesh)))
         self.check(jobs, self.found_by_ranks(root, jobs))

@@ -7,7 +7,6 @@
 #include "ops/sample_calls.h"
 #include "verify/verified.h"
 
-#include <shardprop/graph/graph_builder.h>
 #include <shardprop/strategy/op_cost.h>
 #include <shardprop/strategy/op_strategy.h>
 
@@ -18,26 +17,6 @@ namespace shardprop {
 namespace {
 
 using namespace testing;
-
-// A graph of that call alone.
-Result<Graph> graph_of(const OpSchema& op) {
-  GraphBuilder builder("call", *shared_library());
-  std::vector<ValueId> inputs;
-  for (std::size_t i = 0; i < op.inputs.size(); ++i) {
-    inputs.push_back(
-        value_of(builder.add_input({.kind = InputKind::kUser,
-                                    .name = "x" + std::to_string(i),
-                                    .meta = op.inputs[i]})));
-  }
-  NewNode node;
-  node.name = "call";
-  node.op = op;
-  node.inputs = std::move(inputs);
-  for (const ValueId value : value_of(builder.add_node(std::move(node)))) {
-    builder.add_output({.value = value});
-  }
-  return std::move(builder).build();
-}
 
 // The strategies of a call that have collectives inside.
 std::vector<ForcedStrategy> strategies_of(const OpSchema& op,

@@ -5,6 +5,7 @@
 #include "support/dear_topology.h"
 #include "support/result_checks.h"
 
+#include <shardprop/graph/graph_builder.h>
 #include <shardprop/io/load_graph.h>
 #include <shardprop/lower/lower.h>
 #include <shardprop/plan/make_plan.h>
@@ -13,6 +14,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace shardprop::testing {
 
@@ -43,6 +45,26 @@ inline Expected expected_of(const Graph& graph, const Plan& plan,
                             const VerifyOptions& options = {}) {
   return value_of(
       Expected::create(graph, shared_library(), optimizer_of(plan), options));
+}
+
+// A graph of that call alone.
+inline Result<Graph> graph_of(const OpSchema& op) {
+  GraphBuilder builder("call", *shared_library());
+  std::vector<ValueId> inputs;
+  for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+    inputs.push_back(
+        value_of(builder.add_input({.kind = InputKind::kUser,
+                                    .name = "x" + std::to_string(i),
+                                    .meta = op.inputs[i]})));
+  }
+  NewNode node;
+  node.name = "call";
+  node.op = op;
+  node.inputs = std::move(inputs);
+  for (const ValueId value : value_of(builder.add_node(std::move(node)))) {
+    builder.add_output({.value = value});
+  }
+  return std::move(builder).build();
 }
 
 }  // namespace shardprop::testing

@@ -21,6 +21,7 @@
 //              is replicated, `sum` is a partial, `!` is forbidden. Omitted if
 //              every input without b is `_` and every output has b.
 //   | max->min a linearity: the operator turns these partials into those.
+//   {..., h=32 joins=gr} a joined factor: see Factor::joins.
 #pragma once
 
 #include <shardprop/base/result.h>
@@ -69,7 +70,14 @@ struct Factor {
   ProgramUse program = ProgramUse::kNever;
   bool even = false;       // shards must have equal sizes
   std::int64_t least = 0;  // minimum size of a shard; 1: no shard is empty
-  std::string reason;      // reason why it is not parallel, for messages
+  // Empty, or the factors whose dims this factor shards as one: it is a joined
+  // factor. Its size is the product of theirs. A dim of exactly these factors
+  // has the joined factor too; an operand with some of them lacks it. Mesh dims
+  // given to the first of these factors shard the dim before those given to the
+  // joined factor; the others are unsharded then. Worked example: 8 ranks have
+  // 4 of 32 query heads each, and there are 2 key heads (attention_space.h).
+  DimFactors joins;
+  std::string reason;  // reason why it is not parallel, for messages
 
   // Returns whether a mesh dim may shard the factor at all.
   bool shardable() const {
@@ -79,11 +87,22 @@ struct Factor {
   friend bool operator==(const Factor&, const Factor&) = default;
 };
 
+// `JoinedDim` is a tensor dim with a joined factor.
+struct JoinedDim {
+  FactorId factor = 0;
+  int dim = 0;
+  friend bool operator==(const JoinedDim&, const JoinedDim&) = default;
+};
+
 // `Operand` lists the factors of each tensor dim of an input or output.
 struct Operand {
   std::vector<DimFactors> dims;
+  // The joined factors and their dims. IndexSpace::seal() fills it in.
+  std::vector<JoinedDim> joined;
   // Returns whether any dim of the operand has the factor.
   bool holds(int factor) const;
+  // Returns the joined factor of a dim; nullopt if it has none.
+  std::optional<FactorId> joined_factor(int dim) const;
   friend bool operator==(const Operand&, const Operand&) = default;
 };
 
@@ -168,7 +187,8 @@ struct IndexSpace {
   const Factor& factor(int id) const {
     return factors[static_cast<std::size_t>(id)];
   }
-  // Resizes the without-tables to their final shape and fills in defaults.
+  // Resizes the without-tables to their final shape and fills in defaults, and
+  // finds the dims of joined factors.
   void seal();
   // Returns the size of a dim: the product of its factors.
   std::int64_t size(const DimFactors& dim) const;

@@ -1,6 +1,6 @@
 // `RankScalar` is a scalar argument whose value differs between ranks. It is a
 // formula of the rank's coordinate: linear in a local size, an offset, or the
-// local size of a factor.
+// local size of a factor, which may be divided first.
 //
 //   view f32[4,6,8] -> f32[24,8], both S(0) over 2 ranks:
 //     size = [local_size(output 0, dim 0), 8]      // [12, 8]
@@ -12,9 +12,9 @@
 
 namespace shardprop {
 
-// The value is constant + scale * x. x is the size of a dim of the local
-// operand, the offset of the local operand in that dim, or the local size of a
-// factor.
+// The value is constant + scale * (x / divisor). x is the size of a dim of the
+// local operand, the offset of the local operand in that dim, or the local size
+// of a factor. The quotient is rounded down, or up.
 struct RankScalar {
   enum class Kind : std::uint8_t {
     kConstant,
@@ -28,6 +28,13 @@ struct RankScalar {
   std::int16_t dim = 0;
   std::int64_t scale = 1;
   std::int64_t constant = 0;
+  std::int64_t divisor = 1;  // at least 1
+  bool rounds_up = false;
+
+  // Returns the value for x, which is at least 0.
+  std::int64_t of(std::int64_t x) const {
+    return constant + scale * ((x + (rounds_up ? divisor - 1 : 0)) / divisor);
+  }
 
   static RankScalar value(std::int64_t constant) {
     return {Kind::kConstant, false, 0, 0, 0, constant};

@@ -1,6 +1,7 @@
 // `RankInt` is an integer that may differ between ranks. It is a formula of the
-// rank's coordinate: constant + scale * x. x is the number of elements of a dim
-// that the rank holds, or the index of the first of them.
+// rank's coordinate: constant + scale * (x / divisor). x is the number of
+// elements of a dim that the rank holds, or the index of the first of them. The
+// quotient is rounded down, or up.
 //
 //   view f32[4,6,8] -> f32[24,8], both S(0), on tp=2:
 //     size = [local(24, S(0)), 8]         // [12,8] on either rank
@@ -21,30 +22,48 @@ class RankInt {
   // `Kind` says what x is in the formula.
   enum class Kind : std::uint8_t { kConstant, kLocalSize, kOffset };
 
-  RankInt() = default;                                     // 0
-  RankInt(std::int64_t constant) : constant_(constant) {}  // NOLINT: a number
+  struct Formula {
+    std::int64_t scale = 1;
+    std::int64_t constant = 0;
+    std::int64_t divisor = 1;  // at least 1
+    bool rounds_up = false;
+    // Returns the value for x, which is at least 0.
+    std::int64_t of(std::int64_t x) const {
+      return constant + scale * ((x + (rounds_up ? divisor - 1 : 0)) / divisor);
+    }
+    friend bool operator==(const Formula&, const Formula&) = default;
+  };
 
-  // Makes scale * x + constant for a dim of `size` elements that has the
+  RankInt() = default;              // 0
+  RankInt(std::int64_t constant) {  // NOLINT: a number
+    formula_.constant = constant;
+  }
+
+  // Makes the value of `formula` for a dim of `size` elements that has the
   // sharding of tensor dim `dim` of `layout`. A dim that is not sharded gives a
   // constant. The offset of a rank without elements is `size`. Precondition of
   // kOffset: no shard of the dim is strided, so each rank has one interval.
   static RankInt of(Kind kind, std::int64_t size, const Layout& layout, int dim,
-                    std::int64_t scale = 1, std::int64_t constant = 0);
+                    const Formula& formula);
+  static RankInt of(Kind kind, std::int64_t size, const Layout& layout,
+                    int dim) {
+    return of(kind, size, layout, dim, Formula());
+  }
 
   std::int64_t at(const DeviceMesh& mesh, const Coordinate& rank) const;
 
   // Returns whether the value is the same on every rank; constant() returns it.
   bool is_constant() const { return kind_ == Kind::kConstant; }
-  std::int64_t constant() const { return constant_; }
+  std::int64_t constant() const { return formula_.constant; }
 
   friend bool operator==(const RankInt&, const RankInt&) = default;
-  // Prints "12", "local(24, S(0))" or "2*offset(30, S(0),R) - 1".
+  // Prints "12", "local(24, S(0))", "2*offset(30, S(0),R) - 1" or
+  // "offset(32, S(0))/16"; a quotient that is rounded up has "/^".
   friend std::string to_string(const RankInt& value);
 
  private:
   Kind kind_ = Kind::kConstant;
-  std::int64_t constant_ = 0;
-  std::int64_t scale_ = 1;
+  Formula formula_;
   std::int64_t size_ = 0;
   Layout cuts_;  // shards of the dim, as dim 0; R on all other mesh dims
 };

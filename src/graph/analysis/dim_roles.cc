@@ -28,7 +28,7 @@ std::int64_t kept_of(const IndexSpace& space, std::size_t weight) {
 double flops_of(const IndexSpace& space) {
   double flops = space.flops_per_point;
   for (const Factor& factor : space.factors) {
-    flops *= static_cast<double>(factor.size);
+    if (factor.joins.empty()) flops *= static_cast<double>(factor.size);
   }
   return flops;
 }

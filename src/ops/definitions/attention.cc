@@ -1,7 +1,8 @@
 // Attention is sharded over batch and heads, and over queries and keys. A
 // program shards the keys, and the queries of a causal mask, which depends on
 // their position (attention_programs.h). With grouped queries, the heads of the
-// query are (groups, heads of a group). Keys and values have only the groups.
+// query are (groups, heads of a group). Keys and values have only the groups. A
+// program also shards the query heads over more ranks than there are groups.
 
 #include "ops/definitions/attention_programs.h"
 #include "ops/definitions/families.h"
@@ -181,6 +182,7 @@ BoundForm bind_forward(const OpCall& call,
   const bool pads = others == efficient && call.boolean("compute_log_sumexp");
   SpaceBuilder b;
   AttentionSpace space(b, a, pads ? tile_of(a) : 1);
+  if (!drops(call)) space.join_heads();
   space.block(kKey, "the softmax runs over it");
   bind_operands(b, space, call, a);
   const bool is_composite = others == nullptr;
@@ -316,13 +318,16 @@ BoundForm bind_backward(const OpCall& call) {
       "_scaled_dot_product_fused_attention_overrideable_backward";
   SpaceBuilder b;
   AttentionSpace space(b, a, pads ? tile_of(a) : 1);
+  const TensorMeta* bias = masked ? call.optional_tensor("attn_bias") : nullptr;
+  const bool of_all = mask[0] && mask[1] && mask[2];
+  const bool of_bias = masked && mask[3] && bias != nullptr;
+  if (!drops(call) && of_all && !of_bias) space.join_heads();
   if (!takes_blocks_of_keys(call)) {
     space.block(kKey, "the softmax runs over it");
   }
   bind_operands(b, space, call, a);
   tie_queries(call, space, a,
-              mask[0] && mask[1] && mask[2] ? CausalRows::kTwoCalls
-                                            : CausalRows::kNone);
+              of_all ? CausalRows::kTwoCalls : CausalRows::kNone);
   const std::pair<const TensorMeta*, const DimsOfFactors*> gradients[] = {
       {&a.query, &kQueryDims},
       {&a.key, &kKeyDims},
@@ -343,9 +348,8 @@ BoundForm bind_backward(const OpCall& call) {
          meta->dtype()},
         sum);
   }
-  const TensorMeta* bias = masked ? call.optional_tensor("attn_bias") : nullptr;
-  if (masked && (!mask[3] || bias == nullptr)) b.not_produced();
-  if (masked && mask[3] && bias != nullptr) {
+  if (masked && !of_bias) b.not_produced();
+  if (of_bias) {
     add_result(
         b, space,
         {bias->shape(), &kBiasDims,
@@ -403,6 +407,7 @@ void define_forward(Family f) {
               .bias = "attn_bias, True, ",
               .options = ", return_debug_mask",
               .others = ", seed, place",
+              .may_omit_sums = true,
               .weight = "(w / s)",
               .behind_first = "slice(squeeze(l1, -1), 2, 1)",
               .of_second = "squeeze(l2, -1)",

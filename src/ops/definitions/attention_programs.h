@@ -4,6 +4,10 @@
 // Each block of keys has a log-sum-exp of its own. The log-sum-exps of all
 // ranks determine the weight of each block.
 //
+// If ranks share the heads of a group, keys and values are on every rank. Each
+// rank selects the key head of each of its query heads, and adds up the
+// gradients of a key head.
+//
 // A rank's rows of a causal mask begin at an offset that no kernel accepts. A
 // first call without a mask covers the keys up to the position of the rank's
 // first row, for all rows. A second call covers the following keys, for the
@@ -29,6 +33,8 @@ struct ForwardKernel {
   std::string_view options;
   // Results after the log-sum-exp, such as ", state".
   std::string_view others;
+  // The log-sum-exp is not produced without `compute_log_sumexp`.
+  bool may_omit_sums = false;
   // The weight of a block's output: `w / s`, with the dims that the output has.
   std::string_view weight = "unsqueeze(w / s, -1)";
   // The log-sum-exp `n` of all blocks, padded as the kernel pads it.

@@ -1,6 +1,8 @@
 // `AttentionSpace` is the index space of attention; this file also describes
 // the dims of its operands and results. With grouped queries, the heads of the
 // query are (groups, heads of a group). Keys and values have only the groups.
+// More ranks than groups share the query heads by a joined factor
+// (Factor::joins); the program then selects the key heads of a rank.
 #pragma once
 
 #include "ops/forms/forms.h"
@@ -113,6 +115,17 @@ class AttentionSpace {
     }
     block(kWidth, "queries and keys are contracted over it");
     if (tile > 1) block(kTile, "kernels pad a log-sum-exp to it");
+  }
+
+  // Lets a program shard all query heads as one, with keys and values on every
+  // rank. Precondition: no operand is bound yet.
+  void join_heads() {
+    if (sizes_[kGroup] <= 1 || sizes_[kHead] <= 1) return;
+    const FactorId heads = b_.factor(sizes_[kGroup] * sizes_[kHead], 'h');
+    Factor& joined = b_.space.factor(heads);
+    joined.joins = {ids_[kGroup], ids_[kHead]};
+    joined.program = ProgramUse::kWhenSharded;
+    joined.least = 1;
   }
 
   // Returns the factor of the keys, which the program or the operator alone

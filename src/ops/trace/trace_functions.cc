@@ -146,6 +146,25 @@ RankScalar of_the_rank(const std::string& name, const TensorValue& x,
 
 }  // namespace
 
+namespace {
+
+// Returns a number of the rank, or an integer, divided by another.
+TraceValue quotient(const TraceValue& x, std::int64_t divisor, bool rounds_up) {
+  require(divisor >= 1, "a size is divided by less than 1");
+  RankScalar out;
+  if (const auto* scalar = std::get_if<RankScalar>(&x)) {
+    require(scalar->divisor == 1 && scalar->scale == 1 && scalar->constant == 0,
+            "only a size or an offset is divided");
+    out = *scalar;
+  }
+  out.divisor = divisor;
+  out.rounds_up = rounds_up;
+  if (std::holds_alternative<RankScalar>(x)) return out;
+  return Argument(out.of(integer_of(x)));
+}
+
+}  // namespace
+
 std::optional<TraceValue> Tracer::size_function(const std::string& name,
                                                 const Values& v) {
   if (name == "dtype") return Argument(tensor_of(v.at(0)).meta.dtype());
@@ -154,6 +173,10 @@ std::optional<TraceValue> Tracer::size_function(const std::string& name,
     return Argument(std::int64_t{tensor_of(v.at(0)).meta.rank()});
   }
   if (name == "cut_dim") return cut_dim(tensor_of(v.at(0)));
+  if (name == "by_program") {
+    const TensorValue& x = tensor_of(v.at(0));
+    return Argument(runs_program(x, wrapped(x, v.at(1))));
+  }
   if (name == "wrap") {
     return Argument(std::int64_t{wrapped(tensor_of(v.at(0)), v.at(1))});
   }
@@ -173,6 +196,9 @@ std::optional<TraceValue> Tracer::size_function(const std::string& name,
     }
     if (name == "count_along") return Argument(count);
     return Argument(static_cast<double>(count));
+  }
+  if (name == "quotient" || name == "quotient_up") {
+    return quotient(v.at(0), integer_of(v.at(1)), name == "quotient_up");
   }
   if (name == "larger") {
     const auto a = number_of(v.at(0));
@@ -385,7 +411,9 @@ std::optional<TraceValue> Tracer::step_function(const std::string& name,
                   of_the_rank("local_size", x, v.at(1)),
                   of_the_rank("offset", x, v.at(1)));
   }
-  if (name == "if_cut") return if_cut(v);
+  if (const auto condition = condition_named(name)) {
+    return chosen(*condition, v);
+  }
   if (name == "additive") {
     // A mask becomes a term that is added to scores: 0 if it is true, else
     // -inf.
@@ -453,15 +481,29 @@ TraceValue Tracer::cast(const TraceValue& value, const TraceValue& dtype) {
 }
 
 // if_cut(x, dim, there, elsewhere) is `there` if that dim of an input is
-// sharded.
-TraceValue Tracer::if_cut(const Values& v) {
-  require(out_->per_rank, "a program on full tensors has no if_cut()");
+// sharded. choice.h has the other conditions.
+TraceValue Tracer::chosen(Choice::If condition, const Values& v) {
+  require(out_->per_rank, "a program on full tensors has no choices");
   const TensorValue& x = tensor_of(v[0]);
   require(x.ref.step < 0, "only inputs have local sizes");
   const TensorValue& there = tensor_of(v[2]);
-  return add_step(
-      step_of({x.ref.index, wrapped(x, v[1]), there.ref, tensor_of(v[3]).ref}),
-      there.meta);
+  return add_step(step_of({condition, x.ref.index, wrapped(x, v[1]), there.ref,
+                           tensor_of(v[3]).ref}),
+                  there.meta);
+}
+
+// by_program(x, dim) is true if the program of the call shards that dim of an
+// input.
+bool Tracer::runs_program(const TensorValue& x, int dim) const {
+  require(space_ != nullptr && x.ref.step < 0, "only inputs are cut");
+  const auto by_program = [&](FactorId id) {
+    return space_->factor(id).program == ProgramUse::kWhenSharded;
+  };
+  const Operand& operand = space_->inputs[index(x.ref.index)];
+  const auto joined = operand.joined_factor(dim);
+  if (joined && by_program(*joined)) return true;
+  const DimFactors& factors = operand.dims[index(dim)];
+  return std::any_of(factors.begin(), factors.end(), by_program);
 }
 
 TraceValue Tracer::trailing(TraceValue value, std::int64_t count) {

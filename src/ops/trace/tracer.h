@@ -4,6 +4,7 @@
 
 #include "ops/op_call.h"
 #include "ops/program_text.h"
+#include "ops/trace/choice.h"
 #include "ops/trace/trace_value.h"
 
 #include <shardprop/ops/op_library.h>
@@ -63,7 +64,8 @@ class Tracer {
   TraceValue cut_dim(const TensorValue& x) const;
   TraceValue result(const TraceValue& made, std::int64_t slot) const;
   TraceValue cast(const TraceValue& value, const TraceValue& dtype);
-  TraceValue if_cut(const Values& v);
+  TraceValue chosen(Choice::If condition, const Values& v);
+  bool runs_program(const TensorValue& x, int dim) const;
   TraceValue trailing(TraceValue value, std::int64_t count);
   TraceValue places_along(const TraceValue& value, const TraceValue& dims);
   TraceValue places(std::int64_t size, const RankScalar& local_size,

@@ -224,6 +224,7 @@ class PlanProblemBuilder {
       const IndexSpace& space = *found_[n]->set->op.space;
       if (space.is_free) continue;
       for (const Factor& factor : space.factors) {
+        if (!factor.joins.empty()) continue;
         work[n] = sat_mul(work[n], std::max<std::int64_t>(factor.size, 1));
       }
     }

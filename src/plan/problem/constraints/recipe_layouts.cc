@@ -78,21 +78,46 @@ RecipeLayouts::RecipeLayouts(const Recipe& recipe, const Graph& graph,
     const RecipeUse& use = uses_[index(dim)];
     return use.tensor || (use.experts && !use.data);
   });
+  for (int m = 0; m < mesh.ndim(); ++m) pieces_fit_.push_back(pieces_fit(m));
+}
+
+bool RecipeLayouts::pieces_fit(int mesh_dim) const {
+  if (!uses_[index(mesh_dim)].tensor) return false;
+  const auto& values = graph_.values();
+  const auto role = [&](const Value& value) -> const std::optional<DimTrace>& {
+    return roles_.dim(value.id, DimRole::kTensor);
+  };
+  const bool has_pieces =
+      std::any_of(values.begin(), values.end(), [&](const Value& value) {
+        return role(value) && !role(value)->is_outermost();
+      });
+  return has_pieces &&
+         std::all_of(values.begin(), values.end(), [&](const Value& value) {
+           Placements placements(uses_.size());
+           ShardOrder order(uses_.size());
+           return !role(value) || !role(value)->is_outermost() ||
+                  place(value, *role(value), mesh_dim, placements, order);
+         });
 }
 
 NodeWish RecipeLayouts::wish(const Node& node) const {
   NodeWish out;
   out.reserve(uses_.size());
-  for (const RecipeUse& use : uses_) out.push_back(wish(node, use));
+  for (int m = 0; m < mesh_.ndim(); ++m) out.push_back(wish(node, m));
   return out;
 }
 
-DimWish RecipeLayouts::wish(const Node& node, const RecipeUse& use) const {
+DimWish RecipeLayouts::wish(const Node& node, int mesh_dim) const {
+  const RecipeUse& use = uses_[index(mesh_dim)];
   DimWish out;
   const auto give = [&](DimRole role) {
     const auto& trace = roles_.factor(node.id, role);
     // Only the tensor role has pieces.
-    if (!trace || (!trace->is_outermost() && role != DimRole::kTensor)) return;
+    const bool has_pieces = trace && !trace->is_outermost();
+    if (!trace || (has_pieces && (role != DimRole::kTensor ||
+                                  !pieces_fit_[index(mesh_dim)]))) {
+      return;
+    }
     out.kind = DimWish::Kind::kFactor;
     out.factors.push_back(trace->factor);
     out.pieces = trace->outer;
@@ -155,7 +180,7 @@ std::optional<Layout> RecipeLayouts::stored(const GraphInput& input) const {
     const auto& at = roles_.dim(value.id, role);
     if (!at) return false;
     if (!at->is_outermost() &&
-        (role != DimRole::kTensor ||
+        (role != DimRole::kTensor || !pieces_fit_[index(m)] ||
          mesh_.num_active_dims() > tuning::kMostStridedDims)) {
       return false;
     }
@@ -207,6 +232,21 @@ bool has_pieces(const PlacementStrategy& strategy, const LayoutTable& layouts,
   return found == pieces;
 }
 
+// Returns the factors, then the joined factors that begin with one of them: more
+// ranks than groups of heads share all heads.
+std::vector<FactorId> with_joined(const IndexSpace& space,
+                                  std::vector<FactorId> factors) {
+  const std::size_t count = factors.size();
+  for (std::size_t f = 0; f < space.factors.size(); ++f) {
+    const DimFactors& joins = space.factors[f].joins;
+    const auto end = factors.begin() + static_cast<std::ptrdiff_t>(count);
+    if (!joins.empty() && std::find(factors.begin(), end, joins[0]) != end) {
+      factors.push_back(static_cast<FactorId>(f));
+    }
+  }
+  return factors;
+}
+
 }  // namespace
 
 std::vector<std::uint32_t> granted(const ChoiceSet& set,
@@ -238,7 +278,8 @@ std::vector<std::uint32_t> granted(const ChoiceSet& set,
         });
         break;
       case DimWish::Kind::kFactor:
-        for (const FactorId factor : wish[m].factors) {
+        for (const FactorId factor :
+             with_joined(*set.op.space, wish[m].factors)) {
           if (keep([&](const PlacementStrategy& strategy) {
                 return strategy.assignment[m] == factor &&
                        has_pieces(strategy, layouts, m, wish[m].pieces);

@@ -60,7 +60,11 @@ class RecipeLayouts {
   std::span<const int> order() const { return order_; }
 
  private:
-  DimWish wish(const Node& node, const RecipeUse& use) const;
+  DimWish wish(const Node& node, int mesh_dim) const;
+  // Returns whether pieces of a fused projection may be sharded over the mesh
+  // dim: every rank then has a part of all that the pieces become, such as
+  // heads. Otherwise an operator would have to move the pieces.
+  bool pieces_fit(int mesh_dim) const;
   bool place(const Value& value, const DimTrace& at, int mesh_dim,
              Placements& placements, ShardOrder& order) const;
 
@@ -69,6 +73,7 @@ class RecipeLayouts {
   const DimRoles& roles_;
   std::vector<RecipeUse> uses_;  // by mesh dim
   std::vector<int> order_;
+  std::vector<bool> pieces_fit_;  // by mesh dim
 };
 
 // Returns the choices that grant a wish. It takes the mesh dims in `order`. For

@@ -19,7 +19,7 @@ def _heads(d, *, grouped, rank=4):
     dtypes = (torch.float32,) if _for_cuda(d) else (torch.float64, torch.float32)
     dtype = d.rng.choice(dtypes)
     batch, key_heads = d.size(1, 4), d.rng.choice((1, 2, 3, 4))
-    query_heads = key_heads * (d.rng.choice((1, 2)) if grouped else 1)
+    query_heads = key_heads * (d.rng.choice((1, 2, 3)) if grouped else 1)
     queries, keys = d.size(2, 7), d.size(2, 7)
     if d.chance(0.5):
         keys = queries = d.size(2, 11)

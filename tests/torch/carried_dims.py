@@ -1,0 +1,220 @@
+"""Lists the operators that move a dim that they only carry.
+
+  python tests/torch/carried_dims.py --bin build/release/tools/shardprop \\
+      --spaces build/release/tests/oracle/op_spaces
+
+An operator carries a dim if an input and a result are sharded along it together. Such a dim should stay in any shard order and with any stride. Every distinct
+call of graphs (examples/graphs/tiny, and a list of calls that those lack) is put to
+`shardprop propagate --batch --all` on [2,2] and [2]. Each strategy that shards one
+factor is asked again, with its shards in the other order of mesh dims, or strided.
+With --samples, the calls of PyTorch's operator samples are added, which takes
+minutes. Prints a table by operator of the layouts that move, each with its reason;
+exits 1 if one has no allowed reason.
+"""
+
+import argparse
+import collections
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+import json
+
+from sharding import capture
+from sharding.ask import ask
+from sharding.kernel_quirks import quirk_of
+from sharding.more_calls import more_calls
+from sharding.op_samples import SampleCalls
+from sharding.options import ROOT, add_binary
+
+_ORDER = ("S({0})@1", "S({0})@0")
+_STRIDE = ("SS({0},2)",)
+
+# The closed list of allowed reasons.
+DIVIDED = "a mesh dim would be divided between two factors"
+ORDERED = "the kernel needs elements in order"
+NO_PROGRAM = "windowed, scanned or segmented without a program"
+UNEVEN = "a minor factor of an uneven major one"
+NONE = "NONE"
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add_binary(parser)
+    parser.add_argument(
+        "--spaces",
+        default=str(ROOT / "build/release/tests/oracle/op_spaces"),
+        help="the tool that prints index spaces",
+    )
+    parser.add_argument(
+        "--graphs", nargs="+", type=pathlib.Path, help="programs (.json.gz)"
+    )
+    parser.add_argument("--op", help="only operators whose name contains this")
+    parser.add_argument(
+        "--samples", action="store_true", help="the samples of PyTorch's database too"
+    )
+    parser.add_argument(
+        "--most", type=int, default=20, help="samples of an operator (20)"
+    )
+    parser.add_argument("--all", action="store_true", help="list allowed ones too")
+    return parser.parse_args()
+
+
+def captured(options):
+    """Returns the distinct calls, by operator name."""
+    graphs = options.graphs or sorted((ROOT / "examples/graphs/tiny").glob("*.json.gz"))
+    calls = dict.fromkeys([*capture.distinct_calls(graphs), *more_calls()])
+    if options.samples:
+        samples = SampleCalls()
+        samples.record_operators(lambda name: True)
+        samples.record_foreach(lambda name: True)
+        samples.record_optimizers(lambda name: True)
+        for drawn in samples.by_operator().values():
+            sound = [one.call for one in drawn if quirk_of(one.call) is None]
+            calls.update(dict.fromkeys(sound[: options.most]))
+    wanted = [call for call in calls if options.op is None or options.op in call.op]
+    return sorted(wanted, key=lambda call: call.op)
+
+
+def dims_of(layouts):
+    """Returns by operand the dim that all entries of its layout shard, or None;
+    nothing if a layout has other entries."""
+    dims = []
+    for entries in layouts:
+        if all(entry == "R" for entry in entries):
+            dims.append(None)
+        elif len(set(entries)) == 1 and entries[0].startswith("S("):
+            dims.append(int(entries[0][2:-1]))
+        else:
+            return None
+    return dims
+
+
+def carries(strategy):
+    """Returns the sharded dim by input if the strategy shards one factor of an
+    input and of a result, and nothing is sent inside."""
+    inputs, outputs = dims_of(strategy["inputs"]), dims_of(strategy["outputs"])
+    if inputs is None or outputs is None or strategy.get("cost_us", 0) > 0:
+        return None
+    if all(dim is None for dim in inputs) or all(dim is None for dim in outputs):
+        return None
+    return inputs
+
+
+def rank_of(call, operand):
+    return len(call.inputs[operand].shape)
+
+
+def asked(calls, options):
+    """Yields (call, mesh, dims by input, placements by input)."""
+    command = [options.bin, "propagate", "--all", "--limit", "2000", "--batch"]
+    for mesh, form in (((2, 2), _ORDER), ((2,), _STRIDE)):
+        lines = [capture.batch_line(call, mesh) for call in calls]
+        for call, answer in zip(calls, ask(command, lines), strict=True):
+            for strategy in answer.get("strategies", []):
+                dims = carries(strategy)
+                if dims is None:
+                    continue
+                if mesh == (2,) and any(
+                    dim is not None and call.inputs[i].shape[dim] % 4
+                    for i, dim in enumerate(dims)
+                ):
+                    continue
+                placements = [
+                    ["R"] * len(mesh)
+                    if dim is None
+                    else [entry.format(dim) for entry in form]
+                    for dim in dims
+                ]
+                yield call, mesh, dims, placements
+
+
+def spaces_of(calls, options):
+    """Returns the printed index space of every call."""
+    with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as batch:
+        for call in calls:
+            print(json.dumps(capture.batch_line(call, (2,))), file=batch)
+        batch.flush()
+        done = subprocess.run(
+            [options.spaces, batch.name], capture_output=True, text=True, check=True
+        )
+    texts = [line.split("| ", 2)[-1] for line in done.stdout.splitlines()]
+    return dict(zip(calls, texts, strict=True))
+
+
+def reason_of(space, dims):
+    """Returns why a dim of the inputs moves, from the printed index space."""
+    found = re.match(r"(\S+)->\S* \{(.*?)\}", space)
+    flags = re.search(r"flags=(\d+)", space)
+    if found is None:
+        return NONE
+    if flags and flags.group(1)[3] == "1":
+        return ORDERED  # random numbers by position
+    kinds = {}
+    for text in found.group(2).split(","):
+        name, _, rest = text.partition("=")
+        kinds[name] = rest.split()[1:]
+    for operand, dim in zip(found.group(1).split(","), dims, strict=False):
+        if dim is None:
+            continue
+        terms = re.findall(r"\((?:[a-z]\d*)+\)|1(?!\d)|[a-z]\d*", operand)
+        if dim >= len(terms):
+            continue
+        names = re.findall(r"[a-z]\d*", terms[dim])
+        words = {word for name in names for word in kinds.get(name, [])}
+        if words & {"windowed", "scanned", "segmented"} and "program" not in words:
+            return NO_PROGRAM
+        if len(names) > 1:
+            return DIVIDED
+        if words & {"windowed", "scanned", "segmented"}:
+            return ORDERED
+    return NONE
+
+
+def main():
+    options = parse_arguments()
+    calls = captured(options)
+    questions = list(asked(calls, options))
+    lines = [
+        capture.batch_line(call, mesh, placements=placements)
+        for call, mesh, _, placements in questions
+    ]
+    answers = ask([options.bin, "propagate", "--batch"], lines)
+    spaces = spaces_of(calls, options)
+    asked_of, moved, examples = collections.Counter(), collections.Counter(), {}
+    for (call, mesh, dims, placements), answer in zip(questions, answers, strict=True):
+        asked_of[call.op] += 1
+        needed = [one["placements"] for one in answer.get("inputs", [])]
+        if needed == placements:
+            continue
+        reason = reason_of(spaces[call], dims)
+        moved[call.op, reason] += 1
+        shapes = ",".join(str(list(meta.shape)) for meta in call.inputs)
+        text = ", ".join(" ".join(entries) for entries in placements)
+        examples.setdefault((call.op, reason), f"{shapes} {text} on {list(mesh)}")
+    print(
+        f"{len(calls)} calls of {len(asked_of)} operators; {asked_of.total()} layouts "
+        f"of carried dims, {moved.total()} move an operand"
+    )
+    rows = collections.defaultdict(int)
+    for (_, reason), count in moved.items():
+        rows[reason] += count
+    for reason, count in sorted(rows.items()):
+        print(f"{count:8d}  {reason}")
+    wrong = False
+    for (op, reason), count in sorted(
+        moved.items(), key=lambda item: (item[0][1] != NONE, -item[1])
+    ):
+        wrong = wrong or reason == NONE
+        if reason == NONE or options.all:
+            print(f"{op} | {count} of {asked_of[op]} | {reason} | "
+                  f"{examples[op, reason]}")
+    return int(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
