@@ -1,15 +1,16 @@
-"""Lists the operators that move a dim that they only carry.
+"""Lists the operators that cannot keep a dim that they only carry.
 
   python tests/torch/carried_dims.py --bin build/release/tools/shardprop \\
       --spaces build/release/tests/oracle/op_spaces
 
-An operator carries a dim if an input and a result are sharded along it together. Such a dim should stay in any shard order and with any stride. Every distinct
-call of graphs (examples/graphs/tiny, and a list of calls that those lack) is put to
-`shardprop propagate --batch --all` on [2,2] and [2]. Each strategy that shards one
-factor is asked again, with its shards in the other order of mesh dims, or strided.
-With --samples, the calls of PyTorch's operator samples are added, which takes
-minutes. Prints a table by operator of the layouts that move, each with its reason;
-exits 1 if one has no allowed reason.
+An operator carries a dim if an input and a result are sharded along it together. Such
+a dim should stay in any shard order and with any stride. Every distinct call of graphs
+(examples/graphs/tiny, and a list of calls that those lack) is put to `shardprop
+propagate --batch --all` on [2,2] and [2]. Each strategy that shards one factor is asked
+again, with its shards in the other order of mesh dims, or strided. A layout that no
+strategy keeps has an input that moves. With --samples, the calls of PyTorch's operator
+samples are added, which takes minutes. Prints the moves by reason, then those by
+operator that have no allowed reason; exits 1 if there are any.
 """
 
 import argparse
@@ -133,6 +134,28 @@ def asked(calls, options):
                 yield call, mesh, dims, placements
 
 
+def kept_by_some(moved, options):
+    """Returns for each (call, mesh, placements) whether a strategy keeps all inputs:
+    then the chosen one costs less."""
+    lines = []
+    for call, mesh, placements in moved:
+        shardings = {
+            tuple(re.sub(r"S\(\d+", "S(0", entry) for entry in entries)
+            for entries in placements
+            if entries[0] != "R"
+        }
+        lines.append(
+            capture.batch_line(call, mesh, shardings=[list(one) for one in shardings])
+        )
+    command = [options.bin, "propagate", "--all", "--limit", "20000", "--strided"]
+    for (_, _, placements), answer in zip(
+        moved, ask([*command, "--batch"], lines), strict=True
+    ):
+        yield any(
+            strategy["inputs"] == placements for strategy in answer["strategies"]
+        )
+
+
 def spaces_of(calls, options):
     """Returns the printed index space of every call."""
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as batch:
@@ -186,10 +209,16 @@ def main():
     answers = ask([options.bin, "propagate", "--batch"], lines)
     spaces = spaces_of(calls, options)
     asked_of, moved, examples = collections.Counter(), collections.Counter(), {}
+    open_ones = []
     for (call, mesh, dims, placements), answer in zip(questions, answers, strict=True):
         asked_of[call.op] += 1
-        needed = [one["placements"] for one in answer.get("inputs", [])]
-        if needed == placements:
+        if [one["placements"] for one in answer.get("inputs", [])] != placements:
+            open_ones.append((call, mesh, dims, placements))
+    kept = kept_by_some([(c, m, p) for c, m, _, p in open_ones], options)
+    cheaper = 0
+    for (call, mesh, dims, placements), keeps in zip(open_ones, kept, strict=True):
+        if keeps:
+            cheaper += 1
             continue
         reason = reason_of(spaces[call], dims)
         moved[call.op, reason] += 1
@@ -198,7 +227,8 @@ def main():
         examples.setdefault((call.op, reason), f"{shapes} {text} on {list(mesh)}")
     print(
         f"{len(calls)} calls of {len(asked_of)} operators; {asked_of.total()} layouts "
-        f"of carried dims, {moved.total()} move an operand"
+        f"of carried dims; {moved.total()} are kept by no strategy, {cheaper} cost more "
+        "than a move"
     )
     rows = collections.defaultdict(int)
     for (_, reason), count in moved.items():

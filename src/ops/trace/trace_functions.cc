@@ -485,7 +485,7 @@ TraceValue Tracer::cast(const TraceValue& value, const TraceValue& dtype) {
 TraceValue Tracer::chosen(Choice::If condition, const Values& v) {
   require(out_->per_rank, "a program on full tensors has no choices");
   const TensorValue& x = tensor_of(v[0]);
-  require(x.ref.step < 0, "only inputs have local sizes");
+  require(x.ref.step < 0 && x.meta.rank() > 0, "only dims of inputs are cut");
   const TensorValue& there = tensor_of(v[2]);
   return add_step(step_of({condition, x.ref.index, wrapped(x, v[1]), there.ref,
                            tensor_of(v[3]).ref}),
@@ -495,7 +495,8 @@ TraceValue Tracer::chosen(Choice::If condition, const Values& v) {
 // by_program(x, dim) is true if the program of the call shards that dim of an
 // input.
 bool Tracer::runs_program(const TensorValue& x, int dim) const {
-  require(space_ != nullptr && x.ref.step < 0, "only inputs are cut");
+  require(space_ != nullptr && x.ref.step < 0 && x.meta.rank() > 0,
+          "only dims of inputs are cut");
   const auto by_program = [&](FactorId id) {
     return space_->factor(id).program == ProgramUse::kWhenSharded;
   };
