@@ -49,6 +49,7 @@
 #include <shardprop/plan/plan_role.h>
 #include <shardprop/plan/plan_space.h>
 #include <shardprop/plan/planned_copy.h>
+#include <shardprop/plan/ran_out.h>
 #include <shardprop/solver/solve.h>
 
 #include <array>
@@ -274,22 +275,6 @@ struct PlannedKernels {
   friend bool operator==(const PlannedKernels&,
                          const PlannedKernels&) = default;
 };
-
-// `RanOut` is the reason why the search ended before a proof.
-enum class RanOut : std::uint8_t {
-  kNothing,
-  kTime,
-  kWork,
-  kInterrupted,
-  kMemory,  // memory of the planning machine
-  kSize,    // the named space is too large to count
-  // No limit: all attempts of the search are done.
-  kAttempts,
-  kGap,  // no limit: the plan is within the gap that was asked for
-};
-// "nothing", "time", "work", "interrupted", "memory", "size", "attempts", "gap".
-std::string_view to_string(RanOut what);
-std::optional<RanOut> parse_ran_out(std::string_view text);
 
 // `KeptWarmStart` holds the knowledge of a finished search about the lower bound.
 // A search that starts from the plan uses it. It is no part of the plan: files

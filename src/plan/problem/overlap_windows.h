@@ -60,7 +60,7 @@ class Windows {
 
  private:
   std::vector<std::uint32_t> of_slot_;
-  std::vector<std::int64_t> begins_;   // by window
+  std::vector<std::int64_t> begins_;  // by window
   std::vector<std::size_t> classes_;  // by window
 };
 

@@ -8,7 +8,7 @@
 #include "base/budget.h"
 
 #include <shardprop/base/error.h>
-#include <shardprop/plan/plan.h>
+#include <shardprop/plan/ran_out.h>
 #include <shardprop/plan/run_control.h>
 
 #include <cstdint>

@@ -2,6 +2,8 @@
 
 #include "plan/problem/equal_choices.h"
 
+#include <shardprop/plan/plan.h>
+
 #include <algorithm>
 #include <memory>
 

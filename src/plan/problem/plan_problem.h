@@ -32,7 +32,6 @@
 #include <shardprop/graph/graph.h>
 #include <shardprop/mesh/topology.h>
 #include <shardprop/ops/op_library.h>
-#include <shardprop/plan/plan.h>
 #include <shardprop/plan/plan_options.h>
 #include <shardprop/plan/plan_space.h>
 #include <shardprop/redistribute/planner.h>
@@ -47,6 +46,8 @@
 #include <vector>
 
 namespace shardprop {
+
+struct PlanPin;  // plan.h
 
 class PlanProblem {
  public:

@@ -32,20 +32,13 @@ struct ProblemData {
   ProblemData(const Graph& the_graph, DeviceMesh the_mesh,
               Topology the_topology, PlanOptions the_options,
               const SetUp& the_set_up, RedistributePlanner planner,
-              RedistributePlanner bucketed)
-      : graph(the_graph),
-        mesh(std::move(the_mesh)),
-        topology(std::move(the_topology)),
-        options(std::move(the_options)),
-        set_up(the_set_up),
-        windows(the_graph.nodes().size()),
-        prices(std::make_shared<Prices>(std::move(planner), std::move(bucketed),
-                                        topology, !set_up.space.is_named())) {}
+              RedistributePlanner bucketed);
+  ~ProblemData();
 
   // The copy is the data of a problem with fewer choices
   // (restricted_problem.h). It shares the tables that do not depend on choices.
-  ProblemData(const ProblemData& other) = default;
-  ProblemData(ProblemData&&) noexcept = default;
+  ProblemData(const ProblemData& other);
+  ProblemData(ProblemData&& other) noexcept;
   ProblemData& operator=(const ProblemData&) = delete;
 
   // Error: kStopped.
@@ -93,9 +86,11 @@ struct ProblemData {
   // between them.
   struct Prices {
     Prices(RedistributePlanner planner, RedistributePlanner bucketed,
-           const Topology& topology, bool merge)
-        : moves(std::move(planner), std::move(bucketed), topology, layouts,
-                merge) {}
+           const Topology& topology, bool merge);
+    ~Prices();
+    Prices(const Prices&) = delete;
+    Prices& operator=(const Prices&) = delete;
+
     LayoutTable layouts;
     TransferCosts moves;
   };

@@ -45,6 +45,19 @@ std::size_t TransferCosts::TensorHash::operator()(const Tensor& tensor) const {
                   std::size_t{tensor.in_buckets});
 }
 
+TransferCosts::TransferCosts(RedistributePlanner planner,
+                             RedistributePlanner bucketed,
+                             const Topology& topology,
+                             const LayoutTable& layouts, bool merge)
+    : planner_(std::move(planner)),
+      bucketed_(std::move(bucketed)),
+      merged_(topology, planner_.options()),
+      merged_bucketed_(topology, bucketed_.options()),
+      layouts_(layouts),
+      merge_(merge) {}
+
+TransferCosts::~TransferCosts() = default;
+
 std::uint32_t TransferCosts::tensor_class(const TensorMeta& meta,
                                           bool in_buckets) {
   // Strides do not affect a move.

@@ -27,13 +27,10 @@ class TransferCosts {
   // sent in buckets.
   TransferCosts(RedistributePlanner planner, RedistributePlanner bucketed,
                 const Topology& topology, const LayoutTable& layouts,
-                bool merge)
-      : planner_(std::move(planner)),
-        bucketed_(std::move(bucketed)),
-        merged_(topology, planner_.options()),
-        merged_bucketed_(topology, bucketed_.options()),
-        layouts_(layouts),
-        merge_(merge) {}
+                bool merge);
+  ~TransferCosts();
+  TransferCosts(const TransferCosts&) = delete;
+  TransferCosts& operator=(const TransferCosts&) = delete;
 
   // Returns the class of the tensor: tensors of the same shape and dtype share
   // one, unless only one of them is sent in buckets.
