@@ -1,6 +1,7 @@
 #include "plan/problem/plan_problem.h"
 
 #include "plan/problem/equal_choices.h"
+#include "plan/problem/transfer_costs.h"
 
 #include <shardprop/plan/plan.h>
 

@@ -10,12 +10,12 @@
 #include "plan/problem/plan_budget.h"
 #include "plan/problem/plan_variable.h"
 #include "plan/problem/set_up.h"
-#include "plan/problem/transfer_costs.h"
 
 #include <shardprop/graph/graph.h>
 #include <shardprop/mesh/topology.h>
 #include <shardprop/plan/plan_options.h>
 #include <shardprop/redistribute/planner.h>
+#include <shardprop/strategy/layout_table.h>
 #include <shardprop/strategy/op_cost.h>
 
 #include <cmath>
@@ -26,7 +26,8 @@
 
 namespace shardprop {
 
-class EqualChoices;  // equal_choices.h
+class EqualChoices;   // equal_choices.h
+class TransferCosts;  // transfer_costs.h
 
 struct ProblemData {
   ProblemData(const Graph& the_graph, DeviceMesh the_mesh,
@@ -51,16 +52,9 @@ struct ProblemData {
 
   // Like PlanProblem's, for a value whose tensor and hideable are known.
   std::int64_t move_nanoseconds(const PlanValue& value, LayoutId src,
-                                LayoutId dst) const {
-    const std::int64_t transfer = moves.nanoseconds(value.tensor, src, dst);
-    if (transfer >= kUnreachable) return kUnreachable;
-    return transfer - overlappable_share(value, transfer);
-  }
+                                LayoutId dst) const;
   std::int64_t overlappable_nanoseconds(const PlanValue& value, LayoutId src,
-                                        LayoutId dst) const {
-    const std::int64_t transfer = moves.nanoseconds(value.tensor, src, dst);
-    return transfer >= kUnreachable ? 0 : overlappable_share(value, transfer);
-  }
+                                        LayoutId dst) const;
   std::int64_t overlappable_share(const PlanValue& value,
                                   std::int64_t transfer) const {
     if (!value.overlappable) return 0;
@@ -73,27 +67,11 @@ struct ProblemData {
     return nanoseconds / options.accumulate;
   }
   std::int64_t cut_nanoseconds(const PlanBuffer& buffer, const PlanValue& value,
-                               LayoutId src, LayoutId dst) const {
-    if (!buffer.inside_kernel || src == dst) return 0;
-    const auto bytes =
-        static_cast<double>(moves.local_bytes(value.tensor, src)) +
-        static_cast<double>(moves.local_bytes(value.tensor, dst));
-    return sat_add(launch_nanoseconds(topology),
-                   traffic_nanoseconds(topology, bytes));
-  }
+                               LayoutId src, LayoutId dst) const;
 
   // Prices holds the layouts of a problem and the costs of redistributions
   // between them.
-  struct Prices {
-    Prices(RedistributePlanner planner, RedistributePlanner bucketed,
-           const Topology& topology, bool merge);
-    ~Prices();
-    Prices(const Prices&) = delete;
-    Prices& operator=(const Prices&) = delete;
-
-    LayoutTable layouts;
-    TransferCosts moves;
-  };
+  struct Prices;
 
   const Graph& graph;
   DeviceMesh mesh;
@@ -102,8 +80,8 @@ struct ProblemData {
   SetUp set_up;
   Windows windows;
   std::shared_ptr<Prices> prices;
-  LayoutTable& layouts = prices->layouts;
-  TransferCosts& moves = prices->moves;
+  LayoutTable& layouts;
+  TransferCosts& moves;
   std::vector<PlanVariable> variables;
   std::vector<PlanVariableId> of_node;
   std::vector<std::shared_ptr<const ChoiceSet>> choices_of_node;

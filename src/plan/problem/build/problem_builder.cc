@@ -15,6 +15,7 @@
 #include "plan/problem/constraints/second_run_choices.h"
 #include "plan/problem/equal_choices.h"
 #include "plan/problem/problem_data.h"
+#include "plan/problem/transfer_costs.h"
 #include "plan/tuning.h"
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 #include "plan/problem/build/transfer_tensors.h"
 
 #include "graph/analysis/pass_through.h"
+#include "plan/problem/transfer_costs.h"
 
 #include <algorithm>
 #include <set>

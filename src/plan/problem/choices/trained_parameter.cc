@@ -2,6 +2,7 @@
 
 #include "base/try.h"
 #include "plan/problem/layout_relations.h"
+#include "plan/problem/transfer_costs.h"
 
 #include <shardprop/mesh/update_cost.h>
 
