@@ -46,6 +46,7 @@
 #include <shardprop/plan/pin.h>
 #include <shardprop/plan/plan_conflict.h>
 #include <shardprop/plan/plan_note.h>
+#include <shardprop/plan/plan_recipe.h>
 #include <shardprop/plan/plan_role.h>
 #include <shardprop/plan/plan_space.h>
 #include <shardprop/plan/planned_copy.h>
@@ -63,14 +64,6 @@
 #include <vector>
 
 namespace shardprop {
-
-// `PlanStatus` refers to the plan over the named space:
-//   kOptimal      no assignment costs less
-//   kFeasible     within `gap` of the optimum
-//   kInfeasible   proven
-//   kUnknown      neither a plan nor a proof was found
-using PlanStatus = solver::Status;
-std::optional<PlanStatus> parse_plan_status(std::string_view text);
 
 // `PlannedTensor` is a tensor of the plan: its full shape and its layout.
 struct PlannedTensor {
@@ -214,16 +207,6 @@ struct PlanWork {
   // dtype of most of the arithmetic.
   std::int64_t peak_flops = 0;
   friend bool operator==(const PlanWork&, const PlanWork&) = default;
-};
-
-// `PlanRecipe` is the cost of the best plan of a recipe, for comparison with
-// this plan.
-struct PlanRecipe {
-  std::string name;  // "fsdp=dp,megatron=tp"
-  PlanStatus status = PlanStatus::kUnknown;
-  std::optional<std::int64_t> objective_nanoseconds;  // empty without a plan
-  std::int64_t peak_bytes = 0;
-  friend bool operator==(const PlanRecipe&, const PlanRecipe&) = default;
 };
 
 // `PlanMemory` is the predicted memory of the busiest rank, in bytes.

@@ -4,10 +4,12 @@
 #include "plan/evaluate/plan_assignment.h"
 
 #include <shardprop/base/procedure.h>
-#include <shardprop/plan/plan.h>
 #include <shardprop/plan/plan_note.h>
+#include <shardprop/plan/plan_recipe.h>
+#include <shardprop/plan/ran_out.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
