@@ -74,7 +74,6 @@ Result<GraphPlan> taken_plan(const Arguments& arguments, Console& console,
                    .strict = arguments.has("--strict")};
   SP_ASSIGN(Plan plan, load_plan(arguments.get("--plan"), use.place,
                                  reading.max_input_bytes, reading.deadline));
-  SP_CHECK(check_execution(plan, arguments));
   SP_CHECK(add_reading_of(plan, use.place, reading));
   SP_ASSIGN(LoadedGraph loaded,
             load_graph(arguments.get("GRAPH"), std::move(reading)));
@@ -86,6 +85,8 @@ Result<GraphPlan> taken_plan(const Arguments& arguments, Console& console,
             graph_of(plan, std::move(loaded.graph), *loaded.library));
   SP_ASSIGN(JudgedPlan taken,
             take_plan(std::move(plan), use, *loaded.graph, *loaded.library));
+  // Only now, since a wrong file is the better reason.
+  SP_CHECK(check_execution(taken.plan, arguments));
   return GraphPlan{std::move(loaded.library), std::move(loaded.graph),
                    std::move(taken.plan), std::move(taken.differences),
                    std::move(taken.note)};

@@ -53,6 +53,7 @@ class CheapestForB {
   CheapestForB(const std::vector<Side>& sides, const NetVariable& variable,
                std::size_t b)
       : costs_(variable.costs), cost_of_b_(costs_[b]) {
+    columns_.reserve(sides.size());
     for (const Side& side : sides) {
       const double* row = side.row(b);
       const double* there = std::min_element(row, row + side.columns);
