@@ -1,6 +1,6 @@
 // `RankClock` is the virtual time of one rank in a run of a program. Operators
-// and collectives take the time that they have in the plan, whatever their
-// arithmetic takes.
+// and collectives take the time that they have in the plan. The time of their
+// arithmetic does not count.
 //
 // A rank has one stream of compute and one of overlapped transfers. A collective
 // starts on all ranks of its group at the same time, so that a rank that is

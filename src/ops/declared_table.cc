@@ -74,11 +74,11 @@ const DeclaredLine* find_declared(std::string_view name) {
 
 bool is_in_table(std::string_view row) {
   const std::string name = qualified(row);
-  const auto found = std::lower_bound(
-      declared_table().begin(), declared_table().end(), name,
-      [](const DeclaredLine& line, const std::string& key) {
-        return line.name < key;
-      });
+  const auto found =
+      std::lower_bound(declared_table().begin(), declared_table().end(), name,
+                       [](const DeclaredLine& line, const std::string& key) {
+                         return line.name < key;
+                       });
   return found != declared_table().end() && found->name.starts_with(name) &&
          (found->name.size() == name.size() || found->name[name.size()] == '.');
 }

@@ -36,7 +36,7 @@ class RowSearch : private ShortestPaths<RowSearch> {
     settle();
   }
 
-  // Returns kImpossible if there is no path.
+  // The result is kImpossible without a path.
   std::int64_t nanoseconds(std::uint32_t to) const {
     return labels_[to] == kUnreached ? RedistributeRows::kImpossible
                                      : nanoseconds_of(labels_[to]);

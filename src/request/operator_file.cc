@@ -64,11 +64,12 @@ std::string place_of(const Entry& entry, const std::string& file,
                      std::size_t at) {
   const std::string_view before =
       std::string_view(entry.text).substr(0, std::min(at, entry.text.size()));
-  const auto line = static_cast<std::size_t>(
-      std::count(before.begin(), before.end(), '\n'));
+  const auto line =
+      static_cast<std::size_t>(std::count(before.begin(), before.end(), '\n'));
   const std::size_t start = before.rfind('\n');
-  const std::size_t column =
-      start == std::string_view::npos ? before.size() : before.size() - start - 1;
+  const std::size_t column = start == std::string_view::npos
+                                 ? before.size()
+                                 : before.size() - start - 1;
   return file + ':' + std::to_string(entry.lines[line]) + ':' +
          std::to_string(column + 1);
 }
@@ -117,9 +118,10 @@ Result<std::vector<StatedOperator>> operators_of(std::string_view text,
     const std::string place = file + ':' + std::to_string(entry.lines[0]);
     const std::size_t equals = equals_of(entry.text);
     if (equals == std::string::npos) {
-      return fail(wrong("an operator has no rule: expected `=` after its "
-                        "declaration",
-                        place));
+      return fail(
+          wrong("an operator has no rule: expected `=` after its "
+                "declaration",
+                place));
     }
     const std::string declaration =
         in_one_line(std::string_view(entry.text).substr(0, equals));
@@ -145,8 +147,8 @@ Result<std::vector<GivenText>> operator_texts(std::string_view text,
   SP_ASSIGN(const auto stated, operators_of(text, file, parse_rule));
   std::vector<GivenText> rules;
   for (const StatedOperator& one : stated) {
-    rules.push_back({one.declaration + '=' + one.definition.text(), one.place,
-                     true});
+    rules.push_back(
+        {one.declaration + '=' + one.definition.text(), one.place, true});
   }
   return rules;
 }

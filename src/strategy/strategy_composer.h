@@ -69,7 +69,7 @@ class StrategyComposer {
   }
 
   // Returns the `shardings` that layouts() accepts besides mesh order, from
-  // those that are offered.
+  // the offered ones.
   std::vector<Layout> sharding_choices(
       const Assignment& assignment,
       std::span<const OfferedSharding> offered) const {

@@ -41,7 +41,7 @@ std::vector<std::int64_t> clocked(const SpmdProgram& program, std::int64_t y_0,
     const auto outputs = run(program, rank, inputs, options, &report);
     if (!outputs) return fail(outputs.error());
     out[at] = report.virtual_nanoseconds;
-    // The exchange of times is no traffic of the program.
+    // The exchange of times does not count as traffic of the program.
     CHECK(report.step_calls[kStart] == 1);
     return {};
   });

@@ -1,5 +1,5 @@
-// Repeated blocks are found by structure, whatever the nodes are called and in
-// whatever order they are.
+// Repeated blocks are found by structure. Names and order of the nodes do not
+// matter.
 #include "graph/analysis/blocks.h"
 
 #include "graph/block_model.h"

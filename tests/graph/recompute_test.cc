@@ -27,9 +27,8 @@ using testing::value_of;
 std::shared_ptr<const Graph> running_of(Graph graph, std::string_view rule,
                                         bool is_compiled = false) {
   const Running running{is_compiled, value_of(Recompute::parse(rule))};
-  return value_of(
-      running_graph(std::make_shared<const Graph>(std::move(graph)),
-                    testing::standard_library(), running));
+  return value_of(running_graph(std::make_shared<const Graph>(std::move(graph)),
+                                testing::standard_library(), running));
 }
 
 // The forward values that the backward phase reads.
@@ -75,7 +74,8 @@ TEST_CASE("a rule is the text that it prints") {
                            "full:3", "modules:*.mlp"}) {
     CHECK(to_string(value_of(Recompute::parse(text))) == text);
   }
-  for (const char* text : {"", "all", "full:0", "full:", "full:x", "modules:"}) {
+  for (const char* text :
+       {"", "all", "full:0", "full:", "full:x", "modules:"}) {
     CHECK(code_of(Recompute::parse(text)) == ErrorCode::kInvalidArgument);
   }
 }
@@ -128,8 +128,7 @@ TEST_CASE("a rule needs a backward phase and equal blocks") {
         running_graph(std::make_shared<const Graph>(std::move(graph)),
                       testing::standard_library(), full));
   };
-  CHECK(refusal(BlockModel(false).build("ddd")) ==
-        ErrorCode::kInvalidArgument);
+  CHECK(refusal(BlockModel(false).build("ddd")) == ErrorCode::kInvalidArgument);
   CHECK(refusal(BlockModel(true).build("ds")) == ErrorCode::kInvalidArgument);
 }
 
@@ -154,7 +153,8 @@ TEST_CASE("a compiled program keeps what the backward phase needs in memory") {
   at.output(z);
   const ValueId gz = at.op("aten.mul.Tensor", {g, z});
   const ValueId gs = at.op("aten.sigmoid_backward.default", {gz, s});
-  const ValueId t = at.op("aten.permute.default", {r}, {{"dims", ints({1, 0})}});
+  const ValueId t =
+      at.op("aten.permute.default", {r}, {{"dims", ints({1, 0})}});
   at.builder.add_output(
       {at.op("aten.mm.default", {t, gs}), OutputKind::kGradient, w});
   const auto runs = running_of(at.build(), "none", true);

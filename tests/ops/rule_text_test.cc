@@ -379,7 +379,7 @@ TEST_CASE("alternatives and sizes that a call decides") {
 }
 
 TEST_CASE("operators of other libraries are one line each") {
-  // The call has these tensors, of which "" is absent, then these arguments.
+  // The call has these tensors ("" is an absent one), then these arguments.
   const auto space = [](const char* declaration, const char* rule,
                         const std::vector<const char*>& tensors,
                         std::vector<GivenArgument> rest, const char* result) {

@@ -1,4 +1,4 @@
-// Redistributions whose tensors can share a flat buffer, and those that cannot.
+// Some redistributions let their tensors share a flat buffer, others do not.
 #include "redistribute/flat_move.h"
 
 #include "support/result_checks.h"

@@ -76,7 +76,8 @@ TEST_CASE("an error of an operator file names the line and the column") {
             "  return (y\")",
             "f.ops:3:12", "expected an operator or `)`, found the end",
             ErrorCode::kProgramSyntax},
-           {"my.f = pointwise()", "f.ops:1: column 1", "", ErrorCode::kSchemaSyntax},
+           {"my.f = pointwise()", "f.ops:1: column 1", "",
+            ErrorCode::kSchemaSyntax},
        }) {
     CAPTURE(wrong.text);
     const Error error =
@@ -100,9 +101,10 @@ TEST_CASE("a graph is read with the operators of a file that it uses") {
         "mylib::swiglu(Tensor a, Tensor b) -> Tensor=pointwise()");
   Plan plan;
   record(loaded.reading, plan);
-  CHECK(plan.options ==
-        std::vector<std::pair<std::string, std::string>>{
-            {"rule", "mylib::swiglu(Tensor a, Tensor b) -> Tensor=pointwise()"}});
+  CHECK(
+      plan.options ==
+      std::vector<std::pair<std::string, std::string>>{
+          {"rule", "mylib::swiglu(Tensor a, Tensor b) -> Tensor=pointwise()"}});
   // The saved plan suffices, and agrees with the file.
   GraphReading again;
   CHECK(add_reading_of(plan, "p.json", again));
@@ -127,8 +129,8 @@ TEST_CASE("files of operators that cannot be used") {
             .location.starts_with("--rule @F"));
   const testing::TemporaryFile file(
       "my::f(Tensor x) -> Tensor = pointwise()\n");
-  CHECK(refused(reading(file.path(), 2), ErrorCode::kInvalidArgument)
-            .message == "two files state `my.f`");
+  CHECK(refused(reading(file.path(), 2), ErrorCode::kInvalidArgument).message ==
+        "two files state `my.f`");
 }
 
 // A call under the operators of a file of the examples.
@@ -144,8 +146,8 @@ PlacedCall placed(const OpLibrary& library, const char* name,
                   const char* result = nullptr) {
   std::vector<TensorMeta> metas;
   for (const char* text : inputs) metas.push_back(*TensorMeta::parse(text));
-  auto op = value_of(make_op_schema(library.find(name), std::move(given),
-                                    std::move(metas)));
+  auto op = value_of(
+      make_op_schema(library.find(name), std::move(given), std::move(metas)));
   if (result != nullptr) {
     set_results(op, {*TensorMeta::parse(result)});
   } else {
@@ -212,8 +214,7 @@ TEST_CASE("operators of mamba_ssm, with and without optional tensors") {
   for (int i = 0; i < 5; ++i) given.push_back({"", TensorArg{i}});
   std::vector<const char*> inputs = {"f32[2,8,64]", "f32[2,8,64]", "f32[8,16]",
                                      "f32[2,16,64]", "f32[2,16,64]"};
-  CHECK(space(given, inputs)
-            .starts_with("bd1,bd1,d1,b11,b11->bd1 {b=2,d=8}"));
+  CHECK(space(given, inputs).starts_with("bd1,bd1,d1,b11,b11->bd1 {b=2,d=8}"));
   // `D` is absent and `z` is given: `z` keeps its term.
   given.push_back({"z", TensorArg{5}});
   inputs.push_back("f32[2,8,64]");

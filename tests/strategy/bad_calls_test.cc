@@ -249,7 +249,7 @@ TEST_CASE("inference takes a functional call exactly if its row takes it") {
     if (!op) return;
     auto results = library().infer_results(*op);
     if (!results) {
-      // The results of the undamaged call stand in for those that are unknown.
+      // The results of the undamaged call replace unknown results.
       if (results.error().code != ErrorCode::kShapeMismatch) return;
       ++refused;
       op->outputs = like.outputs;

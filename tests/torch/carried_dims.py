@@ -3,8 +3,8 @@
   python tests/torch/carried_dims.py --bin build/release/tools/shardprop \\
       --spaces build/release/tests/oracle/op_spaces
 
-An operator carries a dim if an input and a result are sharded along it together. Such
-a dim should stay in any shard order and with any stride. Every distinct call of graphs
+An operator carries a dim if an input and a result are sharded along it together. This
+dim should stay in any shard order and with any stride. Every distinct call of graphs
 (examples/graphs/tiny, and a list of calls that those lack) is put to `shardprop
 propagate --batch --all` on [2,2] and [2]. Each strategy that shards one factor is asked
 again, with its shards in the other order of mesh dims, or strided. A layout that no

@@ -230,7 +230,7 @@ class Integers(unittest.TestCase):
             def __init__(self, reduces):
                 super().__init__(8, 8)
                 self.register_buffer("positive", torch.zeros(8, dtype=torch.long))
-                # A constant of the rank is no mistake.
+                # A constant of the rank is right.
                 self.register_buffer("first", torch.tensor([dist.get_rank() * 4]))
                 self.reduces = reduces
 

@@ -47,7 +47,7 @@ struct Recompute {
     kModules,
   };
   Rule rule = Rule::kNone;
-  // Of each row of blocks; 0: all of them. Only for kFull.
+  // The count in each row of blocks; 0: all. Only for kFull.
   std::int64_t first_blocks = 0;
   std::string modules = {};  // the glob; only for kModules
 

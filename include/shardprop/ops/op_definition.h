@@ -173,7 +173,7 @@ class OpDefinition {
   OpDefinition blocked(std::string_view dims) &&;
   // Requires that each rank has at least one element of every factor.
   OpDefinition nonempty() &&;
-  // Of the factor with this letter only.
+  // Only the factor with this letter is meant.
   OpDefinition nonempty(std::string_view factor) &&;
   // Results are reduced by `op` over factors that they lack, if each rank has
   // an element of them.

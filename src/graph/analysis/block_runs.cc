@@ -50,8 +50,7 @@ class RunCheck {
       if (agreed == span) break;
       span = agreed;
     }
-    if (span.count() < 2 || !leads_on() || has_hole(false) ||
-        has_hole(true)) {
+    if (span.count() < 2 || !leads_on() || has_hole(false) || has_hole(true)) {
       return std::nullopt;
     }
     return sorted();
@@ -70,8 +69,8 @@ class RunCheck {
     for (std::size_t c = 0; c < placed_.chains.size(); ++c) {
       const auto& chain = chains_.chains[placed_.chains[c]];
       const std::int32_t skipped = span.first - placed_.offsets[c];
-      if (skipped < 0 || skipped + span.count() >
-                             static_cast<std::int32_t>(chain.size())) {
+      if (skipped < 0 ||
+          skipped + span.count() > static_cast<std::int32_t>(chain.size())) {
         continue;
       }
       positions_.emplace_back(chain.begin() + skipped,
@@ -130,7 +129,7 @@ class RunCheck {
   }
 
   // Leaves out positions whose elements agree in less than half of the blocks,
-  // such as sums over all blocks. What depends on them is left out next.
+  // such as sums over all blocks. Their dependents are left out next.
   void drop_unlike(const BlockSpan& span) {
     const std::int32_t last = span.count() - 1;
     const std::size_t chosen = positions_.size();
@@ -245,14 +244,13 @@ class RunCheck {
     for (int round = 0; round < kCodeRadius; ++round) {
       std::vector<std::uint64_t> next = now;
       for (std::size_t p = 0; p < positions_.size(); ++p) {
-        for (const auto& operand :
-             structure_.operands(positions_[p].back())) {
+        for (const auto& operand : structure_.operands(positions_[p].back())) {
           const Element from = operand.producer;
           std::uint64_t label = 0;
           if (block_[from] != kOutside) {
-            label = hash_mix(
-                now[position_of[chains_.chain_of[from]]],
-                block_[from] == block_[positions_[p].back()] ? 1 : 0);
+            label =
+                hash_mix(now[position_of[chains_.chain_of[from]]],
+                         block_[from] == block_[positions_[p].back()] ? 1 : 0);
           }
           next[p] = hash_mix(next[p], label);
         }
@@ -316,7 +314,7 @@ std::vector<RepeatedRun> repeated_runs(const GraphStructure& structure) {
            likely_distances(structure, of_radius, taken, kMostDistances)) {
         std::vector<RepeatedRun> runs = runs_at(
             structure, block_chains(structure, of_radius, taken, distance));
-        // Of equal coverage, smaller blocks are better: they repeat more often.
+        // Smaller blocks of equal coverage are better: they repeat more often.
         const std::size_t covered = num_elements(runs);
         if (covered > num_elements(best) ||
             (covered > 0 && covered == num_elements(best) &&

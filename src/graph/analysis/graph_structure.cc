@@ -28,8 +28,8 @@ GraphStructure::GraphStructure(const Graph& graph)
 }
 
 bool GraphStructure::is_parameter(Element element) const {
-  return !is_node(element) && graph_.inputs()[element - num_nodes_].kind ==
-                                  InputKind::kParameter;
+  return !is_node(element) &&
+         graph_.inputs()[element - num_nodes_].kind == InputKind::kParameter;
 }
 
 bool GraphStructure::is_second_run(Element element) const {
@@ -73,12 +73,12 @@ void GraphStructure::add_signatures() {
     hash.add(value.meta);
     signatures_.push_back(hash.state());
     bytes_.push_back(full_bytes(value.meta));
-    backward_.push_back(
-        !value.consumers.empty() &&
-        std::all_of(value.consumers.begin(), value.consumers.end(),
-                    [&](const Use& use) {
-                      return graph_.node(use.node).phase == Phase::kBackward;
-                    }));
+    backward_.push_back(!value.consumers.empty() &&
+                        std::all_of(value.consumers.begin(),
+                                    value.consumers.end(), [&](const Use& use) {
+                                      return graph_.node(use.node).phase ==
+                                             Phase::kBackward;
+                                    }));
   }
 }
 
@@ -127,10 +127,9 @@ void GraphStructure::add_depths() {
     ++depths_[n];
     by_depth_.push_back(n);
   }
-  std::stable_sort(by_depth_.begin(), by_depth_.end(),
-                   [&](Element a, Element b) {
-                     return depths_[a] < depths_[b];
-                   });
+  std::stable_sort(
+      by_depth_.begin(), by_depth_.end(),
+      [&](Element a, Element b) { return depths_[a] < depths_[b]; });
 }
 
 std::vector<std::uint64_t> GraphStructure::labels(int radius) const {
@@ -140,8 +139,8 @@ std::vector<std::uint64_t> GraphStructure::labels(int radius) const {
     for (Element e = 0; e < size(); ++e) {
       std::uint64_t label = now[e];
       for (const Operand& operand : operands(e)) {
-        label = hash_mix(hash_mix(label, now[operand.producer]),
-                         operand.output);
+        label =
+            hash_mix(hash_mix(label, now[operand.producer]), operand.output);
       }
       // A sum does not depend on the order of the readers.
       std::uint64_t sum = 0;

@@ -6,9 +6,9 @@
 //
 //   x, w -> mm -> relu      elements 0 mm, 1 relu, 2 x, 3 w
 //
-// Second runs (graph/recompute.h) have neither operands nor readers. Who reads a
-// result of one is a reader of the first run. So a graph has one structure, whatever
-// runs again.
+// Second runs (graph/recompute.h) have neither operands nor readers. A reader
+// of a result of one is a reader of the first run. A graph thus has the same
+// structure with and without second runs.
 #pragma once
 
 #include <shardprop/graph/graph.h>

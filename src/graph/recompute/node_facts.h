@@ -1,4 +1,4 @@
-// `NodeFacts` answers what the rules of recomputation ask about a node.
+// `NodeFacts` has the facts of a node that rules of recomputation need.
 #pragma once
 
 #include <shardprop/graph/graph.h>

@@ -33,7 +33,7 @@ Result<Condition> read_condition(RuleReader& reader) {
   return made;
 }
 
-// Returns whether the argument is what the condition says without `not`.
+// Returns whether the condition holds, apart from its `not`.
 bool is_value(const Argument& argument, const Condition& condition) {
   if (!condition.word.empty()) {
     if (const auto* number = std::get_if<std::int64_t>(&argument)) {

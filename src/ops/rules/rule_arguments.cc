@@ -194,8 +194,7 @@ std::optional<ProductKind> product_named(std::string_view text) {
 Result<void> check_arguments(const RuleCall& call, GivenKind kind) {
   const std::string expected(expected_of(kind));
   const std::string help = "`" + call.name + "` takes " + expected;
-  if (kind == GivenKind::kProgram ||
-      kind == GivenKind::kRankProgram) {
+  if (kind == GivenKind::kProgram || kind == GivenKind::kRankProgram) {
     return check_program(call, kind, help);
   }
   for (const RuleCall::Given& one : call.arguments) {

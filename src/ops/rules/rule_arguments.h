@@ -12,15 +12,15 @@ namespace shardprop {
 // `GivenKind` says which arguments a modifier takes.
 enum class GivenKind : std::uint8_t {
   kNothing,
-  kName,     // the name of an argument of the operator
+  kName,             // the name of an argument of the operator
   kNameAndNumber,    // such a name, and the number of a dim
   kNameMaybeNumber,  // such a name, and the number of a result if it is not 0
-  kNames,    // any number of names
-  kSigns,    // any number of + and -
+  kNames,            // any number of names
+  kSigns,            // any number of + and -
   kReduceOp,
-  kTypes,    // a dtype rule
-  kCount,    // a number
-  kBound,    // a name, and what its integers are indices of
+  kTypes,  // a dtype rule
+  kCount,  // a number
+  kBound,  // a name, and what its integers are indices of
   kDistribution,
   kFactor,   // a letter
   kFactors,  // no letter, or one

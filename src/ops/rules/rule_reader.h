@@ -1,5 +1,5 @@
-// `RuleReader` reads the tokens of a rule text. Its errors name the column, what
-// was found there, and what was expected.
+// `RuleReader` reads the tokens of a rule text. Its errors name the column, the
+// text that was found there, and the expected text.
 #pragma once
 
 #include <shardprop/base/result.h>

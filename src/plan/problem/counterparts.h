@@ -9,8 +9,8 @@
 //      as producers and as readers. An operator at the end of a run may read or
 //      feed operators outside the run. It then chooses alone.
 //
-// A reader of a second run counts as a reader of the first run. So blocks choose
-// alike whatever runs again in them.
+// A reader of a second run counts as a reader of the first run. Blocks thus
+// choose alike, even if other operators run again in them.
 #pragma once
 
 #include "graph/analysis/blocks.h"

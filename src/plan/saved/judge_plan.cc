@@ -69,9 +69,8 @@ class Judge {
       judged.plan.copies[c].reason = saved_.copies[*of_saved[c]].reason;
     }
     if (saved_.free_lower_bound_nanoseconds) {
-      judged.plan.free_lower_bound_nanoseconds =
-          std::min(*saved_.free_lower_bound_nanoseconds,
-                   solution.evaluation.objective);
+      judged.plan.free_lower_bound_nanoseconds = std::min(
+          *saved_.free_lower_bound_nanoseconds, solution.evaluation.objective);
     }
     judged.plan.options = saved_.options;
     judged.plan.space = saved_.space;

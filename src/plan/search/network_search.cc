@@ -173,8 +173,8 @@ SolvedNetwork NetworkSearch::solve(const NetworkOptions& options,
     if (now.lower_bound) *bound = saturated(*now.lower_bound);
     if (options_.progress) tell(now, attempt.bounds);
   };
-  // The network does not count exposed time. Of its solutions, the last one is
-  // the cheapest, but the plan of an earlier one may cost less.
+  // The network does not count exposed time. Its last solution is the
+  // cheapest one, but the plan of an earlier one may cost less.
   if (attempt.gives_up_at || has_windows()) {
     goals.go_on =
         Judge(*this, options.memory_limit.has_value(), attempt, bound);

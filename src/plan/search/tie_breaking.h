@@ -40,8 +40,8 @@ void break_ties(const PlanProblem& problem,
 
 // Returns a solution that fits the memory limit and costs no more than `like`,
 // which need not fit. It prefers small inputs and results. It has no assignment
-// if none is found. Its `work` is that of this search, and its `left_out` says what was
-// refused on the way.
+// if none is found. Its `work` is that of this search, and its `left_out` lists the
+// parts that were refused on the way.
 PlanSolution small_solution(const PlanProblem& problem,
                             const solver::SolveOptions& how, PlanSolution like);
 

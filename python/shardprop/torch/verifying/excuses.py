@@ -10,7 +10,7 @@ def excuse(values: "list[Value]") -> None:
 
     A module within a parallel implementation may compute values that no layout has,
     such as the embeddings of masked words. An enclosing module whose output is right
-    shows that they are no mistake.
+    shows that they are right.
     """
     results = [value for value in values if value.kind in FINAL]
     follows = any(value.kind in AFTER for value in values)

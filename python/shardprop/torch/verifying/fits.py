@@ -35,7 +35,7 @@ def fit(ranks: Ranks, any_factor: bool = False) -> Optional[Fit]:
 
 def fit_in_groups(ranks: Ranks, any_factor: bool) -> "Optional[tuple[Fit, Grid]]":
     """Returns a layout over groups of ranks within a mesh dim, and the mesh that has
-    these groups. Such are heads that some ranks of a mesh dim share."""
+    these groups. An example is heads that some ranks of a mesh dim share."""
     for grid in ranks.grid.divided():
         divided = ranks.on(grid)
         found = _fit_shards(divided, any_factor) if divided.is_grid else None

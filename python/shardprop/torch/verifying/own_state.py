@@ -199,7 +199,7 @@ def _numbers_of(value: Any) -> "_Numbers | None":
 
 
 def _names_in(code: types.CodeType) -> "tuple[set[str], set[str]]":
-    """Returns the global names that code may read, and those that it writes."""
+    """Returns the global names that code may read, and the names that it writes."""
     reads, writes = set(code.co_names), set()
     if _WRITE in code.co_code[::2]:
         writes = {
@@ -238,7 +238,7 @@ class _Search:
         self.slots.setdefault(key, slot)
 
     def _inside(self, value: Any) -> "Iterator[Any]":
-        """Adds the slots of a value and returns what it refers to."""
+        """Adds the slots of a value and returns its references."""
         kind = type(value)
         if isinstance(value, types.FunctionType):
             if _is_of_user(value.__module__):
