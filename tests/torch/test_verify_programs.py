@@ -19,7 +19,7 @@ import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
 import torch.distributed.fsdp  # noqa: F401  (registers torch.ops.fsdp)
-from test_emitted_programs import drawn_on_host
+from running.emitted_ranks import drawn_on_host
 from torch.distributed.device_mesh import init_device_mesh
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.testing._internal.distributed.fake_pg import FakeStore
