@@ -157,7 +157,7 @@ class Simulation:
     def __init__(
         self, size: int, seed: int = 0, own: "Optional[OwnState]" = None
     ) -> None:
-        """`own` has the variables of which each rank has its own copy."""
+        """`own` has the variables that each rank copies for itself."""
         self.size, self._own = size, own or OwnState([])
         self.stored: "dict[str, bytes]" = {}
         self._meetings: "dict[Any, Meeting]" = {}
