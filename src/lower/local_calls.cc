@@ -18,10 +18,6 @@
 namespace shardprop::lowering {
 namespace {
 
-RankInt::Formula formula_of(const RankScalar& scalar) {
-  return {scalar.scale, scalar.constant, scalar.divisor, scalar.rounds_up};
-}
-
 // The mesh dims shard a factor one after another, as they shard a dim.
 RankInt factor_size(std::int64_t size, const DimIndices& mesh_dims,
                     const DeviceMesh& mesh, const RankScalar& scalar) {
@@ -34,8 +30,7 @@ RankInt factor_size(std::int64_t size, const DimIndices& mesh_dims,
   }
   auto layout = Layout::create(std::move(placements), std::move(order));
   if (!layout) throw InternalError("the cuts of a factor are not a layout");
-  return RankInt::of(RankInt::Kind::kLocalSize, size, *layout, 0,
-                     formula_of(scalar));
+  return RankInt::of(RankInt::Kind::kLocalSize, size, *layout, 0, scalar);
 }
 
 }  // namespace
@@ -57,10 +52,10 @@ RankInt rank_int(const RankScalar& scalar, const LocalContext& context) {
                                             : context.op.inputs[operand];
   const Layout& layout = scalar.of_output ? context.output(scalar.operand)
                                           : context.input(scalar.operand);
-  return RankInt::of(
-      scalar.kind == RankScalar::Kind::kLocalSize ? RankInt::Kind::kLocalSize
-                                                  : RankInt::Kind::kOffset,
-      meta.size(scalar.dim), layout, scalar.dim, formula_of(scalar));
+  return RankInt::of(scalar.kind == RankScalar::Kind::kLocalSize
+                         ? RankInt::Kind::kLocalSize
+                         : RankInt::Kind::kOffset,
+                     meta.size(scalar.dim), layout, scalar.dim, scalar);
 }
 
 namespace {

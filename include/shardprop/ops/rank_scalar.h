@@ -12,10 +12,24 @@
 
 namespace shardprop {
 
-// The value is constant + scale * (x / divisor). x is the size of a dim of the
-// local operand, the offset of the local operand in that dim, or the local size
-// of a factor. The quotient is rounded down, or up.
-struct RankScalar {
+// The value is constant + scale * (x / divisor). The quotient is rounded down,
+// or up.
+struct RankFormula {
+  std::int64_t scale = 1;
+  std::int64_t constant = 0;
+  std::int64_t divisor = 1;  // at least 1
+  bool rounds_up = false;
+
+  // Returns the value for x, which is at least 0.
+  std::int64_t of(std::int64_t x) const {
+    return constant + scale * ((x + (rounds_up ? divisor - 1 : 0)) / divisor);
+  }
+  friend bool operator==(const RankFormula&, const RankFormula&) = default;
+};
+
+// x is the size of a dim of the local operand, the offset of the local operand
+// in that dim, or the local size of a factor.
+struct RankScalar : RankFormula {
   enum class Kind : std::uint8_t {
     kConstant,
     kLocalSize,
@@ -26,37 +40,40 @@ struct RankScalar {
   bool of_output = false;    // `operand` counts outputs instead of inputs
   std::int16_t operand = 0;  // or the factor, for kFactorSize
   std::int16_t dim = 0;
-  std::int64_t scale = 1;
-  std::int64_t constant = 0;
-  std::int64_t divisor = 1;  // at least 1
-  bool rounds_up = false;
-
-  // Returns the value for x, which is at least 0.
-  std::int64_t of(std::int64_t x) const {
-    return constant + scale * ((x + (rounds_up ? divisor - 1 : 0)) / divisor);
-  }
 
   static RankScalar value(std::int64_t constant) {
-    return {Kind::kConstant, false, 0, 0, 0, constant};
+    return {{0, constant}, Kind::kConstant};
   }
   static RankScalar input_size(int input, int dim) {
-    return {Kind::kLocalSize, false, static_cast<std::int16_t>(input),
+    return {{},
+            Kind::kLocalSize,
+            false,
+            static_cast<std::int16_t>(input),
             static_cast<std::int16_t>(dim)};
   }
   static RankScalar output_size(int output, int dim) {
-    return {Kind::kLocalSize, true, static_cast<std::int16_t>(output),
+    return {{},
+            Kind::kLocalSize,
+            true,
+            static_cast<std::int16_t>(output),
             static_cast<std::int16_t>(dim)};
   }
   static RankScalar input_offset(int input, int dim) {
-    return {Kind::kOffset, false, static_cast<std::int16_t>(input),
+    return {{},
+            Kind::kOffset,
+            false,
+            static_cast<std::int16_t>(input),
             static_cast<std::int16_t>(dim)};
   }
   static RankScalar output_offset(int output, int dim) {
-    return {Kind::kOffset, true, static_cast<std::int16_t>(output),
+    return {{},
+            Kind::kOffset,
+            true,
+            static_cast<std::int16_t>(output),
             static_cast<std::int16_t>(dim)};
   }
   static RankScalar factor_size(int factor) {
-    return {Kind::kFactorSize, false, static_cast<std::int16_t>(factor), 0};
+    return {{}, Kind::kFactorSize, false, static_cast<std::int16_t>(factor), 0};
   }
   friend bool operator==(const RankScalar&, const RankScalar&) = default;
 };

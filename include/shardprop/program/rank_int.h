@@ -10,6 +10,7 @@
 #pragma once
 
 #include <shardprop/mesh/device_mesh.h>
+#include <shardprop/ops/rank_scalar.h>
 #include <shardprop/placement/layout.h>
 
 #include <cstdint>
@@ -22,17 +23,7 @@ class RankInt {
   // `Kind` says what x is in the formula.
   enum class Kind : std::uint8_t { kConstant, kLocalSize, kOffset };
 
-  struct Formula {
-    std::int64_t scale = 1;
-    std::int64_t constant = 0;
-    std::int64_t divisor = 1;  // at least 1
-    bool rounds_up = false;
-    // Returns the value for x, which is at least 0.
-    std::int64_t of(std::int64_t x) const {
-      return constant + scale * ((x + (rounds_up ? divisor - 1 : 0)) / divisor);
-    }
-    friend bool operator==(const Formula&, const Formula&) = default;
-  };
+  using Formula = RankFormula;
 
   RankInt() = default;              // 0
   RankInt(std::int64_t constant) {  // NOLINT: a number
