@@ -34,14 +34,10 @@ Graph attention(std::int64_t key_heads) {
   GraphBuilder b("grouped", library);
   const auto view = [&](ValueId of, std::vector<std::int64_t> size,
                         const std::string& name) {
-    return test::add_op(b, "aten.reshape.default",
-                        {{"", TensorArg{0}}, {"", std::move(size)}}, {of},
-                        name.c_str());
+    return test::add_view(b, of, std::move(size), name, "aten.reshape.default");
   };
   const auto mm = [&](ValueId rows, ValueId weight, const std::string& name) {
-    return test::add_op(b, "aten.mm.default",
-                        {{"", TensorArg{0}}, {"", TensorArg{1}}},
-                        {rows, weight}, name.c_str());
+    return test::add_mm(b, rows, weight, name);
   };
   const auto heads_first = [&](ValueId of, const std::string& name) {
     return test::add_op(

@@ -29,6 +29,20 @@ inline ValueId add_op(GraphBuilder& builder, const char* op,
       .front();
 }
 
+inline ValueId add_mm(GraphBuilder& builder, ValueId a, ValueId b,
+                      const std::string& name) {
+  return add_op(builder, "aten.mm.default",
+                {{"", TensorArg{0}}, {"", TensorArg{1}}}, {a, b}, name.c_str());
+}
+
+// `op` is a view or a reshape.
+inline ValueId add_view(GraphBuilder& builder, ValueId of,
+                        std::vector<std::int64_t> size, const std::string& name,
+                        const char* op = "aten.view.default") {
+  return add_op(builder, op, {{"", TensorArg{0}}, {"", std::move(size)}}, {of},
+                name.c_str());
+}
+
 // y = relu(x w1) w2
 inline Graph mlp(const OpLibrary& library) {
   GraphBuilder b("mlp", library);

@@ -34,14 +34,7 @@ std::vector<ForcedStrategy> strategies_of(const OpSchema& op,
   for (const PlacementStrategy& strategy : all.strategies) {
     const LocalContext context{*all.op, *all.space, mesh, layouts, strategy};
     if (collectives_inside(context, dear_compute()).empty()) continue;
-    ForcedStrategy& forced = out.emplace_back();
-    forced.node = NodeId(0);
-    for (const LayoutId id : strategy.inputs) {
-      forced.takes.push_back(layouts[id]);
-    }
-    for (const LayoutId id : strategy.outputs) {
-      forced.makes.push_back(layouts[id]);
-    }
+    out.push_back(forced_first_node(strategy, layouts));
   }
   return out;
 }

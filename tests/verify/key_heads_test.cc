@@ -36,14 +36,7 @@ std::vector<ForcedStrategy> joined_strategies(const OpSchema& op,
                         !all.space->factor(choice).joins.empty());
     }
     if (!joins) continue;
-    ForcedStrategy& forced = out.emplace_back();
-    forced.node = NodeId(0);
-    for (const LayoutId id : strategy.inputs) {
-      forced.takes.push_back(layouts[id]);
-    }
-    for (const LayoutId id : strategy.outputs) {
-      forced.makes.push_back(layouts[id]);
-    }
+    out.push_back(forced_first_node(strategy, layouts));
   }
   return out;
 }

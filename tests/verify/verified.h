@@ -9,6 +9,7 @@
 #include <shardprop/io/load_graph.h>
 #include <shardprop/lower/lower.h>
 #include <shardprop/plan/make_plan.h>
+#include <shardprop/strategy/op_strategy.h>
 #include <shardprop/verify/verify.h>
 
 #include <memory>
@@ -39,6 +40,18 @@ inline Plan planned(const Graph& graph, const std::string& mesh,
                     const PlanOptions& options = quick_options()) {
   return value_of(make_plan(graph, value_of(DeviceMesh::parse(mesh)),
                             dear_compute(), *shared_library(), options));
+}
+
+// Makes the first node of a graph use the strategy.
+inline ForcedStrategy forced_first_node(const PlacementStrategy& strategy,
+                                        const LayoutTable& layouts) {
+  ForcedStrategy forced;
+  forced.node = NodeId(0);
+  for (const LayoutId id : strategy.inputs) forced.takes.push_back(layouts[id]);
+  for (const LayoutId id : strategy.outputs) {
+    forced.makes.push_back(layouts[id]);
+  }
+  return forced;
 }
 
 inline Expected expected_of(const Graph& graph, const Plan& plan,
