@@ -56,6 +56,7 @@ release_tests=(
   tests/torch/test_{checkpoints,count,parallel_errors,torch_inputs}.py
   tests/torch/test_{eager_dtensor,propagator_install,python_package}.py
   tests/torch/test_verify_{own_code,other_code,programs,mutants}.py
+  tests/torch/test_verify_{variables,noise}.py
   tests/torch/test_verify_{torchtitan,torchtitan_llama}.py
 )
 run_releases() {

@@ -60,6 +60,10 @@ TEST_CASE("a gather over two mesh dims is one flat move") {
   CHECK(move->ranks == 4);
 }
 
+TEST_CASE("a reduction over two mesh dims may be two flat moves") {
+  CHECK(move_of("pod=2,dp=2", "f32[8,6]", "P(sum),P(sum)", "R,S(0)"));
+}
+
 TEST_CASE("uneven shards, other reductions and other kinds are no flat moves") {
   CHECK_FALSE(move_of("dp=4", "f32[6,8]", "S(0)", "R"));
   CHECK_FALSE(move_of("dp=4", "f32[8,8]", "P(max)", "R"));
@@ -79,6 +83,13 @@ TEST_CASE("collectives of one buffer have equal kind, groups and dtype") {
   CHECK_FALSE(share_buffer(a, b));
   b = a;
   b.dtype = DType::kBF16;
+  CHECK_FALSE(share_buffer(a, b));
+  b = a;
+  b.kind = CollectiveKind::kAllReduce;
+  CHECK_FALSE(share_buffer(a, b));
+  a.kind = b.kind = CollectiveKind::kReduceScatter;
+  a.reduce_op = ReduceOp::kSum;
+  b.reduce_op = ReduceOp::kMax;
   CHECK_FALSE(share_buffer(a, b));
 }
 

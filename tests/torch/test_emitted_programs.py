@@ -440,6 +440,7 @@ class EmittedPrograms(unittest.TestCase):
             # them.
             transfers = {copy.get("bucket", copy["id"]) for copy in in_flight}
             overlapped = overlapped_calls(load(folder, 0)[0])
+            self.assertGreater(overlapped, 5)
             self.assertGreater(2 * overlapped, len(transfers))
             jobs.append((str(case), str(folder), ranks_of(case.mesh)))
         self.check(jobs, self.found_by_ranks(root, jobs))

@@ -41,8 +41,7 @@ std::vector<ForcedStrategy> joined_strategies(const OpSchema& op,
   return out;
 }
 
-// Runs the call by each of these strategies that a plan may have. Returns the
-// number of runs.
+// Runs the call by each of these strategies. Returns their number.
 int runs(const char* text, const char* shape) {
   CAPTURE(text);
   CAPTURE(shape);
@@ -61,7 +60,9 @@ int runs(const char* text, const char* shape) {
     options.forced = forced;
     const auto plan =
         make_plan(graph, mesh, dear_compute(), *shared_library(), options);
-    if (!plan || !plan->has_plan()) continue;
+    CHECK(plan.has_value());
+    if (!plan) continue;
+    REQUIRE(plan->has_plan());
     const VerifyReport report = value_of(
         verify(value_of(lower(*plan, graph, *shared_library())), expected));
     CHECK(report.ok);
