@@ -15,13 +15,21 @@
 namespace shardprop {
 namespace {
 
+// Returns the place of mesh dim `i` in default order: the number of outer mesh
+// dims that shard the same tensor dim.
+std::int8_t default_place(const Placements& placements, std::size_t i) {
+  if (!placements[i].is_shard()) return 0;
+  std::int8_t place = 0;
+  for (std::size_t j = 0; j < i; ++j) {
+    if (placements[j].shards(placements[i].dim())) ++place;
+  }
+  return place;
+}
+
 ShardOrder default_order(const Placements& placements) {
   ShardOrder order(placements.size());
   for (std::size_t i = 0; i < placements.size(); ++i) {
-    if (!placements[i].is_shard()) continue;
-    for (std::size_t j = 0; j < i; ++j) {
-      if (placements[j].shards(placements[i].dim())) ++order[i];
-    }
+    order[i] = default_place(placements, i);
   }
   return order;
 }
@@ -145,7 +153,10 @@ Layout Layout::replicated(int mesh_ndim) {
 }
 
 bool Layout::has_default_order() const {
-  return order_ == default_order(placements_);
+  for (std::size_t i = 0; i < placements_.size(); ++i) {
+    if (order_[i] != default_place(placements_, i)) return false;
+  }
+  return true;
 }
 
 bool Layout::is_replicated() const {
