@@ -34,10 +34,27 @@ class OpSharding:
         return "\n".join(lines)
 
 
+def _file_versions(paths: "Iterable[str]") -> "tuple[tuple[Any, ...], ...]":
+    """Returns what changes if one of the files is another file or is edited."""
+    versions: "list[tuple[Any, ...]]" = []
+    for path in paths:
+        try:
+            found = os.stat(path)
+        except OSError:
+            continue
+        versions.append((os.path.abspath(path), found.st_mtime_ns, found.st_size))
+    return tuple(versions)
+
+
 @functools.lru_cache(maxsize=64)
 def _propagator(
-    mesh: str, topology: str, rules: "tuple[str, ...]"
+    mesh: str,
+    topology: str,
+    rules: "tuple[str, ...]",
+    files: "tuple[tuple[Any, ...], ...]",
 ) -> _core.Propagator:
+    """Returns a propagator, which has read the files that the texts name. `files` is
+    only a part of the key: an edited file is read again."""
     dims = []
     for index, entry in enumerate(mesh.split(",")):
         name, _, size = entry.rpartition("=")
@@ -74,9 +91,9 @@ def propagate(
     layout. Dtypes, devices and memory formats are names or torch's objects, and all
     other values are themselves. `rules` are those of plan(). Raises Error.
     """
-    propagator = _propagator(
-        mesh_text(mesh), topology_text(topology), tuple(rule_texts(rules))
-    )
+    machine, texts = topology_text(topology), tuple(rule_texts(rules))
+    paths = [machine, *(text[1:] for text in texts if text.startswith("@"))]
+    propagator = _propagator(mesh_text(mesh), machine, texts, _file_versions(paths))
 
     def given(value: Any) -> Any:
         if isinstance(value, str):

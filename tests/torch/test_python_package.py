@@ -424,6 +424,32 @@ class Propagation(unittest.TestCase):
         with self.assertRaises(sp.Error):
             sp.propagate("dp=2", "mylib.f.default", ["f32[2] R"], rules="@none.ops")
 
+    def test_a_file_of_rules_is_read_again(self):
+        """An edited file, and the same relative path in another folder."""
+
+        def outputs():
+            return sp.propagate(
+                "dp=2", "mylib.f.default", ["f32[4,6] S(0)"], rules="@own.ops"
+            ).outputs
+
+        def write(rule):
+            declaration = "mylib::f(Tensor x) -> Tensor"
+            pathlib.Path("own.ops").write_text(f"{declaration} = {rule}\n")
+
+        before = pathlib.Path.cwd()
+        with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as two:
+            try:
+                os.chdir(one)
+                write("ab->ab")
+                self.assertEqual(outputs(), ("f32[4,6] S(0)",))
+                write("ab -> ba")
+                self.assertEqual(outputs(), ("f32[6,4] S(1)",))
+                os.chdir(two)
+                write("ab->b")
+                self.assertEqual(outputs(), ("f32[6] P(sum)",))
+            finally:
+                os.chdir(before)
+
     def test_lists_and_keywords(self):
         found = sp.propagate(
             (2, 2), "aten.cat.default", [["f32[4,6] S(0),R", "f32[4,2] S(0),R"]],
