@@ -61,25 +61,31 @@ std::string qualified(std::string_view name) {
   return out;
 }
 
-const DeclaredLine* find_declared(std::string_view name) {
-  const std::string wanted = qualified(name);
+namespace {
+
+// Returns the first line whose name is not before `name`; null if there is none.
+const DeclaredLine* first_not_before(std::string_view name) {
   const std::vector<DeclaredLine>& lines = declared_table();
   const auto found =
-      std::lower_bound(lines.begin(), lines.end(), wanted,
-                       [](const DeclaredLine& line, const std::string& key) {
+      std::lower_bound(lines.begin(), lines.end(), name,
+                       [](const DeclaredLine& line, std::string_view key) {
                          return line.name < key;
                        });
-  return found != lines.end() && found->name == wanted ? &*found : nullptr;
+  return found != lines.end() ? &*found : nullptr;
+}
+
+}  // namespace
+
+const DeclaredLine* find_declared(std::string_view name) {
+  const std::string wanted = qualified(name);
+  const DeclaredLine* found = first_not_before(wanted);
+  return found != nullptr && found->name == wanted ? found : nullptr;
 }
 
 bool is_in_table(std::string_view row) {
   const std::string name = qualified(row);
-  const auto found =
-      std::lower_bound(declared_table().begin(), declared_table().end(), name,
-                       [](const DeclaredLine& line, const std::string& key) {
-                         return line.name < key;
-                       });
-  return found != declared_table().end() && found->name.starts_with(name) &&
+  const DeclaredLine* found = first_not_before(name);
+  return found != nullptr && found->name.starts_with(name) &&
          (found->name.size() == name.size() || found->name[name.size()] == '.');
 }
 

@@ -320,7 +320,8 @@ OpDefinition OpDefinition::nonempty(std::string_view factor) && {
       "nonempty(" + std::string(factor) + ")",
       [letter = factor[0]](const OpCall&, IndexSpace& space) {
         for (Factor& own : space.factors) {
-          if (own.letter == letter) own.least = 1;
+          if (own.letter != letter) continue;
+          own.least = std::max<std::int64_t>(own.least, 1);
         }
       });
 }

@@ -4,7 +4,6 @@
 
 #include <set>
 #include <string>
-#include <string_view>
 #include <variant>
 
 namespace shardprop {
@@ -25,15 +24,7 @@ void add_functions(const Expression& expression, std::set<std::string>& out) {
                  std::get_if<BinaryExpression>(&expression.node)) {
     add_functions(*binary->left, out);
     add_functions(*binary->right, out);
-    const std::string_view op = binary->op;
-    out.insert(op == "+"    ? "add"
-               : op == "-"  ? "sub"
-               : op == "*"  ? "mul"
-               : op == "/"  ? "div"
-               : op == "<"  ? "lt"
-               : op == ">=" ? "ge"
-               : op == "==" ? "eq"
-                            : "bitwise_or");
+    out.emplace(operator_named(binary->op));
   }
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <iterator>
 #include <limits>
 
 namespace shardprop {
@@ -247,6 +248,19 @@ Result<void> parse_line(std::string_view line, std::size_t from, int& nodes,
 }
 
 }  // namespace
+
+std::string_view operator_named(std::string_view op) {
+  static constexpr std::pair<std::string_view, std::string_view> kNames[] = {
+      {"+", "add"}, {"-", "sub"}, {"*", "mul"}, {"/", "div"},
+      {"<", "lt"},  {">=", "ge"}, {"==", "eq"}, {"|", "bitwise_or"}};
+  const auto* found =
+      std::find_if(std::begin(kNames), std::end(kNames),
+                   [&](const auto& known) { return known.first == op; });
+  if (found == std::end(kNames)) {
+    throw InternalError("no operator of programs is `" + std::string(op) + '`');
+  }
+  return found->second;
+}
 
 Result<ProgramText> parse_program(std::string_view text, std::size_t from) {
   ProgramText program;

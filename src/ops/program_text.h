@@ -81,6 +81,10 @@ struct ProgramText {
 // which the program begins in a longer text.
 Result<ProgramText> parse_program(std::string_view text, std::size_t from = 0);
 
+// Returns the base name of the aten operator of a BinaryExpression: "add" for
+// "+".
+std::string_view operator_named(std::string_view op);
+
 // Returns the program in one line, which parses back: "e = exp(x); return e".
 std::string to_string(const ProgramText& program);
 

@@ -29,9 +29,10 @@ Carried carried_by_kind(const IndexSpace& space, const Factor& factor) {
                                                  : Carried::kAny;
 }
 
-// Returns the joined factor that joins all these factors.
-std::optional<FactorId> joined_factor(const IndexSpace& space,
-                                      const DimFactors& factors) {
+// Returns the joined factor that joins all these, and perhaps other factors.
+// Operand::joined_factor() is only for dims that have all of its factors.
+std::optional<FactorId> factor_joining(const IndexSpace& space,
+                                       const DimFactors& factors) {
   if (factors.empty()) return std::nullopt;
   for (std::size_t f = 0; f < space.factors.size(); ++f) {
     const DimFactors& joins = space.factors[f].joins;
@@ -80,7 +81,7 @@ std::vector<Carried> carried_factors(const IndexSpace& space) {
     const DimFactors& factors = operand.dims[index(scalar.dim)];
     // A program asks for the offset of factors that are joined only if it
     // shards them as one.
-    if (const auto joined = joined_factor(space, factors)) {
+    if (const auto joined = factor_joining(space, factors)) {
       needs_one_run(*joined);
       return;
     }

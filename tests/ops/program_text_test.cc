@@ -153,6 +153,91 @@ TEST_CASE("a program does not call its own operator") {
   CHECK(with("aten.exp", "cos(self)").has_value());
 }
 
+TEST_CASE(
+    "a program that leads back to itself through a function is an error") {
+  const auto message = [](const char* op, const char* rule,
+                          const OpSchema& call) {
+    const auto library = value_of(testing::standard_library().with(
+        {.name = op, .definition = value_of(parse_definition(rule))}));
+    const auto space = library->index_space(call);
+    REQUIRE_FALSE(space);
+    CHECK(space.error().code == ErrorCode::kProgram);
+    CHECK_FALSE(space.error().help.empty());
+    return space.error().message;
+  };
+  CHECK(message("aten.maximum.default",
+                "[k],[k]->[k].decomposed(\"return whole(self)\")",
+                applied("aten.maximum.default", {"f32[4]", "f32[4]"})) ==
+        "the program of `aten.maximum.default` calls programs that nest deeper "
+        "than 64: one of them leads back to itself");
+  CHECK(message("aten._to_copy.default",
+                "[k]->[k].decomposed(\"return cast(self, dtype(out))\")",
+                applied("aten._to_copy.default", {"f32[4]"},
+                        {{"dtype", Argument(DType::kF64)}}))
+            .find("deeper than 64") != std::string::npos);
+  // The limit does not count programs that have ended.
+  for (int i = 0; i < 100; ++i) {
+    CHECK(testing::standard_library()
+              .index_space(applied("aten._softmax.default", {"f32[4,6]"},
+                                   {{"dim", Argument(std::int64_t{1})},
+                                    {"half_to_float", Argument(false)}}))
+              .has_value());
+  }
+}
+
+TEST_CASE("the quotient of numbers is rounded down or up") {
+  const auto space_of = [](const std::string& value) {
+    const auto library = value_of(testing::standard_library().with(
+        {.name = "aten.erf.default",
+         .definition = value_of(parse_definition(
+             "[k]->[k].decomposed(\"return self + " + value + "\")"))}));
+    return library->index_space(applied("aten.erf.default", {"f32[7]"}));
+  };
+  const auto number = [&](const std::string& value) {
+    CAPTURE(value);
+    const IndexSpace space = value_of(space_of(value));
+    REQUIRE(space.program != nullptr);
+    for (const auto& [name, added] : space.program->steps.at(0).op.args) {
+      if (name == "other") {
+        return std::get<std::int64_t>(std::get<Argument>(added));
+      }
+    }
+    FAIL("the sum has no second term");
+    return std::int64_t{-1};
+  };
+  CHECK(number("quotient(7, 2)") == 3);
+  CHECK(number("quotient(8, 2)") == 4);
+  CHECK(number("quotient_up(7, 2)") == 4);
+  CHECK(number("quotient_up(8, 2)") == 4);
+  CHECK(number("quotient_up(0, 2)") == 0);
+  CHECK(number("quotient_up(size(self, 0), 3)") == 3);
+  CHECK(number("quotient(7, 9223372036854775807)") == 0);
+  CHECK(number("quotient_up(7, 9223372036854775807)") == 1);
+  CHECK(number("quotient_up(9223372036854775807, 2)") == 4611686018427387904);
+  for (const char* wrong : {"quotient(-3, 2)", "quotient_up(-3, 2)"}) {
+    const auto space = space_of(wrong);
+    CHECK_CODE(space, ErrorCode::kProgram);
+    CHECK(space.error().message.find(
+              "quotient() divides a number that is less than 0") !=
+          std::string::npos);
+  }
+  CHECK_CODE(space_of("quotient(3, 0)"), ErrorCode::kProgram);
+}
+
+TEST_CASE("nonempty() keeps a bound that is larger") {
+  const auto two = [](const OpCall&, IndexSpace& space) {
+    for (Factor& factor : space.factors) factor.least = 2;
+  };
+  const auto library = value_of(testing::standard_library().with(
+      {.name = "aten.erf.default",
+       .definition = value_of(parse_definition("k->k"))
+                         .refine("two()", two)
+                         .nonempty("k")}));
+  const IndexSpace space =
+      value_of(library->index_space(applied("aten.erf.default", {"f32[7]"})));
+  CHECK(space.factors.at(0).least == 2);
+}
+
 TEST_CASE("what is not a program is refused") {
   const std::string deep = "return " + std::string(100, '(') + "x";
   for (const char* text : {"", "x = 1", "return", "return f(", "return [1",

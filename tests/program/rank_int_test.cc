@@ -3,6 +3,7 @@
 #include <shardprop/placement/local_region.h>
 #include <shardprop/program/rank_int.h>
 
+#include <cstdint>
 #include <random>
 
 namespace shardprop {
@@ -44,6 +45,10 @@ TEST_CASE("a size or an offset is divided, rounded down or up") {
   const RankInt::Formula up = {.divisor = 2, .rounds_up = true};
   CHECK(RankInt::of(Kind::kLocalSize, 6, heads, 0, up).at(mesh, at) == 2);
   CHECK(RankInt::of(Kind::kLocalSize, 7, heads, 1, up) == RankInt(4));
+  const RankInt::Formula back = {.scale = -2, .constant = 5, .divisor = 2};
+  CHECK(RankInt::of(Kind::kOffset, 6, heads, 0, back).at(mesh, at) == 3);
+  const RankInt::Formula huge = {.divisor = INT64_MAX, .rounds_up = true};
+  CHECK(RankInt::of(Kind::kOffset, 6, heads, 0, huge).at(mesh, at) == 1);
 }
 
 TEST_CASE("every rank's value is that of the region it holds") {

@@ -22,7 +22,8 @@ struct RankFormula {
 
   // Returns the value for x, which is at least 0.
   std::int64_t of(std::int64_t x) const {
-    return constant + scale * ((x + (rounds_up ? divisor - 1 : 0)) / divisor);
+    const bool has_rest = rounds_up && x % divisor != 0;
+    return constant + scale * (x / divisor + (has_rest ? 1 : 0));
   }
   friend bool operator==(const RankFormula&, const RankFormula&) = default;
 };

@@ -160,7 +160,9 @@ TraceValue quotient(const TraceValue& x, std::int64_t divisor, bool rounds_up) {
   out.divisor = divisor;
   out.rounds_up = rounds_up;
   if (std::holds_alternative<RankScalar>(x)) return out;
-  return Argument(out.of(integer_of(x)));
+  const std::int64_t number = integer_of(x);
+  require(number >= 0, "quotient() divides a number that is less than 0");
+  return Argument(out.of(number));
 }
 
 }  // namespace

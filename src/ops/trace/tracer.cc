@@ -251,13 +251,6 @@ TraceValue folded(const std::string& op, const TraceValue& left,
   return Argument(*x / *y);
 }
 
-std::string_view operator_named(const std::string& op) {
-  static const std::map<std::string, std::string_view> kNames = {
-      {"+", "add"}, {"-", "sub"}, {"*", "mul"}, {"/", "div"},
-      {"<", "lt"},  {">=", "ge"}, {"==", "eq"}, {"|", "bitwise_or"}};
-  return kNames.at(op);
-}
-
 }  // namespace
 
 TraceValue Tracer::combined(const std::string& op, const TraceValue& left,
@@ -280,13 +273,46 @@ TraceValue Tracer::combined(const std::string& op, const TraceValue& left,
   return folded(op, left, right);
 }
 
+namespace {
+
+// At most 64 programs, each called by the one before it, run at once. The limit
+// bounds the recursion of a program that leads back to itself through a function
+// such as cast(). The definitions of this library nest fewer than 10.
+constexpr int kMostNestedPrograms = 64;
+
+thread_local int nested_programs = 0;
+
+struct ProgramsNestTooDeep {};
+
+// `ProgramNesting` counts the programs that this thread is in.
+class ProgramNesting {
+ public:
+  ProgramNesting() { ++nested_programs; }
+  ~ProgramNesting() { --nested_programs; }
+  ProgramNesting(const ProgramNesting&) = delete;
+  ProgramNesting& operator=(const ProgramNesting&) = delete;
+};
+
+}  // namespace
+
 Result<std::shared_ptr<Decomposition>> trace_program(const ProgramText& text,
                                                      const OpSchema& op,
                                                      const OpLibrary& library,
                                                      bool per_rank,
                                                      const IndexSpace* space) {
+  const ProgramNesting nesting;
   try {
+    if (nested_programs > kMostNestedPrograms) throw ProgramsNestTooDeep();
     return Tracer(op, library, per_rank, space).run(text);
+  } catch (const ProgramsNestTooDeep&) {
+    // Only the outermost program reports the error: each program in between
+    // would add its name.
+    if (nested_programs > 1) throw;
+    return fail(ErrorCode::kProgram,
+                "the program of `" + op.name() + "` calls programs that nest " +
+                    "deeper than " + std::to_string(kMostNestedPrograms) +
+                    ": one of them leads back to itself",
+                "write the program in terms of other operators");
   } catch (const CallError& error) {
     return fail(ErrorCode::kProgram,
                 "the program of `" + op.name() +
