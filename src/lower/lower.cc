@@ -10,7 +10,9 @@
 #include "lower/unsharded_plan.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -38,6 +40,28 @@ InPlace in_place(const Graph& graph, const OpLibrary& library) {
   return InPlace(graph, known);
 }
 
+// Returns the copies that only the optimizer's step reads.
+std::set<std::size_t> copies_of_step(const Plan& plan) {
+  std::set<std::size_t> copies;
+  for (const PlannedUpdate& update : plan.updates) {
+    if (update.value.copy) copies.insert(*update.value.copy);
+  }
+  const auto read = [&](const PlannedInput& input) {
+    if (input.copy) copies.erase(*input.copy);
+  };
+  for (const PlannedNode& node : plan.nodes) {
+    for (const PlannedInput& input : node.inputs) read(input);
+  }
+  for (const PlannedUpdate& update : plan.updates) {
+    if (update.gradient) read(*update.gradient);
+  }
+  for (const PlannedOutput& output : plan.outputs) read(output.value);
+  for (const PlannedCopy& copy : plan.copies) {
+    if (copy.source) copies.erase(*copy.source);
+  }
+  return copies;
+}
+
 }  // namespace
 
 Lowering::Lowering(const Plan& plan, const Graph& graph,
@@ -58,9 +82,9 @@ Lowering::Lowering(const Plan& plan, const Graph& graph,
     graph_values_.emplace(value.display_name(), value.id);
   }
   if (options.optimizer_step) return;
+  unread_copies_ = copies_of_step(plan);
   for (const PlannedUpdate& update : plan.updates) {
     not_updated_.insert(update.parameter);
-    if (update.value.copy) unread_copies_.insert(*update.value.copy);
   }
 }
 

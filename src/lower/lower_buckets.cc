@@ -74,7 +74,12 @@ Result<void> Lowering::plan_buckets() {
         std::equal(copy.steps.begin(), copy.steps.end(), leader.steps.begin(),
                    leader.steps.end(), share_buffer);
     if (!fits) return broken("its steps are not those of its bucket");
-    buckets_[first].members.push_back({c, *std::move(move)});
+    Bucket& bucket = buckets_[first];
+    if (unread_copies_.contains(c)) {
+      leave_copy(c);
+    } else {
+      bucket.members.push_back({c, *std::move(move)});
+    }
   }
   return {};
 }
@@ -150,6 +155,7 @@ Result<ProgramValueId> Lowering::row_of(const BucketMember& member) {
 // Fills the buffer and starts the collectives.
 Result<void> Lowering::fill_bucket(std::size_t first, std::size_t slot) {
   Bucket& bucket = buckets_.at(first);
+  if (bucket.members.empty()) return {};
   const bool in_flight = plan_.copies[first].in_flight.has_value();
   const std::vector<RedistributeStep> steps = steps_of(bucket);
   std::vector<ProgramValueId> rows;
@@ -204,6 +210,7 @@ void Lowering::finish_copy(const BucketMember& member, ProgramValueId part,
 // Makes the copies of the buffer's content.
 void Lowering::empty_bucket(std::size_t first, std::size_t slot) {
   const Bucket& bucket = buckets_.at(first);
+  if (bucket.members.empty()) return;
   build_.stand_at(slot, first);
   if (plan_.copies[first].steps[0].kind != CollectiveKind::kAllGather) {
     std::int64_t begin = 0;

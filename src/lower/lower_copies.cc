@@ -188,6 +188,16 @@ Result<ProgramValueId> Lowering::source_of(std::size_t index) {
   return seen_through(copy, at, index);
 }
 
+// Lowers a copy that nothing reads: it keeps its number, without a value.
+void Lowering::leave_copy(std::size_t index) {
+  const PlannedCopy& copy = plan_.copies[index];
+  program_.copies[index] = {copy.from,
+                            {},
+                            static_cast<std::size_t>(copy.produced_at),
+                            static_cast<std::size_t>(copy.freed_at)};
+  is_issued_[index] = true;
+}
+
 Result<void> Lowering::make_copy(std::size_t index) {
   const PlannedCopy& copy = plan_.copies[index];
   const auto broken = [&](const std::string& what) {
@@ -197,10 +207,7 @@ Result<void> Lowering::make_copy(std::size_t index) {
     return broken("it is freed before it is made");
   }
   if (unread_copies_.contains(index)) {
-    program_.copies[index] = {copy.from,
-                              {},
-                              static_cast<std::size_t>(copy.produced_at),
-                              static_cast<std::size_t>(copy.freed_at)};
+    leave_copy(index);
     return {};
   }
   SP_ASSIGN(ProgramValueId at, source_of(index));

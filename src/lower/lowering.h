@@ -67,6 +67,7 @@ class Lowering {
   void end_transfers(std::size_t slot);
   Result<void> make_copies(std::size_t slot);
   Result<void> make_copy(std::size_t index);
+  void leave_copy(std::size_t index);
   Result<ProgramValueId> seen_through(const PlannedCopy& copy,
                                       ProgramValueId at, std::size_t index);
   Result<ProgramValueId> through(const ViewLink& link, ProgramValueId at,

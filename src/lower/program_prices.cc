@@ -28,12 +28,12 @@ ProgramPrices program_prices(const Plan& plan) {
   }
   out.nodes.push_back(0);  // the end of the program
   const double overlap = overlap_of(plan);
+  out.overlappable.resize(plan.copies.size());
   for (std::size_t c = 0; c < plan.copies.size(); ++c) {
     const PlannedCopy& copy = plan.copies[c];
     out.copies.push_back(copy.cut_nanoseconds);
-    out.overlappable.push_back(0);
     // The steps of a bucket belong to its first copy.
-    std::int64_t& overlappable = out.overlappable[copy.bucket.value_or(c)];
+    std::int64_t& overlappable = out.overlappable.at(copy.bucket.value_or(c));
     overlappable =
         sat_add(overlappable,
                 saturated(static_cast<double>(copy.nanoseconds()) * overlap));

@@ -150,8 +150,9 @@ class PlanProgramReader {
       flight.waited_at = at["waited_at"].integer(flight.issued_at + 1, end_);
     }
     if (at.has("bucket")) {
-      out.bucket =
-          static_cast<std::size_t>(at["bucket"].integer(0, num_copies_ - 1));
+      // A bucket has the number of its first copy.
+      const auto own = static_cast<std::int64_t>(plan_.copies.size());
+      out.bucket = static_cast<std::size_t>(at["bucket"].integer(0, own));
     }
     out.reason = reason(at);
     out.overlapped_nanoseconds = at["hidden_us"].nanoseconds();

@@ -102,6 +102,45 @@ TEST_CASE("transfers of one window and group are one collective") {
   }
 }
 
+TEST_CASE("a program without the step packs no copy that only the step reads") {
+  const Graph graph = bucket_graph();
+  PlanOptions options = bucket_options("fsdp=dp", 0.5);
+  options.optimizer = Optimizer::kAdamW;
+  Plan plan = bucket_plan(graph, "dp=2", options);
+  const auto sent = [&](const Plan& lowered) {
+    return traffic(value_of(
+        lower(lowered, graph, standard_library(), {.optimizer_step = false})));
+  };
+  const ProgramTraffic all = sent(plan);
+  std::size_t left_out = 0;
+  for (std::size_t u = 1; u + 1 < plan.updates.size() && left_out == 0; ++u) {
+    PlannedUpdate& update = plan.updates[u];
+    const PlannedUpdate& later = plan.updates[u + 1];
+    const bool fits =
+        update.gradient && update.gradient->copy && later.gradient &&
+        later.gradient->copy &&
+        later.result.tensor.layout == update.result.tensor.layout &&
+        plan.copies[*update.gradient->copy].bucket.has_value();
+    if (!fits) continue;
+    const std::size_t copy = *update.gradient->copy;
+    plan.updates[0].value.copy = copy;
+    // A gradient reads it, so it is sent.
+    CHECK(sent(plan) == all);
+    update.gradient = later.gradient;
+    std::erase_if(plan.outputs, [&](const PlannedOutput& output) {
+      return output.value.copy == copy;
+    });
+    std::int64_t bytes = 0;
+    for (const RedistributeStep& step : plan.copies[copy].steps) {
+      bytes += step.bytes_per_rank;
+    }
+    CHECK(bytes > 0);
+    CHECK(sent(plan).bytes_per_rank == all.bytes_per_rank - bytes);
+    ++left_out;
+  }
+  CHECK(left_out == 1);
+}
+
 TEST_CASE("a reduce_scatter and the all_reduce after it are in one bucket") {
   const Graph graph = bucket_graph();
   const Plan plan =

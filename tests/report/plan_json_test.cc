@@ -232,6 +232,8 @@ TEST_CASE("what hangs together wrongly says where") {
     return plan.error().location;
   };
   CHECK(located([](auto& j) { j["copies"][0]["of"] = 0; }) == "$.copies[0].of");
+  CHECK(located([](auto& j) { j["copies"][0]["bucket"] = 1; }) ==
+        "$.copies[0].bucket");
   CHECK(located([](auto& j) {
           j["copies"][0]["steps"][0]["src"] = {"R", "R"};
         }) == "$.copies[0].steps");
