@@ -320,6 +320,55 @@ class Numbers(unittest.TestCase):
             self.assertTrue(report.ok, f"{report}")
 
 
+class Scaled(torch.optim.SGD):
+    """The argument after the closure scales the learning rate."""
+
+    def step(self, closure=None, scale=None):
+        loss = closure() if closure is not None else None
+        assert scale == 3.0
+        for group in self.param_groups:
+            group["lr"] = 0.1 * scale
+        super().step()
+        return loss
+
+
+class Closures(unittest.TestCase):
+    """optimizer.step(closure) computes the gradients itself."""
+
+    def report(self, update):
+        def step(model, x):
+            size, rank = dist.get_world_size(), dist.get_rank()
+            own = x.chunk(size)[rank]
+            optimizer = Scaled(model.parameters(), 0.1)
+            # The closure replaces these gradients, which differ between the ranks.
+            model(own).square().mean().backward()
+
+            def closure():
+                optimizer.zero_grad()
+                loss = model(own).square().mean()
+                loss.backward()
+                if size > 1:
+                    for parameter in model.parameters():
+                        dist.all_reduce(parameter.grad, dist.ReduceOp.AVG)
+                return loss
+
+            update(optimizer, closure)
+
+        torch.manual_seed(2)
+        return sp.torch.verify(_net, _nothing, step, torch.randn(6, 4), "dp=2")
+
+    def test_arguments_after_the_closure(self):
+        for update in (
+            lambda optimizer, closure: optimizer.step(closure, 3.0),
+            lambda optimizer, closure: optimizer.step(closure, scale=3.0),
+            lambda optimizer, closure: optimizer.step(scale=3.0, closure=closure),
+        ):
+            report = self.report(update)
+            self.assertTrue(report.ok, f"{report}")
+            names = {v.name for v in report.values if v.kind == "gradient"}
+            self.assertEqual(names, {"weight", "bias"})
+
+
 class Afterwards(unittest.TestCase):
     """The process is as before."""
 

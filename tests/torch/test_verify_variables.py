@@ -63,6 +63,14 @@ def parallelize_by_global(model, mesh):
     shard(model, GROUP)
 
 
+MANY = [[[object()] for _ in range(100)] for _ in range(100)]
+
+
+def step_of_many(model, x):
+    assert len(MANY) == 100
+    return step(model, x)
+
+
 class Groups:
     tp = None
 
@@ -173,6 +181,71 @@ class Variables(unittest.TestCase):
         self.check(lambda: nn.Linear(8, 8), executed["parallelize"], step)
         self.assertIn("seen", executed)
         self.assertIn("len", executed["__builtins__"])
+
+    def test_large_object(self):
+        """Objects within a large list are searched after the near variables."""
+        report = sp.torch.verify(
+            lambda: Mlp(lambda: GROUP), parallelize_by_global, step_of_many, tokens,
+            "dp=2,tp=2",
+        )
+        self.assertTrue(report.ok, f"{report}")
+        self.assertIsNone(GROUP)
+        self.assertEqual(
+            report.notes,
+            [
+                "The variables of build, parallelize and step reach more than 5000 "
+                "objects; the ranks share the farthest ones."
+            ],
+        )
+
+    def test_object_with_slots(self):
+        class State:
+            __slots__ = ("group", "steps", "unused")
+
+            def __init__(self):
+                self.group, self.steps = None, 0
+
+        state = State()
+
+        def parallelize(model, mesh):
+            state.group = mesh.get_group()
+            state.unused = dist.get_rank()
+            shard(model, state.group)
+
+        def counting(model, x):
+            state.steps += 1
+            assert state.steps == 1
+            assert getattr(state, "unused", 0) == dist.get_rank()
+            return step(model, x)
+
+        self.check(lambda: Mlp(lambda: state.group), parallelize, counting)
+        self.assertEqual((state.group, state.steps), (None, 0))
+        self.assertFalse(hasattr(state, "unused"))
+
+    def test_large_container(self):
+        """The ranks share a large container. A note says so if it was changed."""
+        words, seen = list(range(2000)), list(range(1200))
+
+        def reading(model, x):
+            assert words[3] == 3
+            return step(model, x)
+
+        def writing(model, x):
+            seen.append(words[3])
+            return step(model, x)
+
+        self.check(lambda: nn.Linear(8, 8), lambda model, mesh: None, reading)
+        report = sp.torch.verify(
+            lambda: nn.Linear(8, 8), lambda model, mesh: None, writing, tokens, "tp=2"
+        )
+        self.assertTrue(report.ok, f"{report}")
+        self.assertEqual(
+            report.notes,
+            [
+                "A list that starts with [0, 1, 2, 3, 4, 5, ...] has more than 1000 "
+                "entries and was changed; the ranks share it."
+            ],
+        )
 
     def test_random_numbers(self):
         own = random.Random(1)

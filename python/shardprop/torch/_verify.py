@@ -93,6 +93,10 @@ class _Program:
             > 2
         )
 
+    def own_notes(self) -> "list[str]":
+        """Returns notes on variables that the ranks share."""
+        return self._own.notes()
+
     def reference(self, single: "Optional[Recording]" = None) -> Recording:
         """Runs the model on one device; with the recording `single` of such a run, in
         f64."""
@@ -234,7 +238,7 @@ def verify(
         names = ", ".join(f"`{name or 'model'}`" for name in sorted(missing)[:4])
         more = f" and {len(missing) - 4} more" if len(missing) > 4 else ""
         notes.append(f"The ranks have no value that belongs to {names}{more}.")
-    notes += program.draws.notes()
+    notes += program.draws.notes() + program.own_notes()
     notes += notes_on_waits([simulation.not_waited(rank) for rank in range(grid.size)])
     return Report(
         grid.text,

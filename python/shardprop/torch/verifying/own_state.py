@@ -11,20 +11,19 @@ The variables are found from the functions that the user gives:
 
 1. variables of enclosing functions, global variables that a function writes, and
    attributes of functions, classes and objects
-2. entries of lists, dicts and sets
+2. entries of lists, dicts and sets of up to 1000 entries
 3. states of generators of random numbers
 4. tensors without a gradient in one of these
 
 Modules of `nn.Module` are left out, because each rank builds its own. Code of libraries
-is not searched.
+is not searched. At most 5000 objects are searched, the nearest first. `OwnState.notes`
+names variables that were left out.
 """
 
 import collections
 import dis
 import enum
 import functools
-import operator
-import random
 import sys
 import types
 from collections.abc import Iterator
@@ -32,170 +31,28 @@ from typing import Any, Callable
 
 import torch
 
-_LIBRARIES = {
-    "_pytest", "datasets", "functorch", "numpy", "pandas", "pytest", "scipy",
-    "shardprop", "sympy", "torch", "torchaudio", "torchgen", "torchvision",
-    "transformers", "triton",
-}  # fmt: skip
+from .slots import (
+    Attributes,
+    Cell,
+    Contents,
+    Global,
+    Members,
+    Slot,
+    is_of_user,
+    members_of,
+    numbers_of,
+)
+
 # The state is exchanged at each wait of a rank, so its size is limited.
 _MOST_ENTRIES = 1000
 _MOST_OBJECTS = 5000
 _LARGEST_TENSOR = 1 << 20
-_ABSENT = object()
+_PLAIN = (bool, bytes, complex, float, int, str, type(None))
 _WRITE = dis.opmap["STORE_GLOBAL"]
 _CONTAINERS = (
     dict, list, set, collections.OrderedDict, collections.defaultdict,
     collections.Counter, collections.deque,
 )  # fmt: skip
-
-
-def _is_of_user(module: Any) -> bool:
-    root = str(module).partition(".")[0]
-    return root not in sys.stdlib_module_names and root not in _LIBRARIES
-
-
-class _Slot:
-    """A _Slot is a place that holds state. `write(read())` changes nothing."""
-
-    def read(self) -> Any:
-        raise NotImplementedError
-
-    def write(self, held: Any) -> None:
-        raise NotImplementedError
-
-    def copied(self, held: Any, copy: "Callable[[Any], Any]") -> Any:
-        """Returns held state with `copy` of each value in it."""
-        return copy(held)
-
-
-class _Cell(_Slot):
-    """A _Cell is a variable of an enclosing function."""
-
-    def __init__(self, cell: types.CellType) -> None:
-        self._cell = cell
-
-    def read(self) -> Any:
-        try:
-            return self._cell.cell_contents
-        except ValueError:
-            return _ABSENT
-
-    def write(self, held: Any) -> None:
-        if held is not _ABSENT:
-            self._cell.cell_contents = held
-        elif self.read() is not _ABSENT:
-            del self._cell.cell_contents
-
-
-class _Global(_Slot):
-    """A _Global is a global variable."""
-
-    def __init__(self, variables: dict, name: str) -> None:
-        self._variables, self._name = variables, name
-
-    def read(self) -> Any:
-        return self._variables.get(self._name, _ABSENT)
-
-    def write(self, held: Any) -> None:
-        if held is not _ABSENT:
-            self._variables[self._name] = held
-        else:
-            self._variables.pop(self._name, None)
-
-
-class _Contents(_Slot):
-    """A _Contents is the entries of a container."""
-
-    def __init__(self, container: Any) -> None:
-        self._container = container
-
-    def read(self) -> Any:
-        return self._container.copy()
-
-    def write(self, held: Any) -> None:
-        if self._has(held):
-            return
-        self._container.clear()
-        if isinstance(self._container, (list, collections.deque)):
-            self._container.extend(held)
-        else:
-            self._container.update(held)
-
-    def _has(self, held: Any) -> bool:
-        """Returns whether the container has these objects."""
-        own = self._container
-        if len(own) != len(held):
-            return False
-        if isinstance(own, dict):
-            return all(own.get(name, _ABSENT) is held[name] for name in held)
-        if isinstance(own, set):
-            return own == held
-        return all(map(operator.is_, own, held))
-
-    def copied(self, held: Any, copy: "Callable[[Any], Any]") -> Any:
-        result = held.copy()
-        result.clear()
-        if isinstance(held, dict):
-            result.update({name: copy(value) for name, value in held.items()})
-        elif isinstance(held, set):
-            result.update(held)
-        else:
-            result.extend(map(copy, held))
-        return result
-
-
-class _Attributes(_Slot):
-    """An _Attributes is the values in a class, without its methods."""
-
-    def __init__(self, owner: type) -> None:
-        self._owner = owner
-
-    def read(self) -> Any:
-        return {
-            name: value
-            for name, value in vars(self._owner).items()
-            if not name.startswith("__") and not hasattr(type(value), "__get__")
-        }
-
-    def write(self, held: Any) -> None:
-        now = self.read()
-        for name in now.keys() - held.keys():
-            delattr(self._owner, name)
-        for name, value in held.items():
-            if now.get(name, _ABSENT) is not value:
-                setattr(self._owner, name, value)
-
-    def copied(self, held: Any, copy: "Callable[[Any], Any]") -> Any:
-        return {name: copy(value) for name, value in held.items()}
-
-
-class _Numbers(_Slot):
-    """A _Numbers is the state of a generator of random numbers."""
-
-    def __init__(self, get: Callable[[], Any], put: Callable[[Any], None]) -> None:
-        self._get, self._put = get, put
-
-    def read(self) -> Any:
-        return self._get()
-
-    def write(self, held: Any) -> None:
-        self._put(held)
-
-
-def _numbers_of(value: Any) -> "_Numbers | None":
-    if isinstance(value, torch.Generator):
-        return _Numbers(value.get_state, value.set_state)
-    if isinstance(value, random.Random):
-        return _Numbers(value.getstate, value.setstate)
-    if type(value).__module__.startswith("numpy.random"):
-        if hasattr(value, "bit_generator"):
-            bits = value.bit_generator
-            return _Numbers(
-                lambda: bits.state, lambda held: setattr(bits, "state", held)
-            )
-        if hasattr(value, "set_state"):
-            return _Numbers(value.get_state, value.set_state)
-    return None
 
 
 def _names_in(code: types.CodeType) -> "tuple[set[str], set[str]]":
@@ -219,7 +76,9 @@ class _Search:
     """A _Search finds the slots that functions can reach."""
 
     def __init__(self, roots: "list[Any]") -> None:
-        self.slots: "dict[Any, _Slot]" = {}
+        self.slots: "dict[Any, Slot]" = {}
+        #: The containers with too many entries, each with its entries.
+        self.large: "list[tuple[Contents, Any]]" = []
         #: The objects that were visited; they stay alive, so that ids are unique. The
         #: variables of modules are no containers of the user.
         self._visited: "dict[int, Any]" = {id(sys.modules): sys.modules}
@@ -227,21 +86,23 @@ class _Search:
             variables = getattr(module, "__dict__", None)
             self._visited[id(variables)] = variables
         limit = len(self._visited) + _MOST_OBJECTS
-        waiting = list(roots)
+        # The search is breadth first, so that a large object hides no near variables.
+        waiting = collections.deque(roots)
         while waiting and len(self._visited) < limit:
-            value = waiting.pop()
-            if id(value) not in self._visited:
+            value = waiting.popleft()
+            if type(value) not in _PLAIN and id(value) not in self._visited:
                 self._visited[id(value)] = value
                 waiting += self._inside(value)
+        self.is_complete = not waiting
 
-    def _add(self, key: Any, slot: _Slot) -> None:
+    def _add(self, key: Any, slot: Slot) -> None:
         self.slots.setdefault(key, slot)
 
     def _inside(self, value: Any) -> "Iterator[Any]":
         """Adds the slots of a value and returns its references."""
         kind = type(value)
         if isinstance(value, types.FunctionType):
-            if _is_of_user(value.__module__):
+            if is_of_user(value.__module__):
                 yield from self._in_function(value)
         elif isinstance(value, types.MethodType):
             yield from (value.__self__, value.__func__)
@@ -252,35 +113,47 @@ class _Search:
         elif isinstance(value, property):
             yield from (value.fget, value.fset)
         elif isinstance(value, type):
-            if _is_of_user(value.__module__) and not isinstance(value, enum.EnumMeta):
-                self._add(id(value), _Attributes(value))
+            if is_of_user(value.__module__) and not isinstance(value, enum.EnumMeta):
+                self._add(id(value), Attributes(value))
                 yield from list(vars(value).values())
                 yield from value.__bases__
         elif isinstance(value, types.ModuleType):
-            if _is_of_user(value.__name__):
+            if is_of_user(value.__name__):
                 for each in list(vars(value).values()):
                     if getattr(each, "__module__", None) == value.__name__:
                         yield each
         elif kind in _CONTAINERS:
             # A dict with this entry has the variables of executed code.
             is_code = isinstance(value, dict) and "__builtins__" in value
-            if len(value) <= _MOST_ENTRIES and not is_code:
-                self._add(id(value), _Contents(value))
-                yield from list(value.values() if isinstance(value, dict) else value)
+            if is_code:
+                return
+            contents = Contents(value)
+            if len(value) > _MOST_ENTRIES:
+                self.large.append((contents, contents.read()))
+                return
+            self._add(id(value), contents)
+            yield from list(value.values() if isinstance(value, dict) else value)
         elif kind in (tuple, frozenset):
             yield from value
         elif isinstance(value, torch.nn.Module):
             yield kind
-        elif (numbers := _numbers_of(value)) is not None:
+        elif (numbers := numbers_of(value)) is not None:
             self._add(id(value), numbers)
-        elif hasattr(value, "__dict__") and (
-            _is_of_user(kind.__module__) or kind is types.SimpleNamespace
-        ):
-            yield from (kind, vars(value))
+        elif is_of_user(kind.__module__) or kind is types.SimpleNamespace:
+            yield from self._in_object(value)
+
+    def _in_object(self, value: Any) -> "Iterator[Any]":
+        yield type(value)
+        if hasattr(value, "__dict__"):
+            yield vars(value)
+        if members := members_of(type(value)):
+            slot = Members(value, members)
+            self._add(id(value), slot)
+            yield from slot.read().values()
 
     def _in_function(self, function: types.FunctionType) -> "Iterator[Any]":
         for cell in function.__closure__ or ():
-            slot = _Cell(cell)
+            slot = Cell(cell)
             self._add(id(cell), slot)
             self._visited[id(cell)] = cell
             yield slot.read()
@@ -290,7 +163,7 @@ class _Search:
         reads, writes = _names_in(function.__code__)
         for name in writes:
             key = id(variables), name
-            self._add(key, _Global(variables, name))
+            self._add(key, Global(variables, name))
         yield from [variables[name] for name in reads if name in variables]
 
 
@@ -305,7 +178,9 @@ class OwnState:
     """
 
     def __init__(self, roots: "list[Any]") -> None:
-        self._slots = list(_Search(roots).slots.values())
+        search = _Search(roots)
+        self._slots = list(search.slots.values())
+        self._large, self._is_complete = search.large, search.is_complete
         self._start = self.take()
 
     def fresh(self) -> "list[Any]":
@@ -333,6 +208,21 @@ class OwnState:
     def restore(self) -> None:
         """Writes the state at the start into the variables."""
         self.give(self._start)
+
+    def notes(self) -> "list[str]":
+        """Returns sentences on variables that the ranks share, but should not."""
+        notes = [
+            f"{contents.text} has more than {_MOST_ENTRIES} entries and was changed; "
+            "the ranks share it."
+            for contents, start in self._large
+            if not contents.has(start)
+        ]
+        if not self._is_complete:
+            notes.append(
+                f"The variables of build, parallelize and step reach more than "
+                f"{_MOST_OBJECTS} objects; the ranks share the farthest ones."
+            )
+        return notes
 
 
 def _is_copied(value: Any) -> bool:

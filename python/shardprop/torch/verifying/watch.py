@@ -348,13 +348,16 @@ def watched_modules() -> "Iterator[None]":
         recording = current()
         if recording is None:
             return None
-        recording.before_step(optimizer)
-        # args has the optimizer, and may have a closure.
-        given = args[1:2] or (kwargs.get("closure"),)
-        if not callable(given[0]):
+        # args has the optimizer, and may have a closure and other arguments.
+        closure = args[1] if len(args) > 1 else kwargs.get("closure")
+        if not callable(closure):
+            recording.before_step(optimizer)
             return None
-        kwargs = {key: value for key, value in kwargs.items() if key != "closure"}
-        return (args[0], recording.closure_of(optimizer, given[0])), kwargs
+        # The closure computes the gradients, so they are recorded after its call.
+        run = recording.closure_of(optimizer, closure)
+        if len(args) > 1:
+            return (args[0], run, *args[2:]), kwargs
+        return args, {**kwargs, "closure": run}
 
     def after(optimizer, args, kwargs):
         recording = current()
