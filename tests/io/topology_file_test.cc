@@ -1,9 +1,7 @@
 #include <shardprop/io/topology_file.h>
 
 #include "support/result_checks.h"
-
-#include <filesystem>
-#include <fstream>
+#include "support/temporary_file.h"
 
 namespace shardprop {
 namespace {
@@ -168,11 +166,8 @@ TEST_CASE("a name is a preset and .toml is a file") {
   CHECK(value_of(load_topology("cpu-host")).name == "cpu-host");
   CHECK_CODE(load_topology("nowhere"), ErrorCode::kTopologyUnknown);
   CHECK_CODE(load_topology("/nowhere/at/all.toml"), ErrorCode::kTopologyFile);
-  const auto path =
-      std::filesystem::temp_directory_path() / "shardprop_topology.toml";
-  std::ofstream(path) << "base = \"dgx-h200\"\n";
-  CHECK(value_of(load_topology(path.string())).name == path.string());
-  std::filesystem::remove(path);
+  const testing::TemporaryFile file("base = \"dgx-h200\"\n", ".toml");
+  CHECK(value_of(load_topology(file.path())).name == file.path());
 }
 
 }  // namespace

@@ -24,13 +24,12 @@
 // definitions may have the note.
 
 #include "ops/call_text.h"
+#include "ops/list_tool.h"
 #include "ops/sample_calls.h"
 
 #include <shardprop/ops/op_library.h>
 
 #include <algorithm>
-#include <exception>
-#include <fstream>
 #include <iostream>
 #include <map>
 #include <set>
@@ -43,9 +42,12 @@ namespace {
 
 using namespace shardprop;  // NOLINT(google-build-using-namespace)
 using shardprop::testing::fill_outputs;
+using shardprop::testing::lines_of;
 using shardprop::testing::parse_call;
+using shardprop::testing::print_differences;
 using shardprop::testing::sample_call;
 using shardprop::testing::to_text;
+using shardprop::testing::write_lines;
 
 constexpr std::string_view kArrow = " => ";
 constexpr std::string_view kNoCall = "# no call: ";
@@ -121,32 +123,12 @@ std::vector<std::string> lines_now(const std::vector<std::string>& lines,
 
 int check(const std::vector<std::string>& before,
           const std::vector<std::string>& now) {
-  constexpr int kMostShown = 20;
-  const std::set<std::string> had(before.begin(), before.end());
-  const std::set<std::string> has(now.begin(), now.end());
-  int shown = 0;
-  for (const std::string& line : before) {
-    if (!has.contains(line) && ++shown <= kMostShown) {
-      std::cout << "- " << line << '\n';
-    }
-  }
-  for (const std::string& line : now) {
-    if (!had.contains(line) && ++shown <= kMostShown * 2) {
-      std::cout << "+ " << line << '\n';
-    }
-  }
+  const int shown = print_differences(before, now);
   if (shown > 0) {
     std::cout << shown << " lines differ; --write writes "
               << "the list anew\n";
   }
   return shown;
-}
-
-std::vector<std::string> lines_of(const std::string& path) {
-  std::vector<std::string> lines;
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) lines.push_back(line);
-  return lines;
 }
 
 // Whether REASONS names the custom rows, each with a reason, and they are few.
@@ -178,8 +160,7 @@ bool check_reasons(const std::string& path, const OpLibrary& library,
   }
   std::cout << custom << " of " << rows.size() << " rows are custom\n";
   if (writes) {
-    std::ofstream out(path);
-    for (const std::string& line : now) out << line << '\n';
+    write_lines(path, now);
   } else if (now != lines) {
     std::cout << path << " lists others; --write writes it anew\n";
     right = false;
@@ -248,8 +229,7 @@ int run(const std::string& path, const std::string& reasons, bool writes) {
               << "(...)`\n";
   }
   if (writes) {
-    std::ofstream out(path);
-    for (const std::string& line : now) out << line << '\n';
+    write_lines(path, now);
     return missing.empty() && few && check_replicated(now, *library) ? 0 : 1;
   }
   const bool listed = check_replicated(now, *library);
@@ -259,15 +239,6 @@ int run(const std::string& path, const std::string& reasons, bool writes) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const bool writes = argc == 4 && std::string_view(argv[3]) == "--write";
-  if (argc != 3 && !writes) {
-    std::cerr << "usage: index_spaces FILE REASONS [--write]\n";
-    return 2;
-  }
-  try {
-    return run(argv[1], argv[2], writes);
-  } catch (const std::exception& error) {
-    std::cerr << error.what() << '\n';
-    return 1;
-  }
+  return shardprop::testing::run_list_tool(argc, argv,
+                                           "index_spaces FILE REASONS", run);
 }

@@ -8,20 +8,17 @@
 // first part that is a C++ function: `aten.atan2  typed() is a function`. A row
 // that becomes text leaves the list; a new row is text or is added to it.
 #include "ops/call_text.h"
+#include "ops/list_tool.h"
 #include "ops/sample_calls.h"
+#include "ops/space_printer.h"
 
 #include <shardprop/ops/op_library.h>
 #include <shardprop/ops/rule_text.h>
 
-#include <algorithm>
-#include <exception>
-#include <fstream>
 #include <iostream>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -29,14 +26,11 @@ namespace {
 
 using namespace shardprop;  // NOLINT(google-build-using-namespace)
 using shardprop::testing::fill_outputs;
+using shardprop::testing::full_text;
+using shardprop::testing::lines_of;
 using shardprop::testing::parse_call;
-
-std::vector<std::string> lines_of(const std::string& path) {
-  std::vector<std::string> lines;
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) lines.push_back(line);
-  return lines;
-}
+using shardprop::testing::print_differences;
+using shardprop::testing::write_lines;
 
 // Returns why the text is not the full definition; empty if it parses to it.
 std::string reason_of(const OpDefinition& definition) {
@@ -59,15 +53,7 @@ std::string call_result(const std::string& call, const OpLibrary& library) {
   for (const TensorMeta& output : op->outputs) text += to_string(output) + ' ';
   const auto space = library.index_space(*op);
   if (!space) return text + space.error().message;
-  text += to_string(*space);
-  if (space->program == nullptr) return text;
-  for (const DecompositionStep& step : space->program->steps) {
-    text += ' ' + step.op.name;
-    for (const TensorMeta& output : step.schema.outputs) {
-      text += ' ' + to_string(output);
-    }
-  }
-  return text;
+  return text + full_text(*space);
 }
 
 struct Rebuilt {
@@ -143,36 +129,17 @@ int run(const std::string& calls, const std::string& path, bool writes) {
             << " of " << overloads << " overloads are rebuilt from their text; "
             << compared << " calls compared\n";
   if (writes) {
-    std::ofstream out(path);
-    for (const std::string& line : now) out << line << '\n';
-    return differing == 0 ? 0 : 1;
+    write_lines(path, now);
+  } else if (print_differences(lines_of(path), now) > 0) {
+    std::cout << path << " differs; --write writes it anew\n";
+    return 1;
   }
-  if (now == lines_of(path)) return differing == 0 ? 0 : 1;
-  const std::vector<std::string> before = lines_of(path);
-  const std::set<std::string> had(before.begin(), before.end());
-  const std::set<std::string> has(now.begin(), now.end());
-  for (const std::string& line : before) {
-    if (!has.contains(line)) std::cout << "- " << line << '\n';
-  }
-  for (const std::string& line : now) {
-    if (!had.contains(line)) std::cout << "+ " << line << '\n';
-  }
-  std::cout << path << " differs; --write writes it anew\n";
-  return 1;
+  return differing == 0 ? 0 : 1;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const bool writes = argc == 4 && std::string_view(argv[3]) == "--write";
-  if (argc != 3 && !writes) {
-    std::cerr << "usage: rebuilt_rows CALLS EXCEPTIONS [--write]\n";
-    return 2;
-  }
-  try {
-    return run(argv[1], argv[2], writes);
-  } catch (const std::exception& error) {
-    std::cerr << error.what() << '\n';
-    return 1;
-  }
+  return shardprop::testing::run_list_tool(
+      argc, argv, "rebuilt_rows CALLS EXCEPTIONS", run);
 }

@@ -2,13 +2,11 @@
 
 #include "request/refused.h"
 #include "support/result_checks.h"
+#include "support/temporary_file.h"
 
 #include <shardprop/report/plan_json.h>
 #include <shardprop/request/plan_request.h>
 
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <utility>
 
@@ -71,20 +69,21 @@ TEST_CASE("a saved plan belongs to its graph and its mesh") {
 }
 
 TEST_CASE("a plan file is read, and its errors name it") {
-  const std::string path = (std::filesystem::temp_directory_path() /
-                            ("shardprop_saved_plan_" +
-                             std::to_string(std::hash<std::string>()(
-                                 std::filesystem::current_path().string()))))
-                               .string();
   const Plan saved = value_of(plan(custom_request()));
-  std::ofstream(path) << plan_to_json(saved);
-  CHECK(plan_to_json(value_of(load_plan(path, "a"))) == plan_to_json(saved));
-  CHECK(refused(load_plan(path, "a", 10), ErrorCode::kPlanFile).location ==
-        "a");
-  std::ofstream(path) << "{";
-  CHECK(refused(load_plan(path, "a"), ErrorCode::kPlanFile)
-            .location.starts_with("a"));
-  std::remove(path.c_str());
+  {
+    const testing::TemporaryFile file(plan_to_json(saved));
+    CHECK(plan_to_json(value_of(load_plan(file.path(), "a"))) ==
+          plan_to_json(saved));
+    CHECK(refused(load_plan(file.path(), "a", 10), ErrorCode::kPlanFile)
+              .location == "a");
+  }
+  std::string path;
+  {
+    const testing::TemporaryFile file("{");
+    path = file.path();
+    CHECK(refused(load_plan(path, "a"), ErrorCode::kPlanFile)
+              .location.starts_with("a"));
+  }
   CHECK(refused(load_plan(path, "a"), ErrorCode::kPlanFile).location == "a");
 }
 

@@ -18,10 +18,13 @@ namespace shardprop::testing {
 
 class TemporaryFile {
  public:
-  explicit TemporaryFile(std::string_view text)
+  // `suffix` is the end of the name, such as ".toml".
+  explicit TemporaryFile(std::string_view text, std::string_view suffix = {})
       : path_((std::filesystem::temp_directory_path() / "shardprop-XXXXXX")
-                  .string()) {
-    const int descriptor = mkstemp(path_.data());
+                  .string()
+                  .append(suffix)) {
+    const int descriptor =
+        mkstemps(path_.data(), static_cast<int>(suffix.size()));
     if (descriptor < 0) throw std::runtime_error("no temporary file");
     close(descriptor);
     std::ofstream(path_) << text;

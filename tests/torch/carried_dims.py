@@ -10,7 +10,8 @@ propagate --batch --all` on [2,2] and [2]. Each strategy that shards one factor 
 again, with its shards in the other order of mesh dims, or strided. A layout that no
 strategy keeps has an input that moves. With --samples, the calls of PyTorch's operator
 samples are added, which takes minutes. Prints the moves by reason, then those by
-operator that have no allowed reason; exits 1 if there are any.
+operator that have no allowed reason; exits 1 if there are any, or
+if no strategy carries a dim.
 """
 
 import argparse
@@ -37,7 +38,6 @@ _STRIDE = ("SS({0},2)",)
 DIVIDED = "a mesh dim would be divided between two factors"
 ORDERED = "the kernel needs elements in order"
 NO_PROGRAM = "windowed, scanned or segmented without a program"
-UNEVEN = "a minor factor of an uneven major one"
 NONE = "NONE"
 
 
@@ -202,6 +202,9 @@ def main():
     options = parse_arguments()
     calls = captured(options)
     questions = list(asked(calls, options))
+    if not questions:
+        print("no call has a strategy that carries a dim")
+        return 1
     lines = [
         capture.batch_line(call, mesh, placements=placements)
         for call, mesh, _, placements in questions

@@ -3,6 +3,8 @@
 import dataclasses
 from typing import Any, Callable
 
+import torch
+
 
 @dataclasses.dataclass
 class Code:
@@ -29,6 +31,16 @@ class Case:
 
 
 CASES: "list[Case]" = []
+
+
+def tokens(*shape):
+    """Returns a function that draws a batch of that shape."""
+
+    def given():
+        torch.manual_seed(1)
+        return torch.randn(*shape)
+
+    return given
 
 
 def case(mesh: str, wrong: "tuple[str, str]", says: str, needs: str = ""):

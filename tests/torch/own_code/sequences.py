@@ -13,17 +13,9 @@ from torch.distributed.tensor.parallel import (
 )
 
 from . import moves
-from .cases import Code, case
+from .cases import Code, case, tokens
 
 WIDTH = 8
-
-
-def tokens(*shape):
-    def given():
-        torch.manual_seed(1)
-        return torch.randn(*shape)
-
-    return given
 
 
 class Scan(nn.Module):
