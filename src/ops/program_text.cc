@@ -189,6 +189,7 @@ class ProgramParser {
     while (!take(")")) {
       const std::size_t before = at_;
       const std::string word = name();
+      skip_blanks();
       const bool is_named =
           !word.empty() && text_.substr(at_, 2) != "==" && take("=");
       if (!is_named) at_ = before;

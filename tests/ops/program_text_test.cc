@@ -53,7 +53,8 @@ TEST_CASE("a program prints in one line, which parses back") {
         "v, i = topk(self, k); return v, i",
         "y = x * w if not flag; z = x if flag; return (x + y) * -2 - (z - 1)",
         "return a - b - c, a < (b < c), a + b * c >= inf, [1, 2.5, None]",
-        "return f(a, dim=[], keepdim=False)", "return 0.00000001 | x == 3.0"}) {
+        "return f(a, dim=[], keepdim=False)",
+        "return where(x == 0, x, y=x == 1)", "return 0.00000001 | x == 3.0"}) {
     CAPTURE(text);
     const ProgramText program = value_of(parse_program(text));
     CHECK(to_string(program) == text);
@@ -171,7 +172,8 @@ TEST_CASE(
         "the program of `aten.maximum.default` calls programs that nest deeper "
         "than 64: one of them leads back to itself");
   CHECK(message("aten._to_copy.default",
-                "[k]->[k].decomposed(\"return cast(self, dtype(out))\")",
+                "[k]->[k].typed(given(dtype,first)).decomposed("
+                "\"return cast(self, dtype(out))\")",
                 applied("aten._to_copy.default", {"f32[4]"},
                         {{"dtype", Argument(DType::kF64)}}))
             .find("deeper than 64") != std::string::npos);
