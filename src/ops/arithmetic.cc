@@ -299,6 +299,11 @@ OpDefinition OpDefinition::nondecreasing() && {
       });
 }
 
+OpDefinition OpDefinition::nondecreasing_in_each() && {
+  return std::move(*this).refine("nondecreasing_in_each()",
+                                 shardprop::nondecreasing_in_each);
+}
+
 OpDefinition OpDefinition::nonincreasing() && {
   return std::move(*this).refine(
       "nonincreasing()", [](const OpCall& call, IndexSpace& space) {

@@ -3,6 +3,7 @@
 #include "ops/forms/mapped.h"
 #include "ops/forms/shared_form.h"
 #include "ops/op_call.h"
+#include "ops/rules/rule_words.h"
 #include "ops/rules/type_rule.h"
 #include "ops/view_strides.h"
 
@@ -110,6 +111,15 @@ OpDefinition OpDefinition::strided(StridesOf strides) && {
   return std::move(*this).with_strides(std::move(strides));
 }
 
+OpDefinition OpDefinition::strided(std::string_view word) && {
+  const StridesOf* strides = rule_words().find_strides(word);
+  if (strides == nullptr) {
+    throw InternalError("`" + std::string(word) + "` is no word of strides");
+  }
+  return std::move(*this).with_strides(*strides).say("strided(" +
+                                                     std::string(word) + ")");
+}
+
 OpDefinition OpDefinition::elementwise() && {
   return std::move(*this)
       .with_strides(elementwise_strides)
@@ -162,6 +172,14 @@ OpDefinition OpDefinition::checked(Check check) && {
   return std::move(*this).with_check(std::move(check));
 }
 
+OpDefinition OpDefinition::checked(std::string_view word) && {
+  const Check* check = rule_words().find_check(word);
+  if (check == nullptr) {
+    throw InternalError("`" + std::string(word) + "` is no check");
+  }
+  return std::move(*this).with_check(*check).say(word);
+}
+
 OpDefinition OpDefinition::with_check(Check check) && {
   bind_ = [bind = std::move(bind_),
            check = std::move(check)](const OpCall& call) {
@@ -178,6 +196,14 @@ OpDefinition OpDefinition::refine(std::string name, Refine refine) && {
     throw InternalError("a refinement of `" + text_ + "` has no name");
   }
   return std::move(*this).refined(std::move(refine)).say(name);
+}
+
+OpDefinition OpDefinition::refine(std::string_view word) && {
+  const Refine* refine = rule_words().find_modifier(word);
+  if (refine == nullptr) {
+    throw InternalError("`" + std::string(word) + "` is no modifier");
+  }
+  return std::move(*this).refined(*refine).say(word);
 }
 
 OpDefinition OpDefinition::refined(Refine refine) && {

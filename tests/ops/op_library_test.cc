@@ -75,10 +75,17 @@ TEST_CASE("a call whose operands do not fit says which and where") {
 
 TEST_CASE("a row of the overload comes before that of its operator") {
   CHECK(row_text("aten.div.Tensor") ==
-        "pointwise().linear_in(self).nonzero(other)");
-  CHECK(row_text("aten.div.Tensor_mode") == "pointwise().nonzero(other)");
-  CHECK(row_text("aten.sub.Tensor") == "pointwise().additive(+,-)");
-  CHECK(row_text("aten.mm.default") == "mk,kn->mn");
+        "pointwise().typed(stated(rounding_mode,promoted,floating(promoted)))"
+        ".linear_in(self).nonzero(other)");
+  CHECK(row_text("aten.div.Tensor_mode") ==
+        "pointwise().typed(stated(rounding_mode,promoted,floating(promoted)))"
+        ".nonzero(other)");
+  CHECK(row_text("aten.sub.Tensor") ==
+        "pointwise()"
+        ".typed(not_bool(self,not_bool(other,scaled(alpha,promoted))))"
+        ".additive(+,-)");
+  CHECK(row_text("aten.mm.default") ==
+        "mk,kn->mn.typed(widened(out_dtype,alike(self,mat2)))");
 }
 
 TEST_CASE("in-place and out overloads derive from the functional one") {

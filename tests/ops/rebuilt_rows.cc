@@ -9,11 +9,11 @@
 // that becomes text leaves the list; a new row is text or is added to it.
 #include "ops/call_text.h"
 #include "ops/list_tool.h"
+#include "ops/rules/rule_words.h"
 #include "ops/sample_calls.h"
 #include "ops/space_printer.h"
 
 #include <shardprop/ops/op_library.h>
-#include <shardprop/ops/rule_text.h>
 
 #include <iostream>
 #include <map>
@@ -34,7 +34,7 @@ using shardprop::testing::write_lines;
 
 // Returns why the text is not the full definition; empty if it parses to it.
 std::string reason_of(const OpDefinition& definition) {
-  const auto parsed = parse_definition(definition.text());
+  const auto parsed = parse_row(definition.text());
   if (!parsed) return parsed.error().message;
   if (parsed->text() != definition.text()) {
     return "the text prints as " + parsed->text();
@@ -71,11 +71,11 @@ Rebuilt rebuilt(const std::shared_ptr<const OpLibrary>& standard,
       out.exceptions.emplace(row->name, std::move(why));
       continue;
     }
-    auto with = out.library->with(
-        {.name = row->name,
-         .definition = *parse_definition(row->definition.text()),
-         .family = row->family,
-         .note = row->note});
+    auto with =
+        out.library->with({.name = row->name,
+                           .definition = *parse_row(row->definition.text()),
+                           .family = row->family,
+                           .note = row->note});
     if (!with) {
       out.exceptions.emplace(row->name, with.error().message);
       continue;

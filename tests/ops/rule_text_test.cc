@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 #include <shardprop/ops/op_library.h>
 
+#include "ops/rules/rule_words.h"
 #include "support/standard_library.h"
 
 #include <algorithm>
@@ -40,58 +41,75 @@ std::string space_of_rule(std::string_view rule) {
 }  // namespace
 
 TEST_CASE("a rule prints as it parses") {
-  for (const char* text : {"pointwise()",
-                           "pointwise(2)",
-                           "pointwise().additive()",
-                           "pointwise().additive(+,-)",
-                           "pointwise().multilinear().nonincreasing()",
-                           "mk,kn->mn",
-                           "...mk,kn->...mn",
-                           "...mk,kn->...mn.random()",
-                           "bh[s]d,bh[t]d->bh[s]d",
-                           "+n,(ab)k->(ab)n",
-                           "einsum(m[k],[k]n->mn)",
-                           "mapped(ab->ab)",
-                           "einsum(+n,m[k],[k]n->mn)",
-                           "m(k[j:128]),(k[j])n->mn",
-                           "a1b2->b2",
-                           "<tokens>k,nk->n<tokens>",
-                           "...,...1->...1",
-                           "*,n{hw}->n{hwc:3}:column_major",
-                           "b{h}*,**->b{h}:always,:none",
-                           "n{hw},r{k}->rn{x:pooled_height}{y:sizes[1]}",
-                           "{nf},{n}->{k:?}",
-                           "nc_->nc_:swapped",
-                           "if not left and mode is full: a{b}->{b}a | a{b}->a",
-                           "reduction(sum)",
-                           "reduction()",
-                           "reduction(sum,2)",
-                           "along(dim)",
-                           "along(dim,2)",
-                           "scanned(dim)",
-                           "same_shape()",
-                           "batch(0)",
-                           "batch(0,-1)",
-                           "pointwise().lattice(max)",
-                           "pointwise().passes(x,y)",
-                           "pointwise().linear_in(x)",
-                           "pointwise().ignores_values()",
-                           "pointwise().ignores_values(x)",
-                           "pointwise().promoted().elementwise(x,y)",
-                           "pointwise().typed(f32).like(x).nonempty()",
-                           "pointwise(2).typed(given(dtype,sum(first)),i64)",
-                           "pointwise().typed(if(flag,real(x),complex(y)))",
-                           "n{c},{t}->n.below(t,classes).in_order()",
-                           "same_shape().random().draws(normal).free()",
-                           "ab->a.nonempty(b).nonlinear()",
-                           "mapped(ab->a).reduced_without(max)",
-                           "same_shape().blocked(dim)",
-                           "pointwise().contiguous()",
-                           "along(dim).decomposed(\"e = exp(x); return e / "
-                           "sum(e, [dim], True)\")",
-                           "{n}d,{v}d,{n}->{v}d.per_rank(\"return x, x\")",
-                           "b[l]d->b[l]d.per_rank(\"return x\",blocked)"
-                           ".flops(4)"}) {
+  for (const char* text :
+       {"pointwise()",
+        "pointwise(2)",
+        "pointwise().additive()",
+        "pointwise().additive(+,-)",
+        "pointwise().multilinear().nonincreasing()",
+        "mk,kn->mn",
+        "...mk,kn->...mn",
+        "...mk,kn->...mn.random()",
+        "bh[s]d,bh[t]d->bh[s]d",
+        "+n,(ab)k->(ab)n",
+        "einsum(m[k],[k]n->mn)",
+        "mapped(ab->ab)",
+        "einsum(+n,m[k],[k]n->mn)",
+        "m(k[j:128]),(k[j])n->mn",
+        "a1b2->b2",
+        "<tokens>k,nk->n<tokens>",
+        "...,...1->...1",
+        "*,n{hw}->n{hwc:3}:column_major",
+        "b{h}*,**->b{h}:always,:none",
+        "n{hw},r{k}->rn{x:pooled_height}{y:sizes[1]}",
+        "{nf},{n}->{k:?}",
+        "nc_->nc_:swapped",
+        "if not left and mode is full: a{b}->{b}a | a{b}->a",
+        "reduction(sum)",
+        "reduction()",
+        "reduction(sum,2)",
+        "along(dim)",
+        "along(dim,2)",
+        "scanned(dim)",
+        "same_shape()",
+        "batch(0)",
+        "batch(0,-1)",
+        "pointwise().lattice(max)",
+        "pointwise().passes(x,y)",
+        "pointwise().linear_in(x)",
+        "pointwise().ignores_values()",
+        "pointwise().ignores_values(x)",
+        "pointwise().promoted().elementwise(x,y)",
+        "pointwise().typed(f32).like(x).nonempty()",
+        "pointwise(2).typed(given(dtype,sum(first)),i64)",
+        "pointwise().typed(if(flag,real(x),complex(y)))",
+        "n{c},{t}->n.below(t,classes).in_order()",
+        "same_shape().random().draws(normal).free()",
+        "ab->a.nonempty(b).nonlinear()",
+        "mapped(ab->a).reduced_without(max)",
+        "same_shape().blocked(dim)",
+        "pointwise(0)",
+        "pointwise().nondecreasing_in_each()",
+        "pointwise().given_one(min,max)",
+        "mn,mk,kn->mn.scales(beta,alpha)",
+        "reduction().nonempty_reduced()",
+        "...{nn}->...{nn}:column_major.linalg_work(1/3)",
+        "...{nn},...{n}r->...{n}r.linalg_work(2/3,2)",
+        "...{nn}->...{nn}.linalg_work(n)",
+        "...{mn}->...{mk:min(m,n)},...{kn}",
+        "{<rows>n}->{k:min(<rows>,n)}",
+        "...{mn}->...{mn}.one_of(mode,reduced,complete)",
+        "pointwise().typed(stated(mode,same,truth(first)))",
+        "pointwise().typed(not_bool(x,scaled(alpha,half(x))))",
+        "m,n->mn.typed(addend(x,widened(dtype,alike(x,y))))",
+        "pointwise(2).typed(no_bools(x),no_integers(y))",
+        "pointwise(2).typed(only_bool(x),only_floating(y))",
+        "pointwise().contiguous()",
+        "along(dim).decomposed(\"e = exp(x); return e / "
+        "sum(e, [dim], True)\")",
+        "{n}d,{v}d,{n}->{v}d.per_rank(\"return x, x\")",
+        "b[l]d->b[l]d.per_rank(\"return x\",blocked)"
+        ".flops(4)"}) {
     CAPTURE(text);
     const auto rule = parse_rule(text);
     REQUIRE(rule);
@@ -193,7 +211,8 @@ TEST_CASE("an error names the column, what was found and what is expected") {
            {"along(dim,2,3)", 11, "expected `)` of `along`, found `2`"},
            {"batch()", 1, "`batch` has no dim"},
            {"batch(x)", 7, "expected a dim, found `x`"},
-           {"pointwise(0)", 11, "expected 1 to 64 results, found 0"},
+           {"pointwise(65)", 11, "expected 0 to 64 results, found 65"},
+           {"same_shape(0)", 12, "expected 1 to 64 results, found 0"},
            {"pointwise(2,3)", 11, "expected `)` of `pointwise`, found `2`"},
            {"pointwise()additive()", 12,
             "expected a modifier, such as `.additive()`, found `a`"},
@@ -218,6 +237,17 @@ TEST_CASE("an error names the column, what was found and what is expected") {
            {"mk->->n", 5,
             "expected a modifier, such as `.additive()`, found `->`"},
            {"mk", 1, "`mk` is not a form"},
+           {"gather(dim)", 1, "`gather` is not a form"},
+           {"m->{x:upsampled()}", 7, "`upsampled()` is no size"},
+           {"m->{x:upsampled(}", 17, "expected `)`, found `}`"},
+           {"{x:upsampled()}->{x}", 4,
+            "an operand has a size that others determine"},
+           {"pointwise().strided(first)", 13, "`strided` is not a modifier"},
+           {"pointwise().scalar_value()", 13,
+            "`scalar_value` is not a modifier"},
+           {"pointwise().typed(arange())", 19,
+            "expected dtypes, such as f32, first or given(dtype,first), found "
+            "`arange()`"},
            {"m+k->m", 2, "a `+` is not first in its term"},
            {"......mk,kn->...mn", 4, "a term has two `...`"},
            {"...m...k,kn->mn", 5, "a term has two `...`"},
@@ -254,6 +284,23 @@ TEST_CASE("an error names the column, what was found and what is expected") {
            {"<a_name_of_16_char>->m", 1,
             "a factor has a name of more than 15 letters"},
            {"m:always->m", 2, "an operand has a mark of results"},
+           {"{mn}->{k:min(m)}", 15, "expected `,`, found `)`"},
+           {"{mn}->{k:min(m,l)}", 16, "no operand has `l`"},
+           {"{mn}->{k:min(m,n}", 17, "expected `)`, found `}`"},
+           {"{mn},{k:min(m,n)}->m", 9,
+            "an operand has a size that others determine"},
+           {"pointwise().given_one()", 13, "`given_one` has no name"},
+           {"pointwise().linalg_work()", 13, "`linalg_work` has no number"},
+           {"pointwise().linalg_work(2/0)", 25,
+            "expected one or two numbers such as 2/3, or an integer argument, "
+            "found `2/0`"},
+           {"pointwise().linalg_work(n,2)", 27, "expected `)`, found `2`"},
+           {"pointwise().linalg_work(1,n)", 27, "expected a number, found `n`"},
+           {"pointwise().one_of(mode)", 13, "`one_of` has no words"},
+           {"pointwise().local_size(x)", 13,
+            "`local_size` has 1 argument, not 2"},
+           {"pointwise().local_size(x,y)", 26,
+            "expected a number below 64, found `y`"},
            {"m->m:sorted", 6,
             "expected column_major, swapped, always, or none after no dim, "
             "found `s`"},
@@ -467,6 +514,35 @@ std::vector<std::string> cells_of(std::string_view line) {
 }
 
 }  // namespace
+
+TEST_CASE("rows of the library may use words") {
+  for (const char* text :
+       {"gather(dim).passes(self).below(index,dim)",
+        "view(size).passes(self).free_where_viewed().local_shape(size)",
+        "pool(2).typed(first,i64).strided(images)",
+        "nc{hw}->nc{x:upsampled()}{y:upsampled()}",
+        "same_shape().typed(promote(arange(),f32)).strided(first)",
+        "pointwise().scalar_value().rising_slopes_only()",
+        "attention(b(gr)sd,bgtd)"}) {
+    CAPTURE(text);
+    CHECK(value_of(parse_row(text)).text() == text);
+    CHECK_FALSE(parse_rule(text).has_value());
+    CHECK_FALSE(parse_definition(text).has_value());
+  }
+  const auto message = [](const char* text) {
+    return parse_row(text).error().message;
+  };
+  CHECK(message("gather(axis)") ==
+        "`gather` is not a form with these arguments, but gather(dim)");
+  CHECK(message("m->{x:sliced()}") == "`sliced()` is no size");
+  CHECK(message("pointwise().strided(fast)") ==
+        "expected a word of strides, such as first or images, found `fast`");
+  CHECK(message("pointwise().scalar_value(x)") ==
+        "`scalar_value` is not a modifier");
+  CHECK(message("pointwise().typed(ranged())") ==
+        "expected dtypes, such as f32, first or given(dtype,first), found "
+        "`ranged()`");
+}
 
 TEST_CASE("the examples of docs/row_language.md are rules") {
   std::ifstream page("docs/row_language.md");

@@ -111,18 +111,23 @@ struct Term {
 };
 
 // `StatedSize` is the size of a factor that the notation states, such as
-// `{c:2}`, `{s:num_samples}`, `{x:output_size[0]}` or `{n:?}`.
+// `{c:2}`, `{s:num_samples}`, `{x:output_size[0]}`, `{k:min(m,n)}`,
+// `{x:pooled()}` or `{n:?}`.
 struct StatedSize {
   enum class Kind : std::uint8_t {
     kNumber,
     kArgument,  // of an integer argument, or of an element of a list
+    kSmaller,   // of two factors of operands
+    kWord,      // of a word of the rule language, such as `pooled()`
     kData,      // depends on data; the call states it
   };
   FactorName name;
   Kind kind = Kind::kNumber;
   std::int64_t number = 0;    // of kNumber
-  std::string argument = {};  // of kArgument
+  std::string argument = {};  // of kArgument; the word of kWord
   int element = -1;           // of kArgument; -1 for a number
+  FactorName first = {};      // of kSmaller
+  FactorName second = {};
   friend bool operator==(const StatedSize&, const StatedSize&) = default;
 };
 

@@ -107,6 +107,8 @@ class OpDefinition {
   // Contiguous, although the form has another order.
   OpDefinition contiguous() &&;
   OpDefinition strided(StridesOf strides) &&;
+  // The strides of a word of the rule language. Precondition: it is a word.
+  OpDefinition strided(std::string_view word) &&;
 
   // --- arithmetic: which partials pass through ---
   // Declares a signed sum of `self` and `other`. Sums of all tensor arguments
@@ -118,6 +120,8 @@ class OpDefinition {
   OpDefinition multilinear() &&;    // in each tensor argument alone
   OpDefinition nondecreasing() &&;  // P(max), P(min) kept, first argument
   OpDefinition nonincreasing() &&;  // P(max), P(min) swapped
+  // P(max), P(min) kept, in each argument alone.
+  OpDefinition nondecreasing_in_each() &&;
   // Declares `own`, minimum or maximum, of all arguments. P(min) and P(max) of
   // a single argument pass through, and P(own) of all arguments at once.
   OpDefinition lattice(ReduceOp own) &&;
@@ -157,6 +161,12 @@ class OpDefinition {
   OpDefinition filling() &&;
   OpDefinition flops(double per_point) &&;
   OpDefinition multiplies(ProductKind kind) &&;
+  // The operator works on matrices of m rows and n columns, with this many
+  // floating point operations: `cubes` * m * n * min(m, n), and `columns` * m * n
+  // per column of right sides. Both are numbers such as "2/3". If `cubes` is the
+  // name of an integer argument, the matrix is raised to that power.
+  OpDefinition linalg_work(std::string_view cubes,
+                           std::string_view columns = {}) &&;
   OpDefinition normalises() &&;
   // The result has the elements of the only tensor (IndexSpace::carries).
   OpDefinition carries() &&;
@@ -175,6 +185,12 @@ class OpDefinition {
   OpDefinition nonempty() &&;
   // Only the factor with this letter is meant.
   OpDefinition nonempty(std::string_view factor) &&;
+  // Of every factor that is reduced; a call that reduces a dim without elements is
+  // rejected.
+  OpDefinition nonempty_reduced() &&;
+  // Of every factor, if the results are integers and one of these arguments is a
+  // fraction: a scale acts differently on an empty product.
+  OpDefinition scales(std::vector<std::string> arguments) &&;
   // Results are reduced by `op` over factors that they lack, if each rank has
   // an element of them.
   OpDefinition reduced_without(ReduceOp op) &&;
@@ -192,13 +208,22 @@ class OpDefinition {
   // chooses the factors.
   OpDefinition per_rank(std::string_view text,
                         std::optional<FactorKind> kind = std::nullopt) &&;
+  // At least one of these arguments is given.
+  OpDefinition given_one(std::vector<std::string> arguments) &&;
+  // The text argument is one of these words; its default counts as one.
+  OpDefinition one_of(std::string_view argument,
+                      std::vector<std::string> words) &&;
   // Adds a condition on operands and arguments. Inference and index spaces both
   // test it, before the call has outputs. refine() is only for index spaces and
   // rejects nothing.
   OpDefinition checked(Check check) &&;
+  // Adds a check of src/ops/rules/rule_words.h. Precondition: it is a word.
+  OpDefinition checked(std::string_view word) &&;
   // Adds any other change, written `.name` in the text. Precondition: `name` is
   // not empty.
   OpDefinition refine(std::string name, Refine refine) &&;
+  // Adds a modifier of src/ops/rules/rule_words.h. Precondition: it is a word.
+  OpDefinition refine(std::string_view word) &&;
 
  private:
   // `text` is the line that the catalogue shows, such as "mk,kn->mn".

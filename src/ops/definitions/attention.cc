@@ -6,6 +6,7 @@
 
 #include "ops/definitions/attention_programs.h"
 #include "ops/definitions/families.h"
+#include "ops/definitions/words.h"
 #include "ops/forms/attention_space.h"
 #include "ops/forms/mapped.h"
 #include "ops/forms/shared_form.h"
@@ -283,9 +284,9 @@ double whole_work(const OpCall& call) {
   return work;
 }
 
-OpDefinition composite() {
+OpDefinition composite_form() {
   const OpDefinition broadcasts =
-      mapped("attention(...sd,...td)", broadcast_notation);
+      mapped("broadcast_attention()", broadcast_notation);
   return custom("attention(b(gr)sd,bgtd)", [broadcasts](const OpCall& call) {
     if (has_batch_and_heads(call)) return bind_forward(call, nullptr);
     BoundForm bound = broadcasts.bind(call);
@@ -362,38 +363,41 @@ BoundForm bind_backward(const OpCall& call) {
   return b.bound();
 }
 
-OpDefinition forward(Results (*others)(const OpCall&, const Attention&)) {
-  return custom("attention(b(gr)sd,bgtd)",
-                [others](const OpCall& call) {
-                  return bind_forward(call, others);
-                })
+OpDefinition kernel_form(std::string_view kernel,
+                         Results (*others)(const OpCall&, const Attention&)) {
+  return custom(
+      "attention(b(gr)sd,bgtd," + std::string(kernel) + ")",
+      [others](const OpCall& call) { return bind_forward(call, others); });
+}
+
+OpDefinition forward(std::string_view kernel) {
+  return form("attention(b(gr)sd,bgtd," + std::string(kernel) + ")")
       .draws(Distribution::kAttention);
 }
 
 // One function serves the kernels of all devices.
 OpDefinition backward() {
-  return shared_form("attention_backward(b(gr)sd,bgtd)", bind_backward)
+  return form("attention_backward(b(gr)sd,bgtd)")
       .draws(Distribution::kAttentionBackward);
 }
 
 void define_composite(Family f) {
   f.add("scaled_dot_product_attention",
-        composite().per_rank(composite_program()));
+        form("attention(b(gr)sd,bgtd)").per_rank(composite_program()));
 }
 
 void define_forward(Family f) {
-  const auto add = [&](Results (*others)(const OpCall&, const Attention&),
-                       const ForwardKernel& kernel) {
+  const auto add = [&](std::string_view word, const ForwardKernel& kernel) {
     f.add(std::string(kernel.name),
-          in_dense_rows(forward(others).per_rank(forward_program(kernel))));
+          in_dense_rows(forward(word).per_rank(forward_program(kernel))));
   };
-  add(flash, {.name = "_scaled_dot_product_flash_attention",
-              .options = ", return_debug_mask",
-              .others = ", state, unused, debug"});
-  add(flash_for_cpu, {.name = "_scaled_dot_product_flash_attention_for_cpu"});
+  add("flash", {.name = "_scaled_dot_product_flash_attention",
+                .options = ", return_debug_mask",
+                .others = ", state, unused, debug"});
+  add("flash_for_cpu", {.name = "_scaled_dot_product_flash_attention_for_cpu"});
   // The log-sum-exp is padded to full tiles, and a rank's rows are full tiles
   // too.
-  add(efficient,
+  add("efficient",
       {.name = "_scaled_dot_product_efficient_attention",
        .bias = "attn_bias, True, ",
        .others = ", seed, place",
@@ -403,19 +407,20 @@ void define_forward(Family f) {
        .behind_first = "slice(slice(l1, 2, 1), 2, 0, d)",
        .of_second = "slice(l2, 2, 0, d)",
        .of_rows = "cat([slice(l1, 2, 0, 1), b], 2)"});
-  add(cudnn, {.name = "_scaled_dot_product_cudnn_attention",
-              .bias = "attn_bias, True, ",
-              .options = ", return_debug_mask",
-              .others = ", seed, place",
-              .may_omit_sums = true,
-              .weight = "(w / s)",
-              .behind_first = "slice(squeeze(l1, -1), 2, 1)",
-              .of_second = "squeeze(l2, -1)",
-              .of_rows = "slice_scatter(l1, unsqueeze(b, -1), 2, 1)"});
-  add(overrideable, {.name = "_scaled_dot_product_fused_attention_overrideable",
-                     .bias = "attn_bias, ",
-                     .options = ", return_debug_mask",
-                     .others = ", seed, place"});
+  add("cudnn", {.name = "_scaled_dot_product_cudnn_attention",
+                .bias = "attn_bias, True, ",
+                .options = ", return_debug_mask",
+                .others = ", seed, place",
+                .may_omit_sums = true,
+                .weight = "(w / s)",
+                .behind_first = "slice(squeeze(l1, -1), 2, 1)",
+                .of_second = "squeeze(l2, -1)",
+                .of_rows = "slice_scatter(l1, unsqueeze(b, -1), 2, 1)"});
+  add("overrideable",
+      {.name = "_scaled_dot_product_fused_attention_overrideable",
+       .bias = "attn_bias, ",
+       .options = ", return_debug_mask",
+       .others = ", seed, place"});
 }
 
 void define_backward(Family f) {
@@ -445,6 +450,16 @@ void define_backward(Family f) {
 }
 
 }  // namespace
+
+void words_of_attention(RuleWords& words) {
+  words.form(composite_form());
+  words.form(kernel_form("flash", flash));
+  words.form(kernel_form("flash_for_cpu", flash_for_cpu));
+  words.form(kernel_form("efficient", efficient));
+  words.form(kernel_form("cudnn", cudnn));
+  words.form(kernel_form("overrideable", overrideable));
+  words.form(shared_form("attention_backward(b(gr)sd,bgtd)", bind_backward));
+}
 
 void define_attention(Family f) {
   define_composite(f);

@@ -3,6 +3,7 @@
 // rows: each rank adds its own rows.
 
 #include "ops/definitions/families.h"
+#include "ops/definitions/words.h"
 #include "ops/forms/mapped.h"
 
 #include <string>
@@ -43,8 +44,9 @@ bool notes_no_bags(const OpCall& call) {
 }
 
 constexpr std::string_view kBags =
-    "if mode is 2: ve,i,{o},i->{b}e,{w},{s},{b}e | "
-    "ve,i,{o},i->{b}e,{w},{s},{m}";
+    "if mode is 2: "
+    "ve,i,{o},i->{b:bags()}e,{w:bags()},{s:bags()},{b}e | "
+    "ve,i,{o},i->{b:bags()}e,{w:bags()},{s:bags()},{m:bags()}";
 
 // Returns the number of recorded bag sizes. For sums it is the number of
 // offsets, including the last one, unless a gradient is requested. PyTorch's
@@ -187,15 +189,13 @@ void sums_of_rows(const OpCall& call, IndexSpace& space) {
   }
 }
 
-std::int64_t table_rows(const OpCall& call, const FactorName&) {
-  return call.integer("num_weights");
-}
-
 // Only the mode max uses the positions of the largest elements of each bag.
 constexpr std::string_view kBagGradient =
-    "if mode is 2: {b}e,{i},_,_,_,{b}e,{i}->{v}e | {b}e,{i},_,_,_,_,{i}->{v}e";
+    "if mode is 2: {b}e,{i},_,_,_,{b}e,{i}->{v:num_weights}e | "
+    "{b}e,{i},_,_,_,_,{i}->{v:num_weights}e";
 constexpr std::string_view kDenseBagGradient =
-    "if mode is 2: {b}e,{i},_,_,{b}e,{i}->{v}e | {b}e,{i},_,_,_,{i}->{v}e";
+    "if mode is 2: {b}e,{i},_,_,{b}e,{i}->{v:num_weights}e | "
+    "{b}e,{i},_,_,_,{i}->{v:num_weights}e";
 
 // The gradient of a per-sample weight is the product of a row with its bag's
 // gradient.
@@ -216,28 +216,35 @@ void product_of_rows(const OpCall& call, IndexSpace& space) {
 
 }  // namespace
 
+void words_of_bags(RuleWords& words) {
+  words.size("bags", bag_size);
+  words.modifier("sums_of_rows()", sums_of_rows);
+  words.modifier("look_up_rows()", look_up_rows);
+  words.modifier("write_rows()", write_rows);
+  words.modifier("product_of_rows()", product_of_rows);
+}
+
 void define_bags(Family f) {
   for (const char* name :
        {"_embedding_bag", "_embedding_bag_forward_only", "embedding_bag"}) {
-    f.add(name, in_order(mapped(kBags, bag_size)
+    f.add(name, in_order(mapped(kBags)
                              .typed("weight,offsets")
-                             .refine("sums_of_rows()", sums_of_rows)
+                             .refine("sums_of_rows()")
                              .below("indices", IndexBound::kRows)
-                             .refine("look_up_rows()", look_up_rows)
+                             .refine("look_up_rows()")
                              .same_without("e")
                              .per_rank(bag_program(name))));
   }
   for (const char* name :
        {"_embedding_bag_backward", "_embedding_bag_dense_backward"}) {
     const bool is_dense = std::string_view(name).ends_with("dense_backward");
-    f.add(name, mapped(is_dense ? kDenseBagGradient : kBagGradient, table_rows)
+    f.add(name, mapped(is_dense ? kDenseBagGradient : kBagGradient)
                     .linear_in("grad")
-                    .refine("write_rows()", write_rows)
+                    .refine("write_rows()")
                     .per_rank(bag_gradient_program(name)));
   }
   f.add("_embedding_bag_per_sample_weights_backward",
-        mapped("{b}e,ve,i,{o},{w}->i")
-            .refine("product_of_rows()", product_of_rows));
+        mapped("{b}e,ve,i,{o},{w}->i").refine("product_of_rows()"));
 }
 
 }  // namespace shardprop

@@ -3,6 +3,7 @@
 
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
+#include "ops/definitions/words.h"
 #include "ops/forms/indices.h"
 #include "ops/forms/mapped.h"
 
@@ -228,7 +229,7 @@ std::int64_t choices(const OpCall& call, const FactorName&) {
 }
 
 constexpr std::string_view kCombinations =
-    "if r is 0: {n}->{r:r} | {n}->{zr:r}";
+    "if r is 0: {n}->{r:r} | {n}->{z:choices()}{r:r}";
 
 // Each rank keeps its own rows of the result.
 void rows_of_choices(const OpCall& call, IndexSpace& space) {
@@ -254,58 +255,66 @@ void count_in_parts(const OpCall& call, IndexSpace& space) {
 
 }  // namespace
 
+void words_of_composites(RuleWords& words) {
+  words.strides("summed",
+                [](const OpCall& call, const Dims& shape, DType dtype) {
+                  return is_summed(call) ? make_meta(shape, dtype).strides()
+                                         : call.first().strides();
+                });
+  words.check("mask_of_gradient()", [](const OpCall& call, const IndexSpace&) {
+    require(call.tensor("grad").shape() == call.tensor("mask").shape(),
+            "the mask does not have the shape of the gradient");
+  });
+  words.size("choices", choices);
+  words.form(mapped("covariance()", covariance_notation));
+  words.form(mapped("correlation()", covariance_notation));
+  words.modifier("over_observations()", over_observations);
+  words.modifier("rows_of_choices()", rows_of_choices);
+  words.form(mapped("places(dim)", [](const OpCall& call) {
+    const int rank = call.first().rank();
+    const int dim = call.dim("dim", rank);
+    const Term made = rank == 0 ? Term().any() : dims_from(dim, 1);
+    return Notation{{term_of_dims(rank)}, {made}, {}, {}};
+  }));
+  words.modifier("count_in_parts()", count_in_parts);
+  words.form(
+      mapped("pad_sequence()", pad_sequence_notation, pad_sequence_size));
+  words.form(mapped("sum_to_size()", summed_notation));
+  words.modifier("summed_dims()", summed_dims);
+  words.form(custom("gradient(dim)", bind_gradient));
+  words.form(mapped("narrow_at(dim)", narrowed_notation));
+  words.dtype("summed", of_summed);
+  words.strides("narrowed", narrowed_strides);
+}
+
 void define_composites(Family f) {
   const auto of_observations = [](std::string_view name) {
-    return mapped(std::string(name), covariance_notation)
-        .floating()
-        .refine("over_observations()", over_observations);
+    return form(name).floating().refine("over_observations()");
   };
   f.add("cov", of_observations("covariance()").decomposed(kCovariance));
   f.add("corrcoef", of_observations("correlation()").decomposed(kCorrelation));
-  f.add("combinations", mapped(kCombinations, choices)
+  f.add("combinations", mapped(kCombinations)
                             .passes()
-                            .refine("rows_of_choices()", rows_of_choices)
+                            .refine("rows_of_choices()")
                             .per_rank(kChoices));
-  f.add("_dim_arange",
-        mapped("places(dim)",
-               [](const OpCall& call) {
-                 const int rank = call.first().rank();
-                 const int dim = call.dim("dim", rank);
-                 const Term made = rank == 0 ? Term().any() : dims_from(dim, 1);
-                 return Notation{{term_of_dims(rank)}, {made}, {}, {}};
-               })
-            .typed(DType::kI64)
-            .ignores_values()
-            .refine("count_in_parts()", count_in_parts)
-            .per_rank("return places(like, dim)"));
-  f.add("pad_sequence",
-        mapped("pad_sequence()", pad_sequence_notation, pad_sequence_size));
-  f.add("sum_to_size",
-        mapped("sum_to_size()", summed_notation)
-            .typed(of_summed)
-            .strided([](const OpCall& call, const Dims& shape, DType dtype) {
-              return is_summed(call) ? make_meta(shape, dtype).strides()
-                                     : call.first().strides();
-            })
-            .refine("summed_dims()", summed_dims)
-            .linear_in("self")
-            .local_shape("size"));
-  f.add("gradient",
-        custom("gradient(dim)", bind_gradient).floating().linear_in("self"));
-  f.add("narrow.Tensor", mapped("narrow(dim)", narrowed_notation)
-                             .strided(narrowed_strides)
-                             .passes({"self"})
-                             .free());
+  f.add("_dim_arange", form("places(dim)")
+                           .typed(DType::kI64)
+                           .ignores_values()
+                           .refine("count_in_parts()")
+                           .per_rank("return places(like, dim)"));
+  f.add("pad_sequence", form("pad_sequence()"));
+  f.add("sum_to_size", form("sum_to_size()")
+                           .typed("summed()")
+                           .strided("summed")
+                           .refine("summed_dims()")
+                           .linear_in("self")
+                           .local_shape("size"));
+  f.add("gradient", form("gradient(dim)").floating().linear_in("self"));
+  f.add("narrow.Tensor",
+        form("narrow_at(dim)").strided("narrowed").passes({"self"}).free());
   f.add({"fake_quantize_per_tensor_affine_cachemask_backward",
          "fake_quantize_per_channel_affine_cachemask_backward"},
-        pointwise()
-            .typed([](const OpCall& call, std::size_t) {
-              require(
-                  call.tensor("grad").shape() == call.tensor("mask").shape(),
-                  "the mask does not have the shape of the gradient");
-              return call.tensor("grad").dtype();
-            })
-            .linear_in("grad"));
+        pointwise().of("grad").linear_in("grad").checked("mask_of_gradient()"));
 }
 
 }  // namespace shardprop

@@ -3,6 +3,7 @@
 
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
+#include "ops/definitions/words.h"
 #include "ops/forms/mapped.h"
 
 #include <algorithm>
@@ -240,21 +241,28 @@ Notation chain_notation(const OpCall& call) {
 
 }  // namespace
 
+void words_of_contractions(RuleWords& words) {
+  words.form(einsum("by_equation()", einsum_notation));
+  words.form(einsum("tensordot()", tensordot_notation));
+  words.form(einsum("inner()", inner_notation));
+  words.form(einsum("vecdot()", vecdot_notation));
+  words.form(einsum("kron()", kron_notation));
+  words.form(einsum("chain()", chain_notation));
+  words.strides("einsum", einsum_strides);
+  words.dtype("factors", of_factors);
+  words.dtype("inner", of_inner);
+  words.strides("inner", inner_strides);
+}
+
 void define_contractions(Family f) {
-  f.add("einsum", einsum("einsum(equation)", einsum_notation)
-                      .promoted()
-                      .strided(einsum_strides));
-  f.add("tensordot",
-        einsum("tensordot()", tensordot_notation).typed(of_factors));
-  f.add(
-      "inner",
-      einsum("inner()", inner_notation).typed(of_inner).strided(inner_strides));
-  f.add("linalg_vecdot", einsum("vecdot()", vecdot_notation).typed(of_factors));
+  f.add("einsum", form("by_equation()").promoted().strided("einsum"));
+  f.add("tensordot", form("tensordot()").typed("factors()"));
+  f.add("inner", form("inner()").typed("inner()").strided("inner"));
+  f.add("linalg_vecdot", form("vecdot()").typed("factors()"));
   // Scalars get dims before they promote.
-  f.add("kron",
-        in_order(einsum("kron()", kron_notation).typed("promote(self,other)")));
+  f.add("kron", in_order(form("kron()").typed("promote(self,other)")));
   f.add({"linalg_multi_dot", "chain_matmul"},
-        einsum("chain()", chain_notation).typed(of_factors));
+        form("chain()").typed("factors()"));
 }
 
 }  // namespace shardprop

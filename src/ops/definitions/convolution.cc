@@ -1,6 +1,7 @@
 // This file defines convolutions.
 
 #include "ops/definitions/families.h"
+#include "ops/definitions/words.h"
 #include "ops/forms/mapped.h"
 
 #include <string>
@@ -68,6 +69,12 @@ std::string with_halo(std::string_view program) {
 
 }  // namespace
 
+void words_of_convolution(RuleWords& words) {
+  words.form(convolved());
+  words.form(convolved_gradients());
+  words.size("frames", frames_after);
+}
+
 void define_convolution(Family f) {
   f.add({"convolution", "_convolution", "conv1d", "conv2d", "conv3d"},
         convolved().per_rank(with_halo(kConvolution)));
@@ -76,7 +83,7 @@ void define_convolution(Family f) {
         convolved());
   f.add("convolution_backward",
         convolved_gradients().per_rank(with_halo(kGradients)));
-  f.add("conv_tbc", in_order(mapped("{t}b{i},{ki}o,o->{s}bo", frames_after)
+  f.add("conv_tbc", in_order(mapped("{t}b{i},{ki}o,o->{s:frames()}bo")
                                  .nonempty()
                                  .multiplies(ProductKind::kConvolution)));
 }

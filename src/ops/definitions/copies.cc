@@ -5,6 +5,7 @@
 #include "ops/arithmetic.h"
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
+#include "ops/definitions/words.h"
 
 #include <optional>
 #include <vector>
@@ -83,9 +84,7 @@ void chosen_among(const OpCall& call, IndexSpace& space,
 
 // Returns the form of operators that copy, with the strides that `contiguous`
 // and similar arguments specify.
-OpDefinition copied() {
-  return same_shape().typed(of_copy).strided(strides_of_copy);
-}
+OpDefinition copied() { return same_shape().typed("copy()").strided("copy"); }
 
 // A cast is linear if it truncates no value. It preserves order unless it
 // wraps.
@@ -99,12 +98,31 @@ void cast_linearities(const OpCall& call, IndexSpace& space) {
 }
 
 OpDefinition casting(OpDefinition form) {
-  return std::move(form).refine("cast()", cast_linearities).carries().selects();
+  return std::move(form).refine("cast()").carries().selects();
 }
 
 OpDefinition cast() { return casting(copied()); }
 
 }  // namespace
+
+void words_of_copies(RuleWords& words) {
+  words.check("scalar_value()", [](const OpCall& call, const IndexSpace&) {
+    check_lone_value(call);
+  });
+  words.modifier("cast()", cast_linearities);
+  words.modifier("chosen_extrema(self,other)",
+                 [](const OpCall& call, IndexSpace& space) {
+                   chosen_among(call, space, {"self", "other"});
+                 });
+  words.modifier("chosen_extrema(self,value)",
+                 [](const OpCall& call, IndexSpace& space) {
+                   chosen_among(call, space, {"self", "value"});
+                 });
+  words.dtype("copy", of_copy);
+  words.strides("copy", strides_of_copy);
+  words.dtype("self_and_other", of_self_and_other);
+  words.dtype("masked", of_masked);
+}
 
 void define_copies(Family f) {
   f.add("clone", copied().passes({"self"}));
@@ -118,36 +136,23 @@ void define_copies(Family f) {
       {"_cast_Long", DType::kI64},  {"_cast_Half", DType::kF16},
       {"_cast_Float", DType::kF32}, {"_cast_Double", DType::kF64}};
   for (const auto& [name, dtype] : kCasts) f.add(name, cast().typed(dtype));
-  f.add("prims.convert_element_type", casting(pointwise().typed(of_copy)));
+  f.add("prims.convert_element_type", casting(pointwise().typed("copy()")));
   f.add("copy", pointwise_into("self").passes({"src"}));
   f.add("fill", pointwise_into("self")
-                    .checked([](const OpCall& call, const IndexSpace&) {
-                      check_lone_value(call);
-                    })
+                    .checked("scalar_value()")
                     .ignores_values({"self"}));
   f.add("zero", same_shape().like("self").ignores_values());
   f.add({"where.self", "where.ScalarOther", "where.ScalarSelf", "where.Scalar"},
         pointwise()
-            .typed(of_self_and_other)
+            .typed("self_and_other()")
             .passes({"self", "other"})
-            .refine("chosen_extrema()",
-                    [](const OpCall& call, IndexSpace& space) {
-                      chosen_among(call, space, {"self", "other"});
-                    }));
+            .refine("chosen_extrema(self,other)"));
   f.add("masked_fill", contiguous(pointwise())
-                           .typed(of_masked)
+                           .typed("masked()")
                            .selects({"self", "value"})
-                           .refine("chosen_extrema()", [](const OpCall& call,
-                                                          IndexSpace& space) {
-                             chosen_among(call, space, {"self", "value"});
-                           }));
-  f.add("positive", same_shape()
-                        .typed(no_truth_value)
-                        .strided([](const OpCall& call, const Dims&, DType) {
-                          return call.first().strides();
-                        })
-                        .passes()
-                        .free());
+                           .refine("chosen_extrema(self,value)"));
+  f.add("positive",
+        same_shape().typed("no_bools(first)").strided("first").passes().free());
 }
 
 }  // namespace shardprop

@@ -4,6 +4,7 @@
 #include "ops/arithmetic.h"
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
+#include "ops/definitions/words.h"
 
 namespace shardprop {
 namespace {
@@ -30,9 +31,14 @@ DType of_bernoulli(const OpCall& call, std::size_t) {
 
 }  // namespace
 
+void words_of_dropout(RuleWords& words) {
+  words.dtype("dropout", of_dropout);
+  words.dtype("bernoulli", of_bernoulli);
+}
+
 void define_dropout(Family f) {
   f.add("native_dropout", same_shape(2)
-                              .typed(of_dropout)
+                              .typed("dropout()")
                               .like("input")
                               .random()
                               .draws(Distribution::kDropout));
@@ -43,11 +49,11 @@ void define_dropout(Family f) {
       {"feature_alpha_dropout", Distribution::kFeatureAlphaDropout}};
   for (const auto& [name, how] : kDropouts) {
     f.add(name,
-          same_shape().typed(of_dropout).like("input").random().draws(how));
+          same_shape().typed("dropout()").like("input").random().draws(how));
   }
   const auto bernoulli = [] {
     return same_shape()
-        .typed(of_bernoulli)
+        .typed("bernoulli()")
         .random()
         .draws(Distribution::kBernoulli);
   };

@@ -26,9 +26,4 @@ inline DType same_dtype(const OpCall& call, std::size_t) {
   return call.first().dtype();
 }
 
-inline DType no_truth_value(const OpCall& call, std::size_t) {
-  require(call.first().dtype() != DType::kBool, "a truth value is negated");
-  return call.first().dtype();
-}
-
 }  // namespace shardprop

@@ -4,6 +4,7 @@
 
 #include "base/index.h"
 #include "ops/definitions/families.h"
+#include "ops/definitions/words.h"
 #include "ops/forms/indices.h"
 #include "ops/forms/mapped.h"
 
@@ -122,28 +123,37 @@ return cast(unsqueeze(self, -1) == places(out, rank(self)), dtype(out)))";
 
 }  // namespace
 
+void words_of_embedding(RuleWords& words) {
+  words.check("indices_of_rows()", check_indices);
+  words.form(custom("embedding()", bind_embedding));
+  words.form(custom("embedding_backward()", bind_embedding_backward));
+  words.modifier("rows()", sum_of_table);
+  words.modifier("renormed_by_program()", renormed_by_program);
+  words.modifier("sum_of_table()", sum_of_table);
+  words.form(custom("one_hot()", bind_one_hot));
+}
+
 void define_embedding(Family f) {
-  f.add("embedding", custom("ve,...->...e", bind_embedding)
-                         .refine("rows()", sum_of_table)
+  f.add("embedding", form("embedding()")
+                         .refine("rows()")
                          .below("indices", IndexBound::kRows)
                          .per_rank(kEmbedding));
-  f.add("embedding_renorm",
-        mapped("v{e},*->v{e}")
-            .checked(check_indices)
-            .refine("renormed_by_program()", renormed_by_program)
-            .like("self")
-            .writes_into("self")
-            .per_rank(kEmbeddingRenorm));
+  f.add("embedding_renorm", mapped("v{e},*->v{e}")
+                                .checked("indices_of_rows()")
+                                .refine("renormed_by_program()")
+                                .like("self")
+                                .writes_into("self")
+                                .per_rank(kEmbeddingRenorm));
   const auto add_gradient = [&](std::string_view name,
                                 std::string_view gradient) {
-    f.add(name, custom("...e,...->ve", bind_embedding_backward)
-                    .refine("sum_of_table()", sum_of_table)
+    f.add(name, form("embedding_backward()")
+                    .refine("sum_of_table()")
                     .per_rank(embedding_backward_program(gradient))
                     .below("indices", "num_weights"));
   };
   add_gradient("embedding_dense_backward", "grad_output");
   add_gradient("embedding_backward", "grad");
-  f.add("one_hot", custom("one_hot()", bind_one_hot)
+  f.add("one_hot", form("one_hot()")
                        .typed(DType::kI64)
                        .per_rank(kOneHot, FactorKind::kBlocked)
                        .below("self", "num_classes"));

@@ -2,6 +2,7 @@
 // requested. They are sharded over the batch; weights are replicated.
 
 #include "ops/definitions/families.h"
+#include "ops/definitions/words.h"
 #include "ops/forms/mapped.h"
 #include "ops/rules/fixed_notation.h"
 
@@ -50,11 +51,15 @@ Notation heads_notation(const OpCall& call) {
 
 }  // namespace
 
+void words_of_encoder(RuleWords& words) {
+  words.form(mapped("encoder_layer()", layer_notation));
+  words.form(mapped("multi_head_attention()", heads_notation));
+}
+
 void define_encoder(Family f) {
-  f.add("_transformer_encoder_layer_fwd",
-        mapped("encoder_layer()", layer_notation).nonempty());
+  f.add("_transformer_encoder_layer_fwd", form("encoder_layer()").nonempty());
   f.add("_native_multi_head_attention",
-        mapped("multi_head_attention()", heads_notation)
+        form("multi_head_attention()")
             .nonempty()
             .multiplies(ProductKind::kAttention));
 }

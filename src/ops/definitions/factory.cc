@@ -3,6 +3,7 @@
 
 #include "ops/argument_reads.h"
 #include "ops/definitions/families.h"
+#include "ops/definitions/words.h"
 
 #include <algorithm>
 #include <cmath>
@@ -141,15 +142,8 @@ std::string part_of(std::string_view whole, int dim = 0) {
          ")\nreturn index_select(" + std::string(whole) + ", " + d + ", own)";
 }
 
-OpDefinition vector_by_parts(std::string name, LengthOf length,
-                             std::string_view whole) {
-  return made_of_numbers(
-             std::move(name),
-             [length = std::move(length)](const OpCall& call) {
-               return Dims{length(call)};
-             },
-             part_of(whole))
-      .typed("given(dtype,f32)");
+OpDefinition vector_by_parts(std::string_view word, std::string_view whole) {
+  return made_of_numbers(word, part_of(whole)).typed("given(dtype,f32)");
 }
 
 std::int64_t window_length(const OpCall& call) {
@@ -213,10 +207,9 @@ void keep_places(const OpCall&, IndexSpace& space) {
 OpDefinition triangle(std::string_view name) {
   return made_of_numbers(
              "triangle()",
-             [](const OpCall& call) { return Dims{2, triangle_size(call)}; },
              part_of(std::string(name) + "(row, col, offset, dtype=dtype(out))",
                      1))
-      .refine("keep_places()", keep_places)
+      .refine("keep_places()")
       .typed("given(dtype,i64)");
 }
 
@@ -233,7 +226,7 @@ Dims eye_shape(const OpCall& call) {
 void define_windows(Family& f) {
   const auto add = [&](std::string_view name, std::string_view arguments) {
     f.add(name,
-          vector_by_parts("vector(window_length)", window_length,
+          vector_by_parts("vector(window_length)",
                           std::string(name) +
                               "(window_length, "
                               "periodic=default(periodic, True), " +
@@ -251,17 +244,11 @@ void define_windows(Family& f) {
 void define_shapes(Family& f) {
   f.add({"empty", "zeros", "ones", "_efficientzerotensor"},
         factory("size").typed("given(dtype,f32)"));
-  f.add("full", factory("size").typed(of_fill_value));
+  f.add("full", factory("size").typed("fill_value()"));
   f.add("empty_permuted",
-        factory("size").typed("given(dtype,f32)").strided(permuted_strides));
+        factory("size").typed("given(dtype,f32)").strided("permuted"));
   f.add("empty_strided",
-        factory("size")
-            .typed("given(dtype,f32)")
-            .strided([](const OpCall& call, const Dims& shape, DType) {
-              Dims strides = dims_of(call.integers("stride"));
-              require(strides.size() == shape.size(), "one stride per dim");
-              return strides;
-            }));
+        factory("size").typed("given(dtype,f32)").strided("stated"));
   f.add({"new_empty", "new_zeros", "new_ones", "new_full"},
         factory("size").typed("given(dtype,first)").ignores_values());
   f.add("scalar_tensor", factory("").typed("given(dtype,f32)"),
@@ -269,7 +256,7 @@ void define_shapes(Family& f) {
   f.add({"empty_like", "zeros_like", "ones_like", "full_like"},
         same_shape()
             .typed("given(dtype,first)")
-            .strided(strides_like)
+            .strided("formatted")
             .ignores_values());
 }
 
@@ -280,62 +267,50 @@ void define_draws(Family& f) {
     f.add(name, factory("size").typed("given(dtype,f32)").random().draws(how));
     f.add(std::string(name) + "_like", same_shape()
                                            .typed("given(dtype,first)")
-                                           .strided(strides_like)
+                                           .strided("formatted")
                                            .random()
                                            .ignores_values()
                                            .draws(how));
   }
   f.add("randint", factory("size")
-                       .typed(of_randint)
+                       .typed("randint()")
                        .random()
                        .draws(Distribution::kIntegers));
   f.add("randint_like", same_shape()
-                            .typed(of_randint)
-                            .strided(strides_like)
+                            .typed("randint()")
+                            .strided("formatted")
                             .random()
                             .ignores_values({"self"})
                             .draws(Distribution::kIntegers));
   f.add("randperm",
-        vector_of("vector(n)", count)
+        form("vector(n)")
             .typed("given(dtype,i64)")
             .random()
             .draws(Distribution::kPermutation)
-            .refine("drawn_together()",
-                    [](const OpCall&, IndexSpace& space) {
-                      for (Factor& factor : space.factors) {
-                        factor.kind = FactorKind::kBlocked;
-                        factor.reason = "its elements are drawn together";
-                      }
-                    }),
+            .refine("drawn_together()"),
         "replicated: its elements are drawn together");
 }
 
 void define_ranges(Family& f) {
-  f.add(
-      "arange",
-      made_of_numbers(
-          "arange()",
-          [](const OpCall& call) { return Dims{arange_length(call)}; }, kArange)
-          .typed(of_arange));
+  f.add("arange", made_of_numbers("arange()", kArange).typed("arange()"));
   f.add("linspace",
-        vector_by_parts("vector(steps)", steps,
+        vector_by_parts("vector(steps)",
                         "linspace(start, end, steps, dtype=dtype(out))"));
   f.add("logspace",
-        vector_by_parts("vector(steps)", steps,
+        vector_by_parts("vector(steps)",
                         "logspace(start, end, steps, base, dtype=dtype(out))"));
   f.add("range",
         vector_by_parts(
-            "range()", range_length,
+            "range()",
             "range(start, end, step=default(step, 1), dtype=dtype(out))"));
-  f.add("fft_fftfreq", vector_by_parts("vector(n)", frequencies,
+  f.add("fft_fftfreq", vector_by_parts("frequencies(n)",
                                        "fft_fftfreq(n, d, dtype=dtype(out))"));
   f.add("fft_rfftfreq",
-        vector_by_parts("vector(n)", frequencies,
+        vector_by_parts("frequencies(n)",
                         "fft_rfftfreq(n, d, dtype=dtype(out))"));
   f.add("tril_indices", triangle("tril_indices"));
   f.add("triu_indices", triangle("triu_indices"));
-  f.add("eye",
-        made_of_numbers("eye()", eye_shape, kEye).typed("given(dtype,f32)"));
+  f.add("eye", made_of_numbers("eye()", kEye).typed("given(dtype,f32)"));
 }
 
 // Each rank checks its own part.
@@ -343,23 +318,52 @@ void define_assertions(Family& f) {
   f.add("_linalg_check_errors", pointwise(0));
   f.add("_assert_async", pointwise(0), "replicated: it has one element");
   // These operators check dtype and device, which a sharding does not change.
-  f.add("_assert_tensor_metadata",
-        custom("pointwise()",
-               [](const OpCall& call) {
-                 SpaceBuilder b;
-                 const bool asks_size =
-                     call.op().ints_arg("size").has_value() ||
-                     call.op().ints_arg("stride").has_value();
-                 for (const TensorMeta& input : call.op().inputs) {
-                   b.input(asks_size ? SpaceBuilder::whole(input.rank())
-                                     : b.per_dim(input.shape()));
-                 }
-                 return b.bound();
-               }),
-        "accepts any layout");
+  f.add("_assert_tensor_metadata", form("any_layout()"), "accepts any layout");
 }
 
 }  // namespace
+
+void words_of_factory(RuleWords& words) {
+  words.strides("stated", [](const OpCall& call, const Dims& shape, DType) {
+    Dims strides = dims_of(call.integers("stride"));
+    require(strides.size() == shape.size(), "one stride per dim");
+    return strides;
+  });
+  words.form(made_form("arange()", [](const OpCall& call) {
+    return Dims{arange_length(call)};
+  }));
+  words.form(made_form("triangle()", [](const OpCall& call) {
+    return Dims{2, triangle_size(call)};
+  }));
+  words.form(made_form("eye()", eye_shape));
+  words.form(vector_form("vector(steps)", steps));
+  words.form(vector_form("vector(n)", count));
+  words.form(vector_form("vector(window_length)", window_length));
+  words.form(vector_form("frequencies(n)", frequencies));
+  words.form(vector_form("range()", range_length));
+  words.modifier("keep_places()", keep_places);
+  words.modifier("drawn_together()", [](const OpCall&, IndexSpace& space) {
+    for (Factor& factor : space.factors) {
+      factor.kind = FactorKind::kBlocked;
+      factor.reason = "its elements are drawn together";
+    }
+  });
+  words.form(custom("any_layout()", [](const OpCall& call) {
+    SpaceBuilder b;
+    const bool asks_size = call.op().ints_arg("size").has_value() ||
+                           call.op().ints_arg("stride").has_value();
+    for (const TensorMeta& input : call.op().inputs) {
+      b.input(asks_size ? SpaceBuilder::whole(input.rank())
+                        : b.per_dim(input.shape()));
+    }
+    return b.bound();
+  }));
+  words.dtype("fill_value", of_fill_value);
+  words.strides("permuted", permuted_strides);
+  words.strides("formatted", strides_like);
+  words.dtype("randint", of_randint);
+  words.dtype("arange", of_arange);
+}
 
 void define_factory(Family f) {
   define_shapes(f);

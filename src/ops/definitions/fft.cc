@@ -2,6 +2,7 @@
 
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
+#include "ops/definitions/words.h"
 
 namespace shardprop {
 namespace {
@@ -21,16 +22,24 @@ DType spectrum_dtype(DType dtype) {
 
 OpDefinition transform(Transform kind) {
   return transformed(kind)
-      .typed([kind](const OpCall& call, std::size_t) {
-        const DType dtype = spectrum_dtype(call.first().dtype());
-        return kind == Transform::kReal ? real_dtype(dtype) : dtype;
-      })
+      .typed(kind == Transform::kReal ? std::string_view("real(spectrum())")
+                                      : "spectrum()")
       // The kernels reject an empty batch.
       .nonempty()
       .linear_in("self");
 }
 
 }  // namespace
+
+void words_of_fft(RuleWords& words) {
+  for (const Transform kind :
+       {Transform::kComplex, Transform::kHalf, Transform::kReal}) {
+    words.form(transformed(kind));
+  }
+  words.dtype("spectrum", [](const OpCall& call, std::size_t) {
+    return spectrum_dtype(call.first().dtype());
+  });
+}
 
 void define_fft(Family f) {
   f.add({"_fft_c2c", "fft_fft", "fft_ifft", "fft_fft2", "fft_ifft2", "fft_fftn",

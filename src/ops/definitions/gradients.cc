@@ -3,6 +3,7 @@
 // (torch.func.grad: forces of an energy).
 
 #include "ops/definitions/families.h"
+#include "ops/definitions/words.h"
 #include "ops/forms/indices.h"
 #include "ops/forms/mapped.h"
 
@@ -232,76 +233,84 @@ Dims strides_of_cumprod_gradient(const OpCall& call, const Dims& shape,
 
 }  // namespace
 
+void words_of_gradients(RuleWords& words) {
+  words.check("mask_of_input()", check_mask_of_input);
+  words.check("integer_indices()", [](const OpCall& call, const IndexSpace&) {
+    require(is_index(call.tensor("indices").dtype()),
+            "the indices are not of integers");
+  });
+  words.check(
+      "gradient_broadcasts()", [](const OpCall& call, const IndexSpace&) {
+        require(call.tensor("self").shape() == broadcast(call.op().inputs),
+                "the gradient does not broadcast to the tensor");
+      });
+  words.size("given_sides", side_given);
+  words.form(mapped("one_of(dim)", one_of_dim, size_of_dim));
+  words.modifier("written_in_parts()", written_in_parts);
+  words.form(mapped("rows_of(dim)", rows_of_dim, rows_in_all));
+  words.modifier("rows_written_in_parts()", rows_written_in_parts);
+  words.form(mapped("gathered(dim)", gathered_notation));
+  words.modifier("gathered_by_program()", gathered_by_program);
+  words.modifier("selected_in_order()", selected_in_order);
+  words.modifier("diagonal_in_parts()",
+                 [](const OpCall& call, IndexSpace& space) {
+                   make_in_parts(call, space, 0, "it is a diagonal");
+                   make_in_parts(call, space, 1, "it is a diagonal");
+                 });
+  words.modifier("convolved_over_time()", convolved_over_time);
+  words.strides("cumprod_gradient", strides_of_cumprod_gradient);
+  words.strides("corner_of_twice", corner_of_twice);
+}
+
 void define_gradients(Family f) {
-  f.add("value_selecting_reduction_backward",
-        mapped("one_of(dim)", one_of_dim, size_of_dim)
-            .refine("written_in_parts()", written_in_parts)
-            .linear_in("grad")
-            .local_shape("sizes")
-            .per_rank(kOneOfDim));
-  f.add("index_select_backward",
-        mapped("rows_of(dim)", rows_of_dim, rows_in_all)
-            .refine("rows_written_in_parts()", rows_written_in_parts)
-            .linear_in("grad")
-            .local_shape("self_sizes")
-            .per_rank(kRowsOfDim));
-  f.add("gather_backward",
-        mapped("gathered(dim)", gathered_notation)
-            .refine("gathered_by_program()", gathered_by_program)
-            .linear_in("grad")
-            .per_rank(kGathered));
-  f.add("masked_select_backward",
-        mapped("_,...,...->...")
-            .of("input")
-            .like("input")
-            .checked(check_mask_of_input)
-            .refine("selected_in_order()", selected_in_order)
-            .linear_in("grad")
-            .per_rank(kSelected));
-  f.add("trace_backward",
-        mapped("->{mn}", side_given)
-            .refine("diagonal_in_parts()",
-                    [](const OpCall& call, IndexSpace& space) {
-                      make_in_parts(call, space, 0, "it is a diagonal");
-                      make_in_parts(call, space, 1, "it is a diagonal");
-                    })
-            .linear_in("grad")
-            .local_shape("sizes")
-            .per_rank(kDiagonalGradientProgram));
+  f.add("value_selecting_reduction_backward", form("one_of(dim)")
+                                                  .refine("written_in_parts()")
+                                                  .linear_in("grad")
+                                                  .local_shape("sizes")
+                                                  .per_rank(kOneOfDim));
+  f.add("index_select_backward", form("rows_of(dim)")
+                                     .refine("rows_written_in_parts()")
+                                     .linear_in("grad")
+                                     .local_shape("self_sizes")
+                                     .per_rank(kRowsOfDim));
+  f.add("gather_backward", form("gathered(dim)")
+                               .refine("gathered_by_program()")
+                               .linear_in("grad")
+                               .per_rank(kGathered));
+  f.add("masked_select_backward", mapped("_,...,...->...")
+                                      .of("input")
+                                      .like("input")
+                                      .checked("mask_of_input()")
+                                      .refine("selected_in_order()")
+                                      .linear_in("grad")
+                                      .per_rank(kSelected));
+  f.add("trace_backward", mapped("->{m:given_sides()}{n:given_sides()}")
+                              .refine("diagonal_in_parts()")
+                              .linear_in("grad")
+                              .local_shape("sizes")
+                              .per_rank(kDiagonalGradientProgram));
   f.add("cumprod_backward", along("dim", 1, FactorKind::kScanned)
-                                .strided(strides_of_cumprod_gradient)
+                                .strided("cumprod_gradient")
                                 .linear_in("grad"));
-  f.add("cummaxmin_backward",
-        along("dim", 1, FactorKind::kScanned)
-            .of("input")
-            .linear_in("grad")
-            .checked([](const OpCall& call, const IndexSpace&) {
-              require(is_index(call.tensor("indices").dtype()),
-                      "the indices are not of integers");
-            }));
-  f.add("matrix_exp_backward",
-        mapped("...{nn},...{nn}->...{nn}")
-            .strided(corner_of_twice)
-            .linear_in("grad")
-            .checked([](const OpCall& call, const IndexSpace&) {
-              require(is_floating(call.first().dtype()),
-                      "the matrices are not of floats");
-            }));
+  f.add("cummaxmin_backward", along("dim", 1, FactorKind::kScanned)
+                                  .of("input")
+                                  .linear_in("grad")
+                                  .checked("integer_indices()"));
+  f.add("matrix_exp_backward", mapped("...{nn},...{nn}->...{nn}")
+                                   .strided("corner_of_twice")
+                                   .linear_in("grad")
+                                   .typed("only_floating(first)"));
   f.add("infinitely_differentiable_gelu_backward",
         pointwise()
             .promoted()
             .elementwise({"self", "grad"})
             .linear_in("grad")
-            .checked([](const OpCall& call, const IndexSpace&) {
-              require(
-                  call.tensor("self").shape() == broadcast(call.op().inputs),
-                  "the gradient does not broadcast to the tensor");
-            }));
+            .checked("gradient_broadcasts()"));
   f.add("conv_tbc_backward",
         in_order(mapped("{s}bo,{t}bi,{k}io,o->{t}bi,{k}io,o")
                      .nonempty()
                      .multiplies(ProductKind::kConvolution)
-                     .refine("convolved_over_time()", convolved_over_time)));
+                     .refine("convolved_over_time()")));
 }
 
 }  // namespace shardprop

@@ -1,6 +1,7 @@
 // Group norm: each group of channels of each sample has its own statistics.
 
 #include "ops/definitions/families.h"
+#include "ops/definitions/words.h"
 #include "ops/forms/norms.h"
 #include "ops/windows.h"
 
@@ -135,14 +136,16 @@ BoundForm bind_group_norm_backward(const OpCall& call) {
 
 }  // namespace
 
+void words_of_group_norm(RuleWords& words) {
+  words.form(custom("group_norm()", bind_group_norm));
+  words.form(custom("group_norm_backward()", bind_group_norm_backward));
+}
+
 void define_group_norm(Family f) {
-  f.add("native_group_norm",
-        in_order(custom("group_norm()", bind_group_norm).normalises()));
-  f.add("group_norm",
-        custom("group_norm()", bind_group_norm).like("input").normalises());
+  f.add("native_group_norm", in_order(form("group_norm()").normalises()));
+  f.add("group_norm", form("group_norm()").like("input").normalises());
   f.add("native_group_norm_backward",
-        in_order(custom("group_norm_backward()", bind_group_norm_backward)
-                     .normalises()));
+        in_order(form("group_norm_backward()").normalises()));
 }
 
 }  // namespace shardprop

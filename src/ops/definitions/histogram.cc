@@ -1,6 +1,7 @@
 // Histograms: values counted in bins between edges.
 
 #include "ops/definitions/families.h"
+#include "ops/definitions/words.h"
 
 #include <string_view>
 #include <utility>
@@ -187,13 +188,20 @@ at = cast(self, dtype(arange(1)))
 return index_add(full([numel(out)], 0, dtype=dtype(out)), 0, at, w))";
 }  // namespace
 
+void words_of_histogram(RuleWords& words) {
+  words.form(custom("histogram()", bind_histogram));
+  words.form(custom("weighted_histogram()", bind_weighted_histogram));
+  words.form(custom("histogram_of_points()", bind_histogram_of_points));
+  words.form(custom("bincount()", bind_bincount));
+}
+
 void define_histogram(Family f) {
-  f.add("histc", custom("histogram()", bind_histogram));
-  f.add("histogram", custom("histogram()", bind_weighted_histogram));
+  f.add("histc", form("histogram()"));
+  f.add("histogram", form("weighted_histogram()"));
   f.add({"_histogramdd_bin_edges", "_histogramdd_from_bin_cts",
          "_histogramdd_from_bin_tensors", "histogramdd"},
-        custom("histogram()", bind_histogram_of_points));
-  f.add("bincount", custom("counted()", bind_bincount).per_rank(kBincount));
+        form("histogram_of_points()"));
+  f.add("bincount", form("bincount()").per_rank(kBincount));
 }
 
 }  // namespace shardprop

@@ -4,6 +4,7 @@
 
 #include "base/index.h"
 #include "ops/definitions/families.h"
+#include "ops/definitions/words.h"
 #include "ops/forms/indices.h"
 #include "ops/forms/mapped.h"
 
@@ -241,27 +242,35 @@ return made)";
 
 }  // namespace
 
+void words_of_index(RuleWords& words) {
+  words.form(custom("index(indices)", bind_index));
+  words.form(custom("index_put(indices)", bind_index_put));
+  words.modifier("index_put_linearities()", index_put_linearities);
+  words.form(custom("masked_index(indices)", bind_masked_index));
+  words.form(custom("masked_index_put(indices)", bind_index_put));
+  words.strides("lookup", strides_of_lookup);
+}
+
 void define_index(Family f) {
   f.add({"index", "_unsafe_index"},
-        custom("index(indices)", bind_index)
-            .strided(strides_of_lookup)
+        form("index(indices)")
+            .strided("lookup")
             .passes({"self"})
             .below("indices", IndexBound::kListedDim)
             .per_rank(kIndex));
   f.add({"index_put", "_unsafe_index_put", "_index_put_impl"},
-        custom("index_put(indices)", bind_index_put)
-            .refine("index_put_linearities()", index_put_linearities)
+        form("index_put(indices)")
+            .refine("index_put_linearities()")
             .selects({"self", "values"})
             .below("indices", IndexBound::kListedDim)
             .writes_into("self")
             .per_rank(kIndexPut));
-  f.add("_unsafe_masked_index",
-        custom("masked_index(indices)", bind_masked_index)
-            .selects({"self"})
-            .below("indices", IndexBound::kListedDim));
+  f.add("_unsafe_masked_index", form("masked_index(indices)")
+                                    .selects({"self"})
+                                    .below("indices", IndexBound::kListedDim));
   f.add("_unsafe_masked_index_put_accumulate",
-        custom("masked_index_put(indices)", bind_index_put)
-            .refine("index_put_linearities()", index_put_linearities)
+        form("masked_index_put(indices)")
+            .refine("index_put_linearities()")
             .below("indices", IndexBound::kListedDim));
 }
 

@@ -1,6 +1,7 @@
 // This file defines slices, selections, splits, cats, stacks and padding.
 
 #include "ops/definitions/families.h"
+#include "ops/definitions/words.h"
 #include "ops/windows.h"
 
 #include <algorithm>
@@ -165,14 +166,13 @@ std::vector<std::int64_t> stated_sizes(const OpCall& call, std::int64_t) {
 
 // hsplit splits the second dim, or the only dim of a vector.
 OpDefinition split_along(int dim, int least_rank) {
-  return cut_up(
-             "split(" + std::to_string(dim) + ")",
-             [=](const OpCall&, int rank) {
-               require(rank >= least_rank, "the tensor has too few dims");
-               return std::min(dim, rank - 1);
-             },
-             tensor_split_sizes)
-      .free();
+  return split_form(
+      "split(" + std::to_string(dim) + ")",
+      [=](const OpCall&, int rank) {
+        require(rank >= least_rank, "the tensor has too few dims");
+        return std::min(dim, rank - 1);
+      },
+      tensor_split_sizes);
 }
 
 // --- Cats of tensors that get dims of size 1 first ---
@@ -199,17 +199,15 @@ std::vector<int> in_depth(int rank) {
   return rank == 2 ? std::vector<int>{0, 1, kNewDim} : as_rows(rank);
 }
 
-OpDefinition joined_along(std::string name, LiftOf lift, int dim) {
-  return joined(std::move(name), std::move(lift),
-                [dim](const OpCall& call, int rank) {
-                  // hstack concatenates vectors along their only dim.
-                  const bool of_vectors =
-                      call.base_name() == "hstack" && call.first().rank() <= 1;
-                  require(of_vectors || dim < rank, "the ranks differ");
-                  return of_vectors ? 0 : dim;
-                })
-      .typed(promoted_list)
-      .strided(strides_of_joined);
+OpDefinition cat_form_along(std::string name, LiftOf lift, int dim) {
+  return cat_form(
+      std::move(name), std::move(lift), [dim](const OpCall& call, int rank) {
+        // hstack concatenates vectors along their only dim.
+        const bool of_vectors =
+            call.base_name() == "hstack" && call.first().rank() <= 1;
+        require(of_vectors || dim < rank, "the ranks differ");
+        return of_vectors ? 0 : dim;
+      });
 }
 
 // Every dim is repeated: element i of the result is element i modulo the size.
@@ -340,47 +338,70 @@ return where(trailing(hit, rank(self) - 1 - wrap(self, dim)), unsqueeze(cast(src
 
 }  // namespace
 
+void words_of_join(RuleWords& words) {
+  words.form(split_form("split(dim)", split_sizes));
+  words.form(split_form("split_copy(dim)", split_sizes, true));
+  words.form(split_form("chunk(dim)", chunk_sizes));
+  words.form(split_form("tensor_split(dim)", tensor_split_sizes));
+  words.form(split_form("split_at(dim)", stated_sizes));
+  words.form(split_along(1, 1));
+  words.form(split_along(0, 2));
+  words.form(split_along(2, 3));
+  words.form(cat_form_along("hstack()", at_least_one, 1));
+  words.form(cat_form_along("vstack()", as_rows, 0));
+  words.form(cat_form_along("dstack()", in_depth, 2));
+  words.form(cat_form_along("column_stack()", as_columns, 1));
+  words.form(custom("block_diag()", bind_block_diag));
+  words.form(custom("chunk_cat(dim,num_chunks)", bind_chunk_cat));
+  words.form(custom("pad(pad)", bind_pad));
+  words.modifier("pad_linearities()", pad_linearities);
+  words.form(custom("repeat(repeats)", bind_repeat));
+  words.form(custom("repeat(dims)", bind_repeat));
+  words.dtype("promoted_list", promoted_list);
+  words.strides("joined", strides_of_joined);
+  words.strides("stacked", strides_of_stacked);
+  words.strides("pad", strides_of_pad);
+}
+
 void define_join(Family f) {
+  const auto joined_along = [](std::string_view word) {
+    return joined(word).typed("promoted_list()").strided("joined");
+  };
   f.add("slice", sliced());
   f.add("narrow.default", narrowed());
   f.add("select", selected());
   f.add("unbind", unbound());
-  f.add({"split", "split_with_sizes"},
-        cut_up("split(dim)", split_sizes).free());
+  f.add({"split", "split_with_sizes"}, cut_up("split(dim)").free());
   f.add({"unsafe_split", "unsafe_split_with_sizes"},
-        cut_up("split(dim)", split_sizes).free());
-  f.add("split_with_sizes_copy", cut_up("split(dim)", split_sizes, true));
-  f.add({"chunk", "unsafe_chunk"}, cut_up("chunk(dim)", chunk_sizes).free());
+        cut_up("split(dim)").free());
+  f.add("split_with_sizes_copy", cut_up("split_copy(dim)"));
+  f.add({"chunk", "unsafe_chunk"}, cut_up("chunk(dim)").free());
   f.add({"cat", "concat", "concatenate"},
-        joined().typed(promoted_list).strided(strides_of_joined));
-  f.add("block_diag",
-        custom("block_diag()", bind_block_diag).promoted().passes(),
+        joined().typed("promoted_list()").strided("joined"));
+  f.add("block_diag", form("block_diag()").promoted().passes(),
         "replicated: a part of a block does not know where it lies");
-  f.add(
-      "_chunk_cat",
-      custom("chunk_cat(dim,num_chunks)", bind_chunk_cat).passes().nonempty());
-  f.add("stack", stacked().typed(promoted_list).strided(strides_of_stacked));
-  f.add("hstack", joined_along("hstack()", at_least_one, 1));
-  f.add({"vstack", "row_stack"}, joined_along("vstack()", as_rows, 0));
-  f.add("dstack", joined_along("dstack()", in_depth, 2));
-  f.add("column_stack", joined_along("column_stack()", as_columns, 1));
+  f.add("_chunk_cat", form("chunk_cat(dim,num_chunks)").passes().nonempty());
+  f.add("stack", stacked().typed("promoted_list()").strided("stacked"));
+  f.add("hstack", joined_along("hstack()"));
+  f.add({"vstack", "row_stack"}, joined_along("vstack()"));
+  f.add("dstack", joined_along("dstack()"));
+  f.add("column_stack", joined_along("column_stack()"));
   f.add({"tensor_split.sections", "tensor_split.indices"},
-        cut_up("split(dim)", tensor_split_sizes).free());
+        cut_up("tensor_split(dim)").free());
   f.add("tensor_split.tensor_indices_or_sections",
-        cut_up("split(dim)", stated_sizes).free());
-  f.add("hsplit", split_along(1, 1));
-  f.add("vsplit", split_along(0, 2));
-  f.add("dsplit", split_along(2, 3));
+        cut_up("split_at(dim)").free());
+  f.add("hsplit", cut_up("split(1)").free());
+  f.add("vsplit", cut_up("split(0)").free());
+  f.add("dsplit", cut_up("split(2)").free());
   f.add("slice_scatter",
         slice_written().writes_into("self").per_rank(kSliceScatter));
   f.add("select_scatter",
         selection_written().writes_into("self").per_rank(kSelectScatter));
-  f.add("constant_pad_nd", custom("pad(pad)", bind_pad)
-                               .strided(strides_of_pad)
-                               .refine("pad_linearities()", pad_linearities));
-  f.add("pad", custom("pad(pad)", bind_pad).strided(strides_of_pad));
-  f.add("repeat", custom("repeat(repeats)", bind_repeat).passes());
-  f.add("tile", custom("repeat(dims)", bind_repeat).passes());
+  f.add("constant_pad_nd",
+        form("pad(pad)").strided("pad").refine("pad_linearities()"));
+  f.add("pad", form("pad(pad)").strided("pad"));
+  f.add("repeat", form("repeat(repeats)").passes());
+  f.add("tile", form("repeat(dims)").passes());
 }
 
 }  // namespace shardprop

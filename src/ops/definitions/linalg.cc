@@ -4,6 +4,7 @@
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
 #include "ops/definitions/matrices.h"
+#include "ops/definitions/words.h"
 #include "ops/forms/indices.h"
 
 #include <algorithm>
@@ -36,7 +37,7 @@ void trace_adds_up(const OpCall&, IndexSpace& space) {
 
 // The operand is a vector for the diagonal of a matrix, or a matrix whose
 // diagonal is read.
-constexpr std::string_view kDiag = "_->{kk} | mn->{k}";
+constexpr std::string_view kDiag = "_->{k:diagonal()}{k} | mn->{k:diagonal()}";
 
 std::int64_t diag_size(const OpCall& call, const FactorName&) {
   const TensorMeta& self = call.first();
@@ -105,82 +106,51 @@ row = remainder(row, size(self, 1) + 1) if wrap
 return masked_fill(self, unsqueeze(row, 1) == places(self, 1), fill_value))";
 
 OpDefinition filled_diagonal() {
-  return mapped("diagonal_written()",
-                [](const OpCall& call) {
-                  const int rank = call.first().rank();
-                  require(rank >= 2, "a vector has no diagonal");
-                  std::vector<int> every(index(rank));
-                  std::iota(every.begin(), every.end(), 0);
-                  const Term dims = term_of_dims(
-                      rank, rank == 2 ? std::vector<int>{} : every);
-                  return Notation{{dims}, {dims}, {}, {}};
-                })
-      .strided([](const OpCall& call, const Dims&, DType) {
-        return call.first().strides();
-      })
-      .refine("places_by_program()",
-              [](const OpCall&, IndexSpace& space) {
-                for (Factor& factor : space.factors) {
-                  factor.program = ProgramUse::kWhenSharded;
-                }
-              })
+  return form("diagonal_written()")
+      .strided("first")
+      .refine("made_in_parts()")
       .per_rank(kFilled);
 }
 
 constexpr std::string_view kQr =
-    "if mode is r: ...{mn}->{z:0},...{kn} | ...{mn}->...{mu},...{un}";
-
-void check_qr_mode(const OpCall& call, const IndexSpace&) {
-  const auto mode = call.op().string_arg("mode").value_or("reduced");
-  require(mode == "reduced" || mode == "complete" || mode == "r",
-          "`mode` is not reduced, complete or r");
-}
+    "if mode is r: ...{mn}->{z:0},...{k:min(m,n)}{n}:column_major | "
+    "if mode is complete: ...{mn}->...{mm}:column_major,...{mn}:column_major | "
+    "...{mn}->...{m}{k:min(m,n)}:column_major,...{kn}:column_major";
 
 constexpr std::string_view kSvd =
-    "if not compute_uv: ...{mn}->{z:0},...{k},{z} | "
-    "...{mn}->...{mu},...{k},...{vn}";
+    "if not compute_uv: ...{mn}->{z:0},...{k:min(m,n)},{z} | "
+    "if full_matrices: "
+    "...{mn}->...{mm}:column_major,...{k:min(m,n)},...{nn}:column_major | "
+    "...{mn}->...{m}{k:min(m,n)}:column_major,...{k},...{kn}:column_major";
 
 // The result has V, not its transpose, as in old versions of numpy.
 constexpr std::string_view kOldSvd =
-    "if not compute_uv: ...{mn}->...{mu},...{k},...{nv}:column_major | "
-    "...{mn}->...{mu}:column_major,...{k},...{nv}";
-std::int64_t old_svd_side(const OpCall& call, const FactorName& letter) {
-  const std::int64_t rows = from_end(call, 2);
-  const std::int64_t columns = from_end(call, 1);
-  const bool some =
-      call.boolean_or("some", true) && call.boolean_or("compute_uv", true);
-  if (!some && letter == 'u') return rows;
-  if (!some && letter == 'v') return columns;
-  return std::min(rows, columns);
-}
+    "if not compute_uv: ...{mn}->...{mm},...{k:min(m,n)},...{nn}:column_major "
+    "| if not some: ...{mn}->...{mm}:column_major,...{k:min(m,n)},...{nn} | "
+    "...{mn}->...{m}{k:min(m,n)}:column_major,...{k},...{nk}";
+constexpr std::string_view kOldQr =
+    "if not some: ...{mn}->...{mm}:column_major,...{mn}:column_major | "
+    "...{mn}->...{m}{k:min(m,n)}:column_major,...{kn}:column_major";
 
 // Returns pivots and factors; results that are not requested are empty vectors.
 constexpr std::string_view kLuUnpack =
     "if unpack_data and unpack_pivots: "
-    "...{mn},...{p}->...{mm},...{mk},...{kn} | "
-    "if unpack_data: ...{mn},...{p}->{z:0},...{mk},...{kn} | "
+    "...{mn},...{p}->...{mm},...{m}{k:min(m,n)},...{kn} | "
+    "if unpack_data: ...{mn},...{p}->{z:0},...{m}{k:min(m,n)},...{kn} | "
     "if unpack_pivots: ...{mn},...{p}->...{mm},{z:0},{z} | "
     "...{mn},...{p}->{z:0},{z},{z}";
 
 // The operands are matrices and up to two tolerances, which broadcast with the
 // batch. The tolerances are not read if the matrices have no elements.
-OpDefinition with_tolerances(const Term& results) {
-  return counted("with_tolerances()",
-                 [results](const OpCall& call) {
-                   const bool is_empty = call.first().numel() == 0;
-                   const Term tolerance =
-                       is_empty ? Term::replicated() : Term().leading();
-                   return Notation{{Term().leading().full({'m', 'n'}),
-                                    tolerance, tolerance},
-                                   {results},
-                                   {},
-                                   {}};
-                 })
-      .refine("unread_tolerances()", [](const OpCall& call, IndexSpace& space) {
-        if (call.first().numel() > 0) return;
-        space.unread.resize(call.op().inputs.size() - 1);
-        std::iota(space.unread.begin(), space.unread.end(), 1);
-      });
+OpDefinition tolerances_form(std::string text, const Term& results) {
+  return mapped(std::move(text), [results](const OpCall& call) {
+    const bool is_empty = call.first().numel() == 0;
+    const Term tolerance = is_empty ? Term::replicated() : Term().leading();
+    return Notation{{Term().leading().full({'m', 'n'}), tolerance, tolerance},
+                    {results},
+                    {},
+                    {}};
+  });
 }
 
 constexpr std::string_view kEigh =
@@ -194,87 +164,133 @@ void define_diagonals(Family& f) {
   f.add("trace", einsum("[mn]->")
                      .typed("given(dtype,sum(first))")
                      .linear_in("self")
-                     .refine("trace_adds_up()", trace_adds_up)
+                     .refine("trace_adds_up()")
                      .per_rank(kTrace));
-  f.add("diag", mapped(kDiag, diag_size)
+  f.add("diag", mapped(kDiag)
                     .passes()
-                    .refine("cut_diagonal()", cut_diagonal)
+                    .refine("cut_diagonal()")
                     .per_rank(diagonal_program("diagonal")));
-  f.add("diagflat", mapped("*->{nn}", diag_size)
+  f.add("diagflat", mapped("*->{n:diagonal()}{n}")
                         .passes()
-                        .refine("cut_diagonal()", cut_diagonal)
+                        .refine("cut_diagonal()")
                         .per_rank(diagonal_program("offset")));
   f.add("fill_diagonal_", filled_diagonal());
 }
 
 }  // namespace
 
+void words_of_linalg(RuleWords& words) {
+  words.strides(
+      "matrix_power", [](const OpCall& call, const Dims& shape, DType dtype) {
+        return call.integer("n") == -1 ? column_major(call, shape, dtype)
+                                       : make_meta(shape, dtype).strides();
+      });
+  words.size("diagonal", diag_size);
+  words.form(tolerances_form("with_tolerances(nm)",
+                             Term().leading().full({'n', 'm'})));
+  words.form(tolerances_form("with_tolerances()", Term().leading()));
+  words.form(mapped("diagonal_written()", [](const OpCall& call) {
+    const int rank = call.first().rank();
+    require(rank >= 2, "a vector has no diagonal");
+    std::vector<int> every(index(rank));
+    std::iota(every.begin(), every.end(), 0);
+    const Term dims =
+        term_of_dims(rank, rank == 2 ? std::vector<int>{} : every);
+    return Notation{{dims}, {dims}, {}, {}};
+  }));
+  words.modifier("unread_tolerances()",
+                 [](const OpCall& call, IndexSpace& space) {
+                   if (call.first().numel() > 0) return;
+                   space.unread.resize(call.op().inputs.size() - 1);
+                   std::iota(space.unread.begin(), space.unread.end(), 1);
+                 });
+  words.modifier("trace_adds_up()", trace_adds_up);
+  words.modifier("cut_diagonal()", cut_diagonal);
+}
+
 void define_linalg(Family f) {
   define_diagonals(f);
-  f.add({"linalg_cholesky_ex", "linalg_inv_ex"},
-        matrices("...{nn}->...{nn},...", "first,i32"));
-  f.add({"linalg_cholesky", "cholesky", "linalg_inv", "inverse"},
-        matrices("...{nn}->...{nn}", "first"));
-  f.add("cholesky_inverse", matrices("...{nn}->...{nn}", "first"));
-  f.add("linalg_lu", rows_first("...{mn}->...{mm},...{mk},...{kn}", "first"));
+  f.add("linalg_cholesky_ex",
+        matrices("...{nn}->...{nn},...", "first,i32").linalg_work("1/3"));
+  f.add("linalg_inv_ex",
+        matrices("...{nn}->...{nn},...", "first,i32").linalg_work("2"));
+  f.add({"linalg_cholesky", "cholesky"},
+        matrices("...{nn}->...{nn}", "first").linalg_work("1/3"));
+  f.add({"linalg_inv", "inverse"},
+        matrices("...{nn}->...{nn}", "first").linalg_work("2"));
+  f.add("cholesky_inverse",
+        matrices("...{nn}->...{nn}", "first").linalg_work("2/3"));
+  f.add("linalg_lu",
+        rows_first("...{mn}->...{mm},...{m}{k:min(m,n)},...{kn}", "first")
+            .linalg_work("2/3"));
   f.add({"linalg_matrix_power", "matrix_power"},
-        counted("...{nn}->...{nn}", side)
-            .strided([](const OpCall& call, const Dims& shape, DType dtype) {
-              return call.integer("n") == -1
-                         ? column_major(call, shape, dtype)
-                         : make_meta(shape, dtype).strides();
-            }));
+        mapped("...{nn}->...{nn}").linalg_work("n").strided("matrix_power"));
   f.add({"linalg_matrix_exp", "matrix_exp"},
-        in_order(rows_first("...{nn}->...{nn}", "first")));
-  f.add({"linalg_pinv", "pinverse"},
-        with_tolerances(Term().leading().full({'n', 'm'})));
-  f.add("linalg_matrix_rank",
-        with_tolerances(Term().leading()).typed(DType::kI64));
+        in_order(rows_first("...{nn}->...{nn}", "first").linalg_work("16")));
+  f.add({"linalg_pinv", "pinverse"}, form("with_tolerances(nm)")
+                                         .refine("unread_tolerances()")
+                                         .linalg_work("23"));
+  f.add("linalg_matrix_rank", form("with_tolerances()")
+                                  .refine("unread_tolerances()")
+                                  .typed(DType::kI64)
+                                  .linalg_work("8/3"));
   f.add("nuclear_norm.default",
-        counted("if keepdim: ...{mn}->...__ | ...{mn}->...")
-            .typed("real(first)"));
-  f.add("linalg_cond", rows_first("...{mn}->...", "real(first)"));
-  f.add({"linalg_vander", "vander"}, counted(kVander));
+        mapped("if keepdim: ...{mn}->...__ | ...{mn}->...")
+            .typed("real(first)")
+            .linalg_work("8/3"));
+  f.add("linalg_cond",
+        rows_first("...{mn}->...", "real(first)").linalg_work("8/3"));
+  f.add({"linalg_vander", "vander"}, mapped(kVander));
   // The memory order of the matrix decides whether its factors are those of the
   // transposed matrix. The gradients depend on that choice.
   f.add("_linalg_det",
-        in_order(matrices("...{nn}->...,...{nn},...{n}", "first,first,i32")));
-  f.add({"linalg_det", "det", "logdet"}, rows_first("...{nn}->...", "first"));
+        in_order(matrices("...{nn}->...,...{nn},...{n}", "first,first,i32")
+                     .linalg_work("2/3")));
+  f.add({"linalg_det", "det", "logdet"},
+        rows_first("...{nn}->...", "first").linalg_work("2/3"));
   f.add("_linalg_slogdet", in_order(matrices("...{nn}->...,...,...{nn},...{n}",
-                                             "first,real(first),first,i32")));
+                                             "first,real(first),first,i32")
+                                        .linalg_work("2/3")));
   f.add({"linalg_slogdet", "slogdet"},
-        rows_first("...{nn}->...,...", "first,real(first)"));
-  f.add("_linalg_eigh",
-        counted(kEigh).typed("real(first),first").strided(column_major));
-  f.add("linalg_eigh",
-        matrices("...{nn}->...{n},...{nn}", "real(first),first"));
-  f.add("linalg_eigvalsh", rows_first("...{nn}->...{n}", "real(first)"));
+        rows_first("...{nn}->...,...", "first,real(first)").linalg_work("2/3"));
+  f.add("_linalg_eigh", matrices(kEigh, "real(first),first").linalg_work("9"));
+  f.add("linalg_eigh", matrices("...{nn}->...{n},...{nn}", "real(first),first")
+                           .linalg_work("9"));
+  f.add("linalg_eigvalsh",
+        rows_first("...{nn}->...{n}", "real(first)").linalg_work("4/3"));
   f.add("linalg_eig",
-        matrices("...{nn}->...{n},...{nn}", "complex(first),complex(first)"));
-  f.add("linalg_eigvals", rows_first("...{nn}->...{n}", "complex(first)"));
-  f.add("_linalg_svd", counted(kSvd, side)
-                           .typed("first,real(first),first")
-                           .strided(column_major));
-  f.add("linalg_svd", counted(kSvd, side)
-                          .typed("first,real(first),first")
-                          .strided(column_major));
-  f.add("linalg_svdvals", rows_first("...{mn}->...{k}", "real(first)"));
-  f.add("linalg_qr", counted(kQr, side)
-                         .checked(check_qr_mode)
+        matrices("...{nn}->...{n},...{nn}", "complex(first),complex(first)")
+            .linalg_work("25"));
+  f.add("linalg_eigvals",
+        rows_first("...{nn}->...{n}", "complex(first)").linalg_work("10"));
+  f.add({"_linalg_svd", "linalg_svd"},
+        mapped(kSvd).typed("first,real(first),first").linalg_work("21"));
+  f.add(
+      "linalg_svdvals",
+      rows_first("...{mn}->...{k:min(m,n)}", "real(first)").linalg_work("8/3"));
+  f.add("linalg_qr", mapped(kQr)
+                         .one_of("mode", {"reduced", "complete", "r"})
                          .typed("first,first")
-                         .strided(column_major));
-  f.add("geqrf", matrices("...{mn}->...{mn},...{k}", "first,first"));
-  f.add({"linalg_lu_factor_ex", "_lu_with_info"},
-        matrices("...{mn}->...{mn},...{k},...", "first,i32,i32"));
-  f.add("linalg_lu_factor", matrices("...{mn}->...{mn},...{k}", "first,i32"));
-  f.add("lu_unpack", counted(kLuUnpack, side).typed("first,first,first"));
-  f.add("svd", counted(kOldSvd, old_svd_side).typed("first,real(first),first"));
-  f.add("qr", counted("...{mn}->...{mu}:column_major,...{un}:column_major",
-                      old_svd_side)
-                  .typed("first,first"));
-  f.add("linalg_ldl_factor", matrices("...{nn}->...{nn},...{n}", "first,i32"));
+                         .linalg_work("8/3"));
+  f.add("geqrf", matrices("...{mn}->...{mn},...{k:min(m,n)}", "first,first")
+                     .linalg_work("4/3"));
+  f.add("linalg_lu_factor_ex",
+        matrices("...{mn}->...{mn},...{k:min(m,n)},...", "first,i32,i32")
+            .linalg_work("2/3"));
+  f.add("_lu_with_info",
+        matrices("...{mn}->...{mn},...{k:min(m,n)},...", "first,i32,i32"));
+  f.add("linalg_lu_factor",
+        matrices("...{mn}->...{mn},...{k:min(m,n)}", "first,i32")
+            .linalg_work("2/3"));
+  f.add("lu_unpack", mapped(kLuUnpack).typed("first,first,first"));
+  f.add("svd",
+        mapped(kOldSvd).typed("first,real(first),first").linalg_work("21"));
+  f.add("qr", mapped(kOldQr).typed("first,first").linalg_work("8/3"));
+  f.add("linalg_ldl_factor",
+        matrices("...{nn}->...{nn},...{n}", "first,i32").linalg_work("1/3"));
   f.add("linalg_ldl_factor_ex",
-        matrices("...{nn}->...{nn},...{n},...", "first,i32,i32"));
+        matrices("...{nn}->...{nn},...{n},...", "first,i32,i32")
+            .linalg_work("1/3"));
 }
 
 }  // namespace shardprop

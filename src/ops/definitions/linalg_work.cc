@@ -1,78 +1,35 @@
-#include "ops/definitions/linalg_work.h"
+// Counts the floating point operations of matrices. The counts follow Golub and
+// Van Loan, Matrix Computations; iterative methods have a typical number of
+// iterations.
+
+#include <shardprop/ops/op_definition.h>
+
+#include "base/parse_int.h"
+#include "ops/op_call.h"
+#include "ops/rules/rule_arguments.h"
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <string>
 #include <string_view>
 
 namespace shardprop {
 namespace {
 
-// `Work` counts operations of a matrix of m rows and n columns. `of_cubes` is
-// per m * n * min(m, n); `of_columns` is per n * n and column of a right side.
-// The counts follow Golub and Van Loan, Matrix Computations; iterative methods
-// have a typical number of iterations.
-struct Work {
-  std::string_view name;
-  double of_cubes;
-  double of_columns = 0;
-};
-
-constexpr Work kWork[] = {
-    {"cholesky", 1. / 3},
-    {"linalg_cholesky", 1. / 3},
-    {"linalg_cholesky_ex", 1. / 3},
-    {"cholesky_inverse", 2. / 3},
-    {"cholesky_solve", 0, 2},
-    {"linalg_inv", 2},
-    {"linalg_inv_ex", 2},
-    {"inverse", 2},
-    {"linalg_lu", 2. / 3},
-    {"linalg_lu_factor", 2. / 3},
-    {"linalg_lu_factor_ex", 2. / 3},
-    {"linalg_lu_solve", 0, 2},
-    {"lu_solve", 0, 2},
-    {"linalg_ldl_factor", 1. / 3},
-    {"linalg_ldl_factor_ex", 1. / 3},
-    {"linalg_ldl_solve", 0, 2},
-    {"_linalg_det", 2. / 3},
-    {"linalg_det", 2. / 3},
-    {"det", 2. / 3},
-    {"logdet", 2. / 3},
-    {"_linalg_slogdet", 2. / 3},
-    {"linalg_slogdet", 2. / 3},
-    {"slogdet", 2. / 3},
-    {"_linalg_solve_ex", 2. / 3, 2},
-    {"linalg_solve_ex", 2. / 3, 2},
-    {"linalg_solve", 2. / 3, 2},
-    {"linalg_solve_triangular", 0, 1},
-    {"triangular_solve", 0, 1},
-    {"geqrf", 4. / 3},
-    {"linalg_qr", 8. / 3},
-    {"qr", 8. / 3},
-    {"linalg_householder_product", 4. / 3},
-    {"orgqr", 4. / 3},
-    {"linalg_lstsq", 4. / 3, 4},
-    {"_linalg_eigh", 9},
-    {"linalg_eigh", 9},
-    {"linalg_eigvalsh", 4. / 3},
-    {"linalg_eig", 25},
-    {"linalg_eigvals", 10},
-    {"_linalg_svd", 21},
-    {"linalg_svd", 21},
-    {"svd", 21},
-    {"linalg_svdvals", 8. / 3},
-    {"linalg_matrix_rank", 8. / 3},
-    {"linalg_cond", 8. / 3},
-    {"nuclear_norm", 8. / 3},
-    {"linalg_pinv", 23},
-    {"pinverse", 23},
-    {"linalg_matrix_exp", 16},
-    {"matrix_exp", 16},
-};
+// Returns the value of "2/3" or "21"; nullopt for other texts.
+std::optional<double> fraction_of(std::string_view text) {
+  const std::size_t slash = std::min(text.find('/'), text.size());
+  const auto over = parse_int(text.substr(0, slash));
+  const auto under = slash == text.size() ? std::optional<std::int64_t>(1)
+                                          : parse_int(text.substr(slash + 1));
+  if (!over || !under || *over < 0 || *under <= 0) return std::nullopt;
+  return static_cast<double>(*over) / static_cast<double>(*under);
+}
 
 // A power takes a product for each bit of the exponent.
-double work_of_powers(const OpCall& call) {
-  const auto n = static_cast<double>(call.integer("n"));
+double work_of_powers(std::int64_t exponent) {
+  const auto n = static_cast<double>(exponent);
   return n < 0 ? 2 + 2 * std::log2(1 - n) : 2 * std::log2(1 + n);
 }
 
@@ -94,39 +51,47 @@ double columns_of(const OpCall& call, const TensorMeta& matrices) {
     const bool left = call.boolean_or("left", true);
     return static_cast<double>(right->size(right->rank() - (left ? 1 : 2)));
   }
-  if (call.base_name() == "triangular_solve") {
-    return static_cast<double>(call.first().size(call.first().rank() - 1));
-  }
-  return 1;
+  // The right sides are the first operand of older operators.
+  const TensorMeta& first = call.first();
+  if (&first == &matrices || first.rank() < 2) return 1;
+  return static_cast<double>(first.size(first.rank() - 1));
 }
 
 }  // namespace
 
-void count_linalg_work(const OpCall& call, IndexSpace& space) {
-  const std::string_view name = call.base_name();
-  const auto* found =
-      std::find_if(std::begin(kWork), std::end(kWork),
-                   [&](const Work& work) { return work.name == name; });
-  const bool powers = name == "linalg_matrix_power" || name == "matrix_power";
-  if (found == std::end(kWork) && !powers) return;
-  const TensorMeta& matrices = matrices_of(call);
-  if (matrices.rank() < 2) return;
-  const auto rows = static_cast<double>(matrices.size(matrices.rank() - 2));
-  const auto columns = static_cast<double>(matrices.size(matrices.rank() - 1));
-  const double cubes = rows * columns * std::min(rows, columns);
-  if (powers) {
-    space.flops_per_point = work_of_powers(call) * cubes;
-    return;
-  }
-  // Columns that are a factor have points of their own. The work on the matrix
-  // is divided among these points.
-  double own = 1;
-  for (const Factor& factor : space.factors) {
-    if (factor.letter == 'r') own = static_cast<double>(factor.size);
-  }
-  const double held = own > 1 ? 1 : columns_of(call, matrices);
-  space.flops_per_point =
-      found->of_cubes * cubes / own + found->of_columns * rows * columns * held;
+bool is_linalg_work(std::string_view text) {
+  return fraction_of(text).has_value();
+}
+
+OpDefinition OpDefinition::linalg_work(std::string_view cubes,
+                                       std::string_view columns) && {
+  std::string text = "linalg_work(" + std::string(cubes);
+  if (!columns.empty()) text += ',' + std::string(columns);
+  return std::move(*this).refine(
+      text + ')', [of_cubes = fraction_of(cubes), exponent = std::string(cubes),
+                   of_columns = fraction_of(columns).value_or(0)](
+                      const OpCall& call, IndexSpace& space) {
+        const TensorMeta& matrices = matrices_of(call);
+        if (matrices.rank() < 2) return;
+        const auto rows =
+            static_cast<double>(matrices.size(matrices.rank() - 2));
+        const auto wide =
+            static_cast<double>(matrices.size(matrices.rank() - 1));
+        const double cube = rows * wide * std::min(rows, wide);
+        if (!of_cubes) {
+          space.flops_per_point = work_of_powers(call.integer(exponent)) * cube;
+          return;
+        }
+        // Columns that are a factor have points of their own. The work on the
+        // matrix is divided among these points.
+        double own = 1;
+        for (const Factor& factor : space.factors) {
+          if (factor.letter == 'r') own = static_cast<double>(factor.size);
+        }
+        const double held = own > 1 ? 1 : columns_of(call, matrices);
+        space.flops_per_point =
+            *of_cubes * cube / own + of_columns * rows * wide * held;
+      });
 }
 
 }  // namespace shardprop

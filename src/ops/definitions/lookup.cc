@@ -2,6 +2,7 @@
 
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
+#include "ops/definitions/words.h"
 #include "ops/forms/indices.h"
 #include "ops/forms/mapped.h"
 
@@ -163,37 +164,46 @@ std::int64_t indices_of_place(const OpCall& call, const FactorName&) {
 
 }  // namespace
 
+void words_of_lookup(RuleWords& words) {
+  words.size("rank", indices_of_place);
+  words.form(mapped("take_along(dim)", take_along_notation, all_indices));
+  words.modifier("serves_along()", serves_along);
+  words.form(mapped("put()", put_notation));
+  words.modifier("what_is_put_adds_up()", what_is_put_adds_up);
+  words.modifier("written_by_rows()", written_by_rows);
+  words.form(mapped("take()", take_notation));
+  words.modifier("serves_rows()", serves_rows);
+  words.form(custom("counted()", bind_counted));
+}
+
 void define_lookup(Family f) {
-  f.add("take_along_dim",
-        mapped("take_along(dim)", take_along_notation, all_indices)
-            .selects({"self"})
-            .below("indices", IndexBound::kDim)
-            .refine("serves_along()", serves_along)
-            .per_rank(kTakeAlong));
-  f.add("put", mapped("put()", put_notation)
+  f.add("take_along_dim", form("take_along(dim)")
+                              .selects({"self"})
+                              .below("indices", IndexBound::kDim)
+                              .refine("serves_along()")
+                              .per_rank(kTakeAlong));
+  f.add("put", form("put()")
                    .like("self")
                    .below("index", IndexBound::kElements)
-                   .refine("what_is_put_adds_up()", what_is_put_adds_up)
-                   .refine("written_by_rows()", written_by_rows)
+                   .refine("what_is_put_adds_up()")
+                   .refine("written_by_rows()")
                    .per_rank(kPut));
-  f.add("take", mapped("take()", take_notation)
+  f.add("take", form("take()")
                     .passes({"self"})
                     .below("index", IndexBound::kElements)
-                    .refine("serves_rows()", serves_rows)
+                    .refine("serves_rows()")
                     .per_rank(kTake));
   f.add("multinomial", mapped("...{n}->...{s:num_samples}")
                            .typed(DType::kI64)
                            .random()
                            .draws(Distribution::kMultinomial));
-  f.add("nonzero_static",
-        mapped("*->{s:size}{r}", indices_of_place).typed(DType::kI64),
+  f.add("nonzero_static", mapped("*->{s:size}{r:rank()}").typed(DType::kI64),
         "replicated: places are listed in the order of all elements");
   f.add({"nonzero", "argwhere", "masked_select", "_ctc_loss.Tensor", "_unique",
          "_unique2", "unique_dim", "unique_consecutive",
          "unique_dim_consecutive", "repeat_interleave.Tensor",
          "repeat_interleave.self_Tensor", "where.default", "nonzero_numpy"},
-        custom("counted()", bind_counted),
-        "replicated: its size depends on data");
+        form("counted()"), "replicated: its size depends on data");
 }
 
 }  // namespace shardprop

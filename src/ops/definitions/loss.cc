@@ -3,6 +3,7 @@
 #include "ops/arithmetic.h"
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
+#include "ops/definitions/words.h"
 #include "ops/forms/indices.h"
 #include "ops/forms/losses.h"
 
@@ -180,11 +181,8 @@ loss = loss / (numel(self) / size(self, c)) if quotient
 return cast(loss, dtype(out)))";
 
 OpDefinition class_loss(bool forward) {
-  return custom("class_loss()",
-                [forward](const OpCall& call) {
-                  return bind_class_loss(call, forward);
-                })
-      .typed(of_self)
+  return form(forward ? "class_loss_forward()" : "class_loss()")
+      .typed("self()")
       .below("target", IndexBound::kClasses);
 }
 
@@ -275,6 +273,22 @@ DType of_absolute(const OpCall& call, std::size_t) {
 
 }  // namespace
 
+void words_of_loss(RuleWords& words) {
+  for (const bool forward : {false, true}) {
+    words.form(custom(forward ? "class_loss_forward()" : "class_loss()",
+                      [forward](const OpCall& call) {
+                        return bind_class_loss(call, forward);
+                      }));
+  }
+  words.form(custom("class_loss_backward()", bind_class_loss_backward));
+  words.modifier("averages_targets()", averages_targets);
+  words.modifier("averages_positive_weights()", averages_positive_weights);
+  words.modifier("linear_in_difference()", linear_in_difference);
+  words.dtype("self", of_self);
+  words.dtype("absolute", of_absolute);
+  words.strides("gradient", strides_of_gradient);
+}
+
 void define_loss(Family f) {
   f.add("cross_entropy_loss",
         class_loss(false).decomposed(kCrossEntropy).normalises());
@@ -283,15 +297,15 @@ void define_loss(Family f) {
   f.add({"nll_loss_forward", "nll_loss2d_forward"},
         class_loss(true).per_rank(kClassLoss, FactorKind::kBlocked));
   f.add({"nll_loss_backward", "nll_loss2d_backward"},
-        in_order(custom("class_loss_backward()", bind_class_loss_backward)
-                     .typed(of_self)
+        in_order(form("class_loss_backward()")
+                     .typed("self()")
                      .below("target", IndexBound::kClasses)
                      .linear_in("grad_output")
                      .per_rank(kClassLossBackward)));
   f.add({"mse_loss", "smooth_l1_loss", "huber_loss", "soft_margin_loss"},
         elementwise_loss().elementwise({"self", "target"}));
   f.add("l1_loss",
-        elementwise_loss().typed(of_absolute).elementwise({"self", "target"}));
+        elementwise_loss().typed("absolute()").elementwise({"self", "target"}));
   f.add("binary_cross_entropy", elementwise_loss()
                                     .elementwise({"self", "target", "weight"})
                                     .linear_in("weight"));
@@ -299,8 +313,8 @@ void define_loss(Family f) {
         elementwise_loss()
             .elementwise({"target", "self", "weight", "pos_weight"})
             .linear_in("weight")
-            .refine("averages_targets()", averages_targets)
-            .refine("averages_positive_weights()", averages_positive_weights));
+            .refine("averages_targets()")
+            .refine("averages_positive_weights()"));
   f.add({"kl_div", "hinge_embedding_loss"},
         elementwise_loss().elementwise({"target", "self"}));
   f.add("margin_ranking_loss",
@@ -311,11 +325,10 @@ void define_loss(Family f) {
     return elementwise_loss_gradient(std::string(op) +
                                      "(grad_output, self, target, 2" +
                                      std::string(more) + ")")
-        .strided(strides_of_gradient);
+        .strided("gradient");
   };
   f.add("mse_loss_backward",
-        gradient("mse_loss_backward")
-            .refine("linear_in_difference()", linear_in_difference));
+        gradient("mse_loss_backward").refine("linear_in_difference()"));
   f.add("smooth_l1_loss_backward",
         gradient("smooth_l1_loss_backward", ", beta"));
   f.add("huber_loss_backward", gradient("huber_loss_backward", ", delta"));
@@ -323,7 +336,7 @@ void define_loss(Family f) {
         elementwise_loss_gradient("binary_cross_entropy_backward(grad_output, "
                                   "self, target, default(weight, None), 2)")
             .elementwise({"self", "target", "grad_output", "weight"})
-            .refine("averages_targets()", averages_targets));
+            .refine("averages_targets()"));
   f.add("soft_margin_loss_backward",
         gradient("soft_margin_loss_backward")
             .elementwise({"target", "self", "grad_output"}));

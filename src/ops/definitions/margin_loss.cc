@@ -1,6 +1,7 @@
 // This file defines losses of margins between classes.
 
 #include "ops/definitions/families.h"
+#include "ops/definitions/words.h"
 #include "ops/forms/losses.h"
 
 #include <string>
@@ -120,14 +121,24 @@ BoundForm bind_margin_loss_backward(const OpCall& call, bool many) {
 
 }  // namespace
 
+void words_of_margin_loss(RuleWords& words) {
+  for (const bool many : {false, true}) {
+    words.form(custom(
+        many ? "multilabel_margin_loss()" : "margin_loss()",
+        [many](const OpCall& call) { return bind_margin_loss(call, many); }));
+    words.form(custom(
+        many ? "multilabel_margin_loss_backward()" : "margin_loss_backward()",
+        [many](const OpCall& call) {
+          return bind_margin_loss_backward(call, many);
+        }));
+  }
+}
+
 void define_margin_loss(Family f) {
   for (const char* loss : {"multi_margin_loss", "multilabel_margin_loss",
                            "multilabel_margin_loss_forward"}) {
     const bool many = std::string_view(loss) != "multi_margin_loss";
-    f.add(loss, custom("margin_loss()",
-                       [many](const OpCall& call) {
-                         return bind_margin_loss(call, many);
-                       })
+    f.add(loss, form(many ? "multilabel_margin_loss()" : "margin_loss()")
                     .nonempty()
                     .normalises());
   }
@@ -135,10 +146,8 @@ void define_margin_loss(Family f) {
     const char* gradient =
         many ? "multilabel_margin_loss_backward" : "multi_margin_loss_backward";
     f.add(gradient,
-          custom("margin_loss_backward()",
-                 [many](const OpCall& call) {
-                   return bind_margin_loss_backward(call, many);
-                 })
+          form(many ? "multilabel_margin_loss_backward()"
+                    : "margin_loss_backward()")
               .of("self")
               .linear_in("grad_output")
               .per_rank("return " + std::string(gradient) +

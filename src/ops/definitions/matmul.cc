@@ -1,6 +1,7 @@
 // This file defines matrix products.
 
 #include "ops/definitions/families.h"
+#include "ops/definitions/words.h"
 #include "ops/forms/mapped.h"
 
 #include <cmath>
@@ -9,69 +10,28 @@
 namespace shardprop {
 namespace {
 
-void same_dtypes(const OpCall& call, std::string_view a, std::string_view b) {
-  require(call.tensor(a).dtype() == call.tensor(b).dtype(),
-          "the factors are of two dtypes");
-}
-
-// Returns the dtype of operand `a`, which `b` shares, unless the call asks for
-// another one.
-OpDefinition::TypeOf product_of(std::string_view a, std::string_view b) {
-  return [a = std::string(a), b = std::string(b)](const OpCall& call,
-                                                  std::size_t) {
-    same_dtypes(call, a, b);
-    const DType own = call.tensor(a).dtype();
-    const DType wanted = call.dtype_or("out_dtype", own);
-    const bool is_half = own == DType::kF16 || own == DType::kBF16;
-    require(wanted == own || (is_half && wanted == DType::kF32),
-            "`out_dtype` is not the factors', nor f32 of halves");
-    return wanted;
-  };
-}
-
 DType of_int_product(const OpCall& call, std::size_t) {
   const DType own = call.first().dtype();
   require(own == DType::kI8 || own == DType::kU8, "the factors are not bytes");
   return DType::kI32;
 }
 
-// The added operand has the dtype of the product.
-OpDefinition::TypeOf sum_of(std::string_view a, std::string_view b) {
-  return [product = product_of(a, b)](const OpCall& call, std::size_t result) {
-    const DType dtype = product(call, result);
-    require(call.has("out_dtype") || call.tensor("self").dtype() == dtype,
-            "what is added is of another dtype");
-    return dtype;
-  };
+std::string factors_dtype(std::string_view a, std::string_view b) {
+  return "widened(out_dtype,alike(" + std::string(a) + ',' + std::string(b) +
+         "))";
 }
 
-// The bias, if any, has the dtype of the product.
-OpDefinition::TypeOf affine_of(std::string_view a, std::string_view b) {
-  return [product = product_of(a, b)](const OpCall& call, std::size_t result) {
-    const DType dtype = product(call, result);
-    const TensorMeta* bias = call.optional_tensor("bias");
-    require(bias == nullptr || bias->dtype() == dtype,
-            "the bias is of another dtype");
-    return dtype;
-  };
-}
-
-// A fractional scale of integers acts differently on an empty product. So each
-// rank must have an element of every factor.
-void whole_factors(const OpCall& call, IndexSpace& space) {
-  if (is_floating(call.op().outputs[0].dtype())) return;
-  for (const char* scale : {"beta", "alpha"}) {
-    const double value = call.op().float_arg(scale).value_or(1);
-    if (value == std::trunc(value)) continue;
-    for (Factor& factor : space.factors) factor.least = 1;
-  }
+// Returns the dtype of the factors, which the tensor argument `added` shares.
+std::string with_addend(std::string_view added, std::string_view a,
+                        std::string_view b) {
+  return "addend(" + std::string(added) + ',' + factors_dtype(a, b) + ')';
 }
 
 OpDefinition added_product(std::string_view notation, std::string_view a,
                            std::string_view b) {
   return einsum(notation)
-      .typed(sum_of(a, b))
-      .refine("whole_factors()", whole_factors);
+      .typed(with_addend("self", a, b))
+      .scales({"beta", "alpha"});
 }
 
 // The result has the memory order of the added tensor if both have the same
@@ -129,27 +89,33 @@ Notation trilinear_notation(const OpCall& call) {
 
 }  // namespace
 
+void words_of_matmul(RuleWords& words) {
+  words.form(einsum("trilinear()", trilinear_notation));
+  words.strides("addr", strides_of_addr);
+  words.dtype("int_product", of_int_product);
+}
+
 void define_matmul(Family f) {
-  f.add("_trilinear", einsum("trilinear()", trilinear_notation));
-  f.add("mm", einsum("mk,kn->mn").typed(product_of("self", "mat2")));
-  f.add("bmm", einsum("bmk,bkn->bmn").typed(product_of("self", "mat2")));
-  f.add("mv", einsum("mk,k->m").typed(product_of("self", "vec")));
-  f.add("dot", einsum("k,k->").typed(product_of("self", "tensor")));
-  f.add("vdot", einsum("k,k->").typed(product_of("self", "other")));
+  f.add("_trilinear", form("trilinear()"));
+  f.add("mm", einsum("mk,kn->mn").typed(factors_dtype("self", "mat2")));
+  f.add("bmm", einsum("bmk,bkn->bmn").typed(factors_dtype("self", "mat2")));
+  f.add("mv", einsum("mk,k->m").typed(factors_dtype("self", "vec")));
+  f.add("dot", einsum("k,k->").typed(factors_dtype("self", "tensor")));
+  f.add("vdot", einsum("k,k->").typed(factors_dtype("self", "other")));
   f.add({"outer", "ger"}, einsum("m,n->mn").promoted());
   f.add("addmm", added_product("+mn,mk,kn->mn", "mat1", "mat2"));
   // Without rows or columns the kernel does not broadcast the added operand.
   f.add("addmv", added_product("+m,mk,k->m", "mat", "vec").nonempty());
-  f.add("addr", einsum("+mn,m,n->mn").promoted().strided(strides_of_addr));
+  f.add("addr", einsum("+mn,m,n->mn").promoted().strided("addr"));
   f.add("addbmm", added_product("+mn,bmk,bkn->mn", "batch1", "batch2"));
   f.add("baddbmm", added_product("+bmn,bmk,bkn->bmn", "batch1", "batch2"));
-  f.add("matmul", einsum(kMatmul).typed(product_of("self", "other")));
+  f.add("matmul", einsum(kMatmul).typed(factors_dtype("self", "other")));
   f.add("linear", einsum("...k,k,+->... | ...k,nk,+n->...n")
-                      .typed(affine_of("input", "weight")));
+                      .typed(with_addend("bias", "input", "weight")));
   f.add("bilinear", einsum("...a,...b,nab,+n->...n")
-                        .typed(affine_of("input1", "weight"))
+                        .typed(with_addend("bias", "input1", "weight"))
                         .nonempty());
-  f.add("_int_mm", einsum("mk,kn->mn").typed(of_int_product));
+  f.add("_int_mm", einsum("mk,kn->mn").typed("int_product()"));
 }
 
 }  // namespace shardprop

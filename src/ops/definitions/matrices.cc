@@ -1,7 +1,10 @@
 #include "ops/definitions/matrices.h"
 
+#include "ops/rules/fixed_notation.h"
+
 #include <algorithm>
-#include <string>
+#include <utility>
+#include <vector>
 
 namespace shardprop::linear_algebra {
 Dims column_major(const OpCall& call, const Dims& shape, DType dtype) {
@@ -19,22 +22,23 @@ std::int64_t from_end(const OpCall& call, int back) {
   return self.size(self.rank() - back);
 }
 
-std::int64_t side(const OpCall& call, const FactorName& letter) {
-  const std::int64_t rows = from_end(call, 2);
-  const std::int64_t columns = from_end(call, 1);
-  const bool full = call.boolean_or("full_matrices", false) ||
-                    (call.has("mode") &&
-                     call.op().string_arg("mode").value_or("") == "complete");
-  if (letter == 'u') return full ? rows : std::min(rows, columns);
-  if (letter == 'v') return full ? columns : std::min(rows, columns);
-  return std::min(rows, columns);
+std::int64_t side(const OpCall& call, const FactorName&) {
+  return std::min(from_end(call, 2), from_end(call, 1));
 }
 
 OpDefinition matrices(std::string_view notation, std::string_view dtypes) {
-  return counted(notation, side).typed(dtypes).strided(column_major);
+  std::vector<Notation> alternatives = fixed_notations(notation);
+  for (Notation& one : alternatives) {
+    for (Term& output : one.outputs) {
+      if (output.dims.size() == one.inputs[0].dims.size()) {
+        output.order = ResultOrder::kColumnMajor;
+      }
+    }
+  }
+  return mapped(std::move(alternatives)).typed(dtypes);
 }
 OpDefinition rows_first(std::string_view notation, std::string_view dtypes) {
-  return counted(notation, side).typed(dtypes);
+  return mapped(notation).typed(dtypes);
 }
 
 }  // namespace shardprop::linear_algebra

@@ -3,6 +3,7 @@
 // same.
 
 #include "ops/definitions/families.h"
+#include "ops/definitions/words.h"
 #include "ops/forms/norms.h"
 #include "ops/windows.h"
 
@@ -224,10 +225,9 @@ return cast(y, dtype(out)))";
 }
 
 OpDefinition normalised_by_channel(std::string_view kept) {
-  return custom("norm()", bind_norm_by_channel)
+  return form("norm()")
       .decomposed(norm_by_channel(kept))
-      .refine("keep_what_running_statistics_see()",
-              keep_what_running_statistics_see);
+      .refine("keep_what_running_statistics_see()");
 }
 
 // The gradients run over the same dims as the saved statistics.
@@ -307,20 +307,37 @@ BoundForm bind_batch_norm_backward(const OpCall& call) {
   return b.bound();
 }
 
+std::string batch_norm_text(bool functional, bool reserve) {
+  std::string text = "batch_norm(";
+  if (functional) text += reserve ? "functional," : "functional";
+  return text + (reserve ? "reserve)" : ")");
+}
+
 OpDefinition batch_norm(bool functional, bool reserve) {
-  OpDefinition row =
-      custom("batch_norm()", [functional, reserve](const OpCall& call) {
-        return bind_batch_norm(call, functional, reserve);
-      });
+  OpDefinition row = form(batch_norm_text(functional, reserve));
   if (reserve) return row;
   row = std::move(row).decomposed(kBatchNorm);
   return functional
              ? row
-             : std::move(row).refine("keep_what_running_statistics_see()",
-                                     keep_what_running_statistics_see);
+             : std::move(row).refine("keep_what_running_statistics_see()");
 }
 
 }  // namespace
+
+void words_of_norm(RuleWords& words) {
+  for (const bool functional : {false, true}) {
+    for (const bool reserve : {false, true}) {
+      words.form(custom(batch_norm_text(functional, reserve),
+                        [functional, reserve](const OpCall& call) {
+                          return bind_batch_norm(call, functional, reserve);
+                        }));
+    }
+  }
+  words.form(custom("norm()", bind_norm_by_channel));
+  words.modifier("keep_what_running_statistics_see()",
+                 keep_what_running_statistics_see);
+  words.form(custom("batch_norm_backward()", bind_batch_norm_backward));
+}
 
 void define_norm(Family f) {
   const auto add = [&](std::initializer_list<std::string_view> names,
@@ -344,8 +361,7 @@ void define_norm(Family f) {
   add({"_batch_norm_with_update"}, batch_norm(false, true));
   add({"_batch_norm_with_update_functional"}, batch_norm(true, true));
   add({"native_batch_norm_backward", "batch_norm_backward"},
-      custom("batch_norm_backward()", bind_batch_norm_backward)
-          .decomposed(kBatchNormBackward));
+      form("batch_norm_backward()").decomposed(kBatchNormBackward));
   add({"batch_norm"}, normalised_by_channel("1").like("input"));
   add({"instance_norm"}, contiguous(normalised_by_channel("[0, 1]")));
 }

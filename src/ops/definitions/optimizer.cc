@@ -3,6 +3,7 @@
 // in the same way.
 
 #include "ops/definitions/families.h"
+#include "ops/definitions/words.h"
 
 #include <map>
 
@@ -101,11 +102,15 @@ BoundForm bind_unscaled(const OpCall& call) {
 
 }  // namespace
 
+void words_of_optimizer(RuleWords& words) {
+  words.form(custom("unscaled()", bind_unscaled));
+  words.form(custom("lists()", bind_lists));
+}
+
 void define_optimizer(Family f) {
-  f.add("_amp_foreach_non_finite_check_and_unscale",
-        custom("unscaled()", bind_unscaled));
+  f.add("_amp_foreach_non_finite_check_and_unscale", form("unscaled()"));
   f.add({"_fused_adam", "_fused_adamw", "_fused_sgd", "_fused_adagrad"},
-        in_order(custom("lists()", bind_lists)));
+        in_order(form("lists()")));
 }
 
 }  // namespace shardprop

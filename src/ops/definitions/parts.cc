@@ -4,6 +4,7 @@
 
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
+#include "ops/definitions/words.h"
 #include "ops/forms/indices.h"
 #include "ops/forms/mapped.h"
 #include "ops/windows.h"
@@ -109,7 +110,7 @@ rows = index_select(grad_output, dim, masked_fill(row, miss, 0))
 return masked_fill(rows, trailing(miss, rank(out) - 1 - wrap(out, dim)), 0))";
 
 OpDefinition part_written(std::string_view program) {
-  return custom("part_written(input_sizes)", bind_part_written)
+  return form("part_written(input_sizes)")
       .passes()
       .local_shape("input_sizes")
       .per_rank(program);
@@ -287,61 +288,64 @@ Dims shuffled_strides(const OpCall& call, const Dims& shape, DType dtype) {
 }
 
 void define_complex(Family& f) {
-  f.add("complex", pointwise().typed(into_complex).additive());
-  f.add("polar", pointwise().typed(into_complex));
+  f.add("complex", pointwise().typed("into_complex()").additive());
+  f.add("polar", pointwise().typed("into_complex()"));
   f.add("view_as_real", mapped("...->...{c:2}")
                             .typed("real(first)")
-                            .strided(strides_as_real)
+                            .strided("real")
                             .linear_in("self")
                             .free());
   f.add("view_as_complex", in_dense_rows(mapped("...{c}->...")
-                                             .typed(into_complex)
-                                             .strided(strides_as_complex)
+                                             .typed("into_complex()")
+                                             .strided("complex")
                                              .linear_in("self")
                                              .free()));
   f.add({"real", "imag"}, same_shape()
                               .typed("real(first)")
-                              .strided(strides_of_part)
+                              .strided("part")
                               .linear_in("self")
                               .free());
 }
 
 }  // namespace
 
+void words_of_parts(RuleWords& words) {
+  words.form(custom("part_written(input_sizes)", bind_part_written));
+  words.form(custom("diagonal_written(input_sizes)", bind_diagonal_written));
+  words.form(custom("windows_added(input_sizes)", bind_windows_added));
+  words.form(custom("storage_written()", bind_storage_written));
+  words.form(custom("diag_embed(dim1,dim2)", bind_diag_embed));
+  words.form(mapped("channels_shuffled()", channels_whole));
+  words.form(custom("diagonal_scatter(dim1,dim2)", bind_diagonal_scatter));
+  words.dtype("into_complex", into_complex);
+  words.strides("real", strides_as_real);
+  words.strides("complex", strides_as_complex);
+  words.strides("part", strides_of_part);
+  words.strides("shuffled", shuffled_strides);
+}
+
 void define_parts(Family f) {
   define_complex(f);
   f.add("select_backward", part_written(kSelectBackward));
   f.add("slice_backward", part_written(kSliceBackward));
-  f.add("diagonal_backward",
-        custom("diagonal_written(input_sizes)", bind_diagonal_written)
-            .passes()
-            .local_shape("input_sizes"));
-  f.add("unfold_backward",
-        custom("windows_added(input_sizes)", bind_windows_added)
-            .linear_in("grad_in")
-            .local_shape("input_sizes"));
+  f.add("diagonal_backward", form("diagonal_written(input_sizes)")
+                                 .passes()
+                                 .local_shape("input_sizes"));
+  f.add("unfold_backward", form("windows_added(input_sizes)")
+                               .linear_in("grad_in")
+                               .local_shape("input_sizes"));
   f.add(
       "as_strided_scatter",
-      in_order(custom("storage_written()", bind_storage_written)
-                   .passes({"self", "src"})),
+      in_order(form("storage_written()").passes({"self", "src"})),
       "replicated: it names places of storage, of which no rank holds a part");
-  f.add("diag_embed",
-        custom("diag_embed(dim1,dim2)", bind_diag_embed).passes());
+  f.add("diag_embed", form("diag_embed(dim1,dim2)").passes());
   f.add({"channel_shuffle", "native_channel_shuffle"},
-        mapped("channels_shuffled()", channels_whole)
-            .strided(shuffled_strides)
-            .passes());
-  f.add("diagonal_scatter",
-        custom("diagonal_scatter(dim1,dim2)", bind_diagonal_scatter).passes());
-  f.add("new_empty_strided",
-        factory("size")
-            .typed("given(dtype,first)")
-            .strided([](const OpCall& call, const Dims& shape, DType) {
-              Dims strides = dims_of(call.integers("stride"));
-              require(strides.size() == shape.size(), "one stride per dim");
-              return strides;
-            })
-            .ignores_values());
+        form("channels_shuffled()").strided("shuffled").passes());
+  f.add("diagonal_scatter", form("diagonal_scatter(dim1,dim2)").passes());
+  f.add("new_empty_strided", factory("size")
+                                 .typed("given(dtype,first)")
+                                 .strided("stated")
+                                 .ignores_values());
 }
 
 }  // namespace shardprop

@@ -6,6 +6,7 @@
 #include "ops/arithmetic.h"
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
+#include "ops/definitions/words.h"
 
 #include <vector>
 
@@ -108,37 +109,29 @@ void define_values(Family& f) {
   f.add({"special_modified_bessel_k0", "special_modified_bessel_k1",
          "special_scaled_modified_bessel_k0",
          "special_scaled_modified_bessel_k1"},
-        pointwise().floating().refine("decreasing_where_positive()",
-                                      decreasing_where_positive));
+        pointwise().floating().refine("decreasing_where_positive()"));
   f.add({"neg", "negative"},
-        pointwise().typed(no_truth_value).multilinear().nonincreasing());
+        pointwise().typed("no_bools(first)").multilinear().nonincreasing());
   f.add({"conj_physical", "_conj_physical"}, pointwise().multilinear());
   f.add({"floor", "ceil", "round", "trunc", "relu", "relu6", "hardtanh",
          "hardsigmoid", "selu", "softshrink", "hardshrink", "log_sigmoid",
          "sign", "sgn"},
         pointwise().nondecreasing());
-  f.add("nan_to_num", pointwise().refine("in_order_without_floats()",
-                                         in_order_without_floats));
-  f.add({"elu", "leaky_relu"},
-        pointwise().refine("rising_slopes_only()", rising_slopes_only));
+  f.add("nan_to_num", pointwise().refine("in_order_without_floats()"));
+  f.add({"elu", "leaky_relu"}, pointwise().refine("rising_slopes_only()"));
   // softplus decreases at the point from which it is linear.
   f.add(
       {"frac", "bitwise_not", "gelu", "silu", "mish", "hardswish", "softplus"},
       pointwise());
-  f.add({"abs", "angle"},
-        pointwise().typed([](const OpCall& call, std::size_t) {
-          const DType dtype = real_dtype(call.first().dtype());
-          return call.base_name() == "angle" ? to_floating(dtype) : dtype;
-        }));
-  f.add("prelu", with_channels("weight").typed(of_prelu));
-  f.add("_prelu_kernel", pointwise().typed(same_dtype));
+  f.add("abs", pointwise().typed("real(first)"));
+  f.add("angle", pointwise().typed("floating(real(first))"));
+  f.add("prelu", with_channels("weight").typed("prelu()"));
+  f.add("_prelu_kernel", pointwise().typed("same"));
   f.add("log_sigmoid_forward", same_shape(2));
-  f.add("threshold",
-        pointwise().refine("replaced_by_less()", replaced_by_less));
-  f.add("celu", pointwise().typed(of_celu).refine("rising_slopes_only()",
-                                                  rising_slopes_only));
-  f.add("rrelu", pointwise().typed(of_rrelu));
-  f.add("heaviside", pointwise().typed(same_dtype));
+  f.add("threshold", pointwise().refine("replaced_by_less()"));
+  f.add("celu", pointwise().typed("celu()").refine("rising_slopes_only()"));
+  f.add("rrelu", pointwise().typed("rrelu()"));
+  f.add("heaviside", pointwise().typed("same"));
   f.add("frexp", pointwise(2).typed("first,i32"));
 }
 
@@ -196,25 +189,25 @@ void define_backwards(Family& f) {
          "hardtanh_backward", "hardswish_backward", "hardsigmoid_backward",
          "softplus_backward", "logit_backward", "log_sigmoid_backward",
          "softshrink_backward"},
-        pointwise().typed(of_gradient).linear_in("grad_output"));
+        pointwise().typed("gradient()").linear_in("grad_output"));
   f.add("mish_backward", pointwise().of("self").linear_in("grad_output"));
   f.add("hardshrink_backward",
-        pointwise().typed(of_gradient).linear_in("grad_out"));
-  f.add("rrelu_with_noise_backward",
-        pointwise()
-            .typed(of_alike)
-            .strided(strides_of_rrelu)
-            .linear_in("grad_output")
-            .refine("by_mode_of_rrelu()", by_mode_of_rrelu));
+        pointwise().typed("gradient()").linear_in("grad_out"));
+  f.add("rrelu_with_noise_backward", pointwise()
+                                         .typed("alike_gradients()")
+                                         .strided("rrelu")
+                                         .linear_in("grad_output")
+                                         .refine("by_mode_of_rrelu()"));
   f.add("_prelu_kernel_backward",
         pointwise(2)
-            .typed(same_dtype)
+            .typed("same")
             .elementwise({"self", "weight", "grad_output"})
             .linear_in("grad_output"));
-  f.add("gelu_backward", pointwise().typed(of_floats).linear_in("grad_output"));
+  f.add("gelu_backward",
+        pointwise().typed("floats()").linear_in("grad_output"));
   for (const char* name : {"threshold_backward", "leaky_relu_backward"}) {
     f.add(name, pointwise()
-                    .typed(of_gradient)
+                    .typed("gradient()")
                     .elementwise({"self", "grad_output"})
                     .linear_in("grad_output"));
   }
@@ -223,6 +216,21 @@ void define_backwards(Family& f) {
 }
 
 }  // namespace
+
+void words_of_pointwise_functions(RuleWords& words) {
+  words.modifier("decreasing_where_positive()", decreasing_where_positive);
+  words.modifier("in_order_without_floats()", in_order_without_floats);
+  words.modifier("rising_slopes_only()", rising_slopes_only);
+  words.modifier("replaced_by_less()", replaced_by_less);
+  words.modifier("by_mode_of_rrelu()", by_mode_of_rrelu);
+  words.dtype("prelu", of_prelu);
+  words.dtype("celu", of_celu);
+  words.dtype("rrelu", of_rrelu);
+  words.dtype("gradient", of_gradient);
+  words.dtype("alike_gradients", of_alike);
+  words.strides("rrelu", strides_of_rrelu);
+  words.dtype("floats", of_floats);
+}
 
 void define_pointwise_functions(Family f) {
   define_values(f);

@@ -3,6 +3,7 @@
 
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
+#include "ops/definitions/words.h"
 #include "ops/windows.h"
 
 namespace shardprop {
@@ -39,28 +40,38 @@ std::int64_t unpooled_size(const OpCall& call, std::int64_t size,
 
 }  // namespace
 
+void words_of_pool(RuleWords& words) {
+  words.form(resize_form("pool()", pooled));
+  words.form(resize_form("pool(2)", pooled, 2));
+  words.form(resize_form("pool(output_size)", adapted));
+  words.form(resize_form("upsample(output_size)", unpooled_size));
+  words.form(resize_gradient_form("pool_gradient()", pooled));
+  words.form(resize_gradient_form("resized_gradient()"));
+}
+
 void define_pool(Family f) {
-  f.add({"max_pool1d", "max_pool2d", "max_pool3d"}, resized("pool()", pooled));
-  f.add({"avg_pool1d", "avg_pool2d"},
-        resized("pool()", pooled).linear_in("self"));
-  f.add("avg_pool3d", contiguous(resized("pool()", pooled)).linear_in("self"));
+  f.add({"max_pool1d", "max_pool2d", "max_pool3d"}, resized("pool()"));
+  f.add({"avg_pool1d", "avg_pool2d"}, resized("pool()").linear_in("self"));
+  f.add("avg_pool3d", contiguous(resized("pool()")).linear_in("self"));
   f.add({"max_pool1d_with_indices", "max_pool2d_with_indices",
          "max_pool3d_with_indices"},
-        resized("pool()", pooled, 2));
+        resized("pool(2)"));
   f.add({"adaptive_avg_pool1d", "adaptive_avg_pool2d", "_adaptive_avg_pool2d"},
-        resized("pool(output_size)", adapted).linear_in("self"));
+        resized("pool(output_size)").linear_in("self"));
   f.add({"adaptive_avg_pool3d", "_adaptive_avg_pool3d"},
-        contiguous(resized("pool(output_size)", adapted)).linear_in("self"));
+        contiguous(resized("pool(output_size)")).linear_in("self"));
   f.add({"upsample_nearest2d", "upsample_bilinear2d", "upsample_bicubic2d"},
-        resized("upsample(output_size)", unpooled_size)
+        resized("upsample(output_size)")
             .linear_in("self")
             .linear_in("input"));  // the name in .vec
   f.add({"max_pool2d_with_indices_backward", "max_pool3d_with_indices_backward",
          "avg_pool2d_backward"},
-        resized_gradient(pooled));
-  f.add("avg_pool3d_backward", contiguous(resized_gradient(pooled)));
-  f.add("_adaptive_avg_pool2d_backward", resized_gradient());
-  f.add("_adaptive_avg_pool3d_backward", contiguous(resized_gradient()));
+        resized_gradient("pool_gradient()"));
+  f.add("avg_pool3d_backward", contiguous(resized_gradient("pool_gradient()")));
+  f.add("_adaptive_avg_pool2d_backward",
+        resized_gradient("resized_gradient()"));
+  f.add("_adaptive_avg_pool3d_backward",
+        contiguous(resized_gradient("resized_gradient()")));
 }
 
 }  // namespace shardprop

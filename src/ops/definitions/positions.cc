@@ -3,6 +3,7 @@
 #include "ops/arithmetic.h"
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
+#include "ops/definitions/words.h"
 #include "ops/forms/indices.h"
 #include "ops/forms/mapped.h"
 
@@ -33,7 +34,7 @@ OpDefinition counted_before(OpDefinition row) {
   return std::move(row)
       .typed("if(out_int32,i32,i64)")
       .reduced_without(ReduceOp::kSum)
-      .refine("in_order_of_values()", in_order_of_values);
+      .refine("in_order_of_values()");
 }
 
 // An element is among the test elements if it is among those of any rank.
@@ -59,21 +60,22 @@ test = reshape(test_elements, [-1])
 return isin(default(elements, element), test, assume_unique=assume_unique, invert=invert))";
 
 OpDefinition is_among() {
-  return mapped("isin()", isin_notation)
-      .boolean()
-      .refine("among_parts()",
-              [](const OpCall& call, IndexSpace& space) {
-                adds_up(space, call.boolean("invert") ? ReduceOp::kBand
-                                                      : ReduceOp::kBor);
-                for (std::size_t f = 0; f < space.factors.size(); ++f) {
-                  if (space.outputs[0].holds(static_cast<int>(f))) continue;
-                  space.factors[f].program = ProgramUse::kWhenSharded;
-                }
-              })
-      .per_rank(kIsin);
+  return form("isin()").boolean().refine("among_parts()").per_rank(kIsin);
 }
 
 }  // namespace
+
+void words_of_positions(RuleWords& words) {
+  words.modifier("in_order_of_values()", in_order_of_values);
+  words.form(mapped("isin()", isin_notation));
+  words.modifier("among_parts()", [](const OpCall& call, IndexSpace& space) {
+    adds_up(space, call.boolean("invert") ? ReduceOp::kBand : ReduceOp::kBor);
+    for (std::size_t f = 0; f < space.factors.size(); ++f) {
+      if (space.outputs[0].holds(static_cast<int>(f))) continue;
+      space.factors[f].program = ProgramUse::kWhenSharded;
+    }
+  });
+}
 
 void define_positions(Family f) {
   f.add("searchsorted", counted_before(mapped(kAmongSorted)));

@@ -2,6 +2,7 @@
 // weight-only matrices, experts.
 
 #include "ops/definitions/families.h"
+#include "ops/definitions/words.h"
 #include "ops/forms/mapped.h"
 #include "ops/rules/fixed_notation.h"
 
@@ -328,12 +329,8 @@ std::int64_t unpacked_columns(const OpCall& call, const FactorName&) {
 }
 
 OpDefinition by_packed_weight(std::string_view weight) {
-  return mapped("m_," + std::string(weight) + ",___->m{n}", unpacked_columns)
-      .refine("packed_flops()", [](const OpCall& call, IndexSpace& space) {
-        space.flops_per_point =
-            2.0 * static_cast<double>(call.first().size(1)) *
-            static_cast<double>(unpacked_columns(call, 'n'));
-      });
+  return mapped("m_," + std::string(weight) + ",___->m{n:unpacked_columns()}")
+      .refine("packed_flops()");
 }
 
 // --- groups of operands in eight bits; each row and column has a scale ---
@@ -352,30 +349,45 @@ Notation scaled_grouped_notation(const OpCall& call) {
 
 }  // namespace
 
+void words_of_products(RuleWords& words) {
+  words.size("unpacked_columns", unpacked_columns);
+  words.modifier("packed_flops()", [](const OpCall& call, IndexSpace& space) {
+    space.flops_per_point = 2.0 * static_cast<double>(call.first().size(1)) *
+                            static_cast<double>(unpacked_columns(call, 'n'));
+  });
+  words.modifier("keep_packs()", keep_packs);
+  words.form(einsum("scaled_mm()", scaled_notation));
+  words.modifier("keep_f8_rows()", keep_f8_rows);
+  words.modifier("by_expert()", by_expert);
+  words.modifier("keep_aligned()", keep_aligned);
+  words.form(einsum("scaled_grouped_mm()", scaled_grouped_notation));
+  words.modifier("by_group()", by_group);
+  words.strides("grouped", grouped_strides);
+}
+
 void define_products(Family f) {
   f.add("_weight_int8pack_mm",
-        in_order(einsum("mk,nk,n->mn").refine("keep_packs()", keep_packs)));
-  f.add("_scaled_mm", einsum("scaled_mm()", scaled_notation)
+        in_order(einsum("mk,nk,n->mn").refine("keep_packs()")));
+  f.add("_scaled_mm", form("scaled_mm()")
                           .typed("given(out_dtype,first)")
-                          .refine("keep_f8_rows()", keep_f8_rows));
+                          .refine("keep_f8_rows()"));
   f.add("_grouped_mm", einsum(kGrouped)
                            .typed("given(out_dtype,first)")
-                           .strided(grouped_strides)
-                           .refine("by_expert()", by_expert)
-                           .refine("keep_aligned()", keep_aligned)
+                           .strided("grouped")
+                           .refine("by_expert()")
+                           .refine("keep_aligned()")
                            .per_rank(tokens_program("self", "mat2")));
   f.add("_weight_int4pack_mm", in_order(by_packed_weight("____")));
   f.add("_weight_int4pack_mm_for_cpu", in_order(by_packed_weight("__")));
-  f.add("_scaled_grouped_mm",
-        einsum("scaled_grouped_mm()", scaled_grouped_notation)
-            .typed("given(out_dtype,bf16)")
-            .strided(grouped_strides)
-            .refine("keep_aligned()", keep_aligned)
-            .refine("by_group()", by_group));
+  f.add("_scaled_grouped_mm", form("scaled_grouped_mm()")
+                                  .typed("given(out_dtype,bf16)")
+                                  .strided("grouped")
+                                  .refine("keep_aligned()")
+                                  .refine("by_group()"));
   // transformers' mixtures of experts call this operator if there is no kernel.
   f.add("transformers.grouped_mm_fallback",
         einsum(kExperts)
-            .refine("by_expert()", by_expert)
+            .refine("by_expert()")
             .per_rank(tokens_program("input", "weight")));
 }
 

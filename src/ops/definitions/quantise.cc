@@ -2,6 +2,7 @@
 // the clamped numbers.
 
 #include "ops/definitions/families.h"
+#include "ops/definitions/words.h"
 #include "ops/forms/mapped.h"
 
 #include <string>
@@ -21,16 +22,22 @@ Notation by_channel(const OpCall& call, bool with_mask) {
 }
 
 OpDefinition of_channels(bool with_mask) {
-  return mapped("by_channel(axis)",
-                [with_mask](const OpCall& call) {
-                  return by_channel(call, with_mask);
-                })
+  return form(with_mask ? "by_channel(axis,2)" : "by_channel(axis)")
       .typed("first,bool")
       .like("self")
       .nonempty();
 }
 
 }  // namespace
+
+void words_of_quantise(RuleWords& words) {
+  for (const bool with_mask : {false, true}) {
+    words.form(mapped(with_mask ? "by_channel(axis,2)" : "by_channel(axis)",
+                      [with_mask](const OpCall& call) {
+                        return by_channel(call, with_mask);
+                      }));
+  }
+}
 
 void define_quantise(Family f) {
   f.add("fake_quantize_per_tensor_affine", same_shape().like("self"));

@@ -2,6 +2,7 @@
 // full tensor.
 
 #include "ops/definitions/families.h"
+#include "ops/definitions/words.h"
 #include "ops/forms/mapped.h"
 #include "ops/op_call.h"
 
@@ -32,6 +33,10 @@ BoundForm bind_rrelu(const OpCall& call) {
 
 }  // namespace
 
+void words_of_random(RuleWords& words) {
+  words.form(custom("rrelu_with_noise()", bind_rrelu));
+}
+
 void define_random(Family f) {
   f.add({"random", "_standard_gamma"}, same_shape().like("self").random());
   constexpr std::pair<std::string_view, Distribution> kFilled[] = {
@@ -51,7 +56,7 @@ void define_random(Family f) {
   f.add({"normal.Tensor_float", "normal.Tensor_Tensor", "normal.float_Tensor"},
         contiguous(pointwise()).random().draws(Distribution::kNormal));
   f.add("rrelu_with_noise_functional",
-        custom("pointwise()", bind_rrelu).typed("self,noise").random());
+        form("rrelu_with_noise()").typed("self,noise").random());
   f.add("binomial", contiguous(pointwise()).random());
   f.add("normal.float_float", factory("size")
                                   .typed("given(dtype,f32)")

@@ -3,6 +3,7 @@
 // step. Packed sequences are concatenated by time and have no batch dim.
 
 #include "ops/definitions/families.h"
+#include "ops/definitions/words.h"
 #include "ops/forms/mapped.h"
 
 #include <string>
@@ -91,19 +92,27 @@ void gate_products(const OpCall& call, IndexSpace& space) {
 }
 
 OpDefinition network(bool has_cell) {
-  return mapped(
-             has_cell ? "lstm()" : "rnn()",
-             [has_cell](const OpCall& call) {
-               return network_notation(call, has_cell);
-             },
-             network_size)
-      .refine("gate_products()", gate_products)
-      .refine("random_states()", [](const OpCall& call, IndexSpace& space) {
-        space.is_random = drops_states(call);
-      });
+  return form(has_cell ? "lstm()" : "rnn()")
+      .refine("gate_products()")
+      .refine("random_states()");
 }
 
 }  // namespace
+
+void words_of_recurrent(RuleWords& words) {
+  for (const bool has_cell : {false, true}) {
+    words.form(mapped(
+        has_cell ? "lstm()" : "rnn()",
+        [has_cell](const OpCall& call) {
+          return network_notation(call, has_cell);
+        },
+        network_size));
+  }
+  words.modifier("gate_products()", gate_products);
+  words.modifier("random_states()", [](const OpCall& call, IndexSpace& space) {
+    space.is_random = drops_states(call);
+  });
+}
 
 void define_recurrent(Family f) {
   f.add("lstm.input", network(true));
@@ -113,11 +122,10 @@ void define_recurrent(Family f) {
   f.add("lstm.data", network(true), kPacked);
   f.add({"gru.data", "rnn_tanh.data", "rnn_relu.data"}, network(false),
         kPacked);
-  f.add("lstm_cell", mapped("b_,b{h}*,__,__,_,_->b{h},b{h}")
-                         .refine("gate_products()", gate_products));
+  f.add("lstm_cell",
+        mapped("b_,b{h}*,__,__,_,_->b{h},b{h}").refine("gate_products()"));
   f.add({"gru_cell", "rnn_tanh_cell", "rnn_relu_cell"},
-        mapped("b_,b{h},__,__,_,_->b{h}")
-            .refine("gate_products()", gate_products));
+        mapped("b_,b{h},__,__,_,_->b{h}").refine("gate_products()"));
 }
 
 }  // namespace shardprop

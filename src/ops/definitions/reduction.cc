@@ -3,6 +3,7 @@
 
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
+#include "ops/definitions/words.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,28 +11,6 @@
 
 namespace shardprop {
 namespace {
-
-DType of_mean(const OpCall& call, std::size_t) {
-  const DType dtype = call.dtype_or("dtype", call.first().dtype());
-  require(!counts(dtype), "a mean of integers needs a dtype");
-  return dtype;
-}
-
-DType of_truth(const OpCall& call, std::size_t) {
-  return call.first().dtype() == DType::kU8 ? DType::kU8 : DType::kBool;
-}
-DType of_truth_alone(const OpCall& call, std::size_t) {
-  require(call.first().dtype() == DType::kBool, "they are not truth values");
-  return DType::kBool;
-}
-
-// Returns the dtypes of variance and mean: the variance of complex numbers is
-// real, their mean is complex.
-DType of_variance(const OpCall& call, std::size_t result) {
-  const DType own = call.first().dtype();
-  require(!counts(own), "a variance of integers");
-  return result == 0 ? real_dtype(own) : own;
-}
 
 // Returns the dtype of the lengths of vectors.
 DType of_norm(const OpCall& call, std::size_t) {
@@ -60,21 +39,7 @@ DType of_kth_value(const OpCall& call, std::size_t result) {
 // For reductions without an identity (max, median, argmax) the reduced dims
 // must have elements, in every shard too. Kept dims may be empty.
 OpDefinition of_something(OpDefinition row) {
-  return std::move(row)
-      .checked([](const OpCall&, const IndexSpace& space) {
-        for (std::size_t f = 0; f < space.factors.size(); ++f) {
-          require(space.outputs[0].holds(static_cast<int>(f)) ||
-                      space.factors[f].size > 0,
-                  "it reduces a dim without elements");
-        }
-      })
-      .refine("nonempty_reduced()", [](const OpCall&, IndexSpace& space) {
-        for (std::size_t f = 0; f < space.factors.size(); ++f) {
-          if (space.outputs[0].holds(static_cast<int>(f))) continue;
-          Factor& factor = space.factors[f];
-          factor.least = std::max<std::int64_t>(factor.least, 1);
-        }
-      });
+  return std::move(row).nonempty_reduced();
 }
 
 // A mean over unequal shards is a sum with the global divisor.
@@ -173,9 +138,9 @@ return unkept(total / sum(eq(self, self), dims, True), dims, keepdim))";
 
 OpDefinition length() {
   return reduction(std::nullopt)
-      .typed(of_norm)
+      .typed("norm()")
       .decomposed(kLength)
-      .refine("real_lengths_only()", real_lengths_only);
+      .refine("real_lengths_only()");
 }
 
 // Powers of absolute values are terms of a sum, except for an infinite order.
@@ -206,10 +171,10 @@ void real_only(const OpCall& call, IndexSpace& space) {
 
 OpDefinition moments(std::string_view results, bool with_mean) {
   return reduction(std::nullopt, with_mean ? 2 : 1)
-      .typed(of_variance)
+      .typed("real(no_integers(first)),no_integers(first)")
       .decomposed(std::string(kMoments) + std::string(results) +
                   std::string(with_mean ? kMeanToo : ""))
-      .refine("real_only()", real_only);
+      .refine("real_only()");
 }
 
 // Returns the extremum and the first position where it occurs; if there is a
@@ -257,12 +222,27 @@ void min_and_max(const OpCall&, IndexSpace& space) {
 
 OpDefinition mean(std::string_view program) {
   return reduction(ReduceOp::kAvg)
-      .typed(of_mean)
-      .refine("program_when_uneven()", program_when_uneven)
+      .typed("no_integers(given(dtype,first))")
+      .refine("program_when_uneven()")
       .decomposed(program);
 }
 
 }  // namespace
+
+void words_of_reduction(RuleWords& words) {
+  words.check("mode_is_0()", [](const OpCall& call, const IndexSpace&) {
+    require(call.integer("mode") == 0, "`mode` is not 0");
+  });
+  words.modifier("real_lengths_only()", real_lengths_only);
+  words.modifier("real_only()", real_only);
+  words.modifier("program_when_uneven()", program_when_uneven);
+  words.modifier("min_and_max()", min_and_max);
+  words.modifier("finite_powers_only()", finite_powers_only);
+  words.modifier("lengths_only()", lengths_only);
+  words.dtype("norm", of_norm);
+  words.dtype("kth_value", of_kth_value);
+  words.dtype("powers", of_powers);
+}
 
 void define_reduction(Family f) {
   f.add("sum", reduction(ReduceOp::kSum).typed("given(dtype,sum(first))"));
@@ -281,46 +261,45 @@ void define_reduction(Family f) {
   f.add("max.dim", with_place(kMax));
   f.add("min.dim", with_place(kMin));
   f.add("kthvalue",
-        of_something(reduction(std::nullopt, 2)).typed(of_kth_value));
+        of_something(reduction(std::nullopt, 2)).typed("kth_value()"));
   f.add({"median.dim", "nanmedian.dim", "mode"},
         of_something(reduction(std::nullopt, 2)).typed("first,i64"));
   f.add({"median", "nanmedian"}, reduction(std::nullopt).nonempty(),
         "replicated: the middle of all elements is not made of those of parts");
-  f.add("any", reduction(ReduceOp::kBor).typed(of_truth));
-  f.add("all", reduction(ReduceOp::kBand).typed(of_truth));
-  f.add("_is_any_true", reduction(ReduceOp::kBor).typed(of_truth_alone));
-  f.add("_is_all_true", reduction(ReduceOp::kBand).typed(of_truth_alone));
+  f.add("any", reduction(ReduceOp::kBor).typed("truth(first)"));
+  f.add("all", reduction(ReduceOp::kBand).typed("truth(first)"));
+  f.add("_is_any_true", reduction(ReduceOp::kBor).typed("only_bool(first)"));
+  f.add("_is_all_true", reduction(ReduceOp::kBand).typed("only_bool(first)"));
   f.add("argmax", place_of(kMax));
   f.add("argmin", place_of(kMin));
   f.add("var", moments(kVar, false));
   f.add("std", moments(kStd, false));
   f.add("var_mean", moments(kVar, true));
   f.add("std_mean", moments(kStd, true));
-  f.add("prims.var", reduction(std::nullopt).typed(of_variance));
-  f.add("aminmax", of_something(reduction(std::nullopt, 2))
-                       .refine("min_and_max()", min_and_max));
+  f.add("prims.var", reduction(std::nullopt)
+                         .typed("real(no_integers(first)),no_integers(first)"));
+  f.add("aminmax",
+        of_something(reduction(std::nullopt, 2)).refine("min_and_max()"));
   f.add("logsumexp", reduction(std::nullopt)
                          .typed("given(dtype,floating(first))")
                          .decomposed(kLogSumExp));
   f.add({"linalg_vector_norm", "norm"}, length());
-  f.add("linalg__powsum",
-        reduction(ReduceOp::kSum)
-            .typed(of_powers)
-            .refine("finite_powers_only()", finite_powers_only));
+  f.add("linalg__powsum", reduction(ReduceOp::kSum)
+                              .typed("powers()")
+                              .refine("finite_powers_only()"));
   f.add({"linalg_norm", "linalg_matrix_norm", "frobenius_norm",
          "nuclear_norm.dim"},
         reduction(std::nullopt)
-            .typed(of_norm)
+            .typed("norm()")
             .decomposed(kSquares)
-            .refine("lengths_only()", lengths_only));
-  f.add("nanmean", reduction(std::nullopt).typed(of_mean).decomposed(kNanMean));
+            .refine("lengths_only()"));
+  f.add("nanmean", reduction(std::nullopt)
+                       .typed("no_integers(given(dtype,first))")
+                       .decomposed(kNanMean));
   // The hash reads the bits of all elements, which partial terms do not have.
   f.add("hash_tensor", of_something(reduction(ReduceOp::kBxor))
                            .typed(DType::kU64)
-                           .checked([](const OpCall& call, const IndexSpace&) {
-                             require(call.integer("mode") == 0,
-                                     "`mode` is not 0");
-                           })
+                           .checked("mode_is_0()")
                            .nonlinear());
   // The terms of a partial do not show whether their sum is zero.
   f.add("count_nonzero",

@@ -3,6 +3,7 @@
 
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
+#include "ops/definitions/words.h"
 #include "ops/forms/mapped.h"
 #include "ops/rules/fixed_notation.h"
 #include "ops/windows.h"
@@ -28,77 +29,87 @@ void some_channels(const OpCall&, IndexSpace& space) {
   for (const FactorId id : space.inputs[0].dims[1]) space.factor(id).least = 1;
 }
 
+// Returns the dims of images, each with a size word: "{x:upsampled()}{y:...}".
+std::string sized_dims(std::string_view letters, int dims,
+                       std::string_view word) {
+  std::string text;
+  for (const char letter : letters.substr(0, index(dims))) {
+    text += std::string{'{', letter, ':'} + std::string(word) + "()}";
+  }
+  return text;
+}
+
+std::string spatial_letters(std::string_view letters, int dims) {
+  return "{" + std::string(letters.substr(0, index(dims))) + "}";
+}
+
+std::int64_t upsampled(const OpCall& call, const FactorName& name) {
+  const int dims = call.first().rank() - 2;
+  return upsampled_size(call, spatial(call, name, dims),
+                        index(name.letter() - 'x'), index(dims));
+}
+
 // The rule of upsample_* with an output size or scale factors.
-OpDefinition upsampled(int dims) {
-  const std::string space(kSpace.substr(0, index(dims)));
-  const std::string result(kResult.substr(0, index(dims)));
-  return mapped("nc{" + space + "}->nc{" + result + "}",
-                [dims](const OpCall& call, const FactorName& name) {
-                  return upsampled_size(call, spatial(call, name, dims),
-                                        index(name.letter() - 'x'),
-                                        index(dims));
-                })
-      .strided(strides_as_images);
+OpDefinition upsampling(int dims) {
+  return mapped("nc" + spatial_letters(kSpace, dims) + "->nc" +
+                sized_dims(kResult, dims, "upsampled"))
+      .strided("images");
+}
+
+// Returns a size of the image before its upsampling.
+std::int64_t image_size(const OpCall& call, const FactorName& name) {
+  const TensorMeta& grad = call.tensor("grad_output");
+  const int dims = grad.rank() - 2;
+  const auto shape = call.integers("input_size");
+  require(shape.size() == index(dims + 2) && shape[0] == grad.size(0) &&
+              shape[1] == grad.size(1),
+          "the gradient does not match the input's size");
+  const auto sizes = call.integers("output_size");
+  for (int d = 0; d < dims; ++d) {
+    require(sizes.size() == index(dims) &&
+                sizes[index(d)] == grad.size(2 + d) && shape[index(2 + d)] > 0,
+            "the gradient does not match `output_size`");
+  }
+  return shape[index(2 + (name.letter() - kSpace.front()))];
 }
 
 // The rule of their gradients. The shape is an argument, and each rank passes
 // its local shape.
 OpDefinition upsampled_gradient(int dims) {
-  const std::string space(kSpace.substr(0, index(dims)));
-  const std::string result(kResult.substr(0, index(dims)));
-  return mapped("nc{" + result + "}->nc{" + space + "}",
-                [dims](const OpCall& call, const FactorName& name) {
-                  const TensorMeta& grad = call.tensor("grad_output");
-                  const auto shape = call.integers("input_size");
-                  require(shape.size() == index(dims + 2) &&
-                              shape[0] == grad.size(0) &&
-                              shape[1] == grad.size(1),
-                          "the gradient does not match the input's size");
-                  const auto sizes = call.integers("output_size");
-                  for (int d = 0; d < dims; ++d) {
-                    require(sizes.size() == index(dims) &&
-                                sizes[index(d)] == grad.size(2 + d) &&
-                                shape[index(2 + d)] > 0,
-                            "the gradient does not match `output_size`");
-                  }
-                  return shape[index(2 + (name.letter() - kSpace.front()))];
-                })
-      .strided(strides_as_images)
+  return mapped("nc" + spatial_letters(kResult, dims) + "->nc" +
+                sized_dims(kSpace, dims, "image"))
+      .strided("images")
       .nonempty()
       .linear_in("grad_output")
       .local_shape("input_size");
 }
 
+// Returns the size word of a padding: "padded2".
+std::string padding_word(int dims) { return "padded" + std::to_string(dims); }
+
 // Returns the rule of a padding of the last dims, innermost first.
 std::string padded_notation(int dims, bool backward) {
-  const std::string before =
-      "{" + std::string(kSpace.substr(0, index(dims))) + "}";
-  const std::string after =
-      "{" + std::string(kResult.substr(0, index(dims))) + "}";
-  return backward ? "..." + after + ",..." + before + "->..." + before
-                  : "..." + before + "->..." + after;
+  const std::string before = "..." + spatial_letters(kSpace, dims);
+  if (!backward) {
+    return before + "->..." + sized_dims(kResult, dims, padding_word(dims));
+  }
+  return "..." + spatial_letters(kResult, dims) + "," + before + "->" + before;
+}
+
+std::int64_t padded_size(const OpCall& call, const FactorName& name, int dims) {
+  const auto pads = call.integers("padding");
+  const auto from_end = index(dims - 1 - (name.letter() - 'x'));
+  require(pads.size() == index(2 * dims), "two pads go with each dim");
+  return add_sizes(spatial(call, name, dims),
+                   add_sizes(pads[2 * from_end], pads[2 * from_end + 1]));
 }
 
 OpDefinition padded(int dims) {
-  return mapped(padded_notation(dims, false),
-                [dims](const OpCall& call, const FactorName& name) {
-                  const auto pads = call.integers("padding");
-                  const auto from_end = index(dims - 1 - (name.letter() - 'x'));
-                  require(pads.size() == index(2 * dims),
-                          "two pads go with each dim");
-                  return add_sizes(
-                      spatial(call, name, dims),
-                      add_sizes(pads[2 * from_end], pads[2 * from_end + 1]));
-                })
-      .strided(strides_as_images);
+  return mapped(padded_notation(dims, false)).strided("images");
 }
 
 std::int64_t output_size(const OpCall& call, const FactorName& name) {
   return per_dim(call.integers("output_size"), index(name.letter() - 'x'), 1);
-}
-
-std::string spatial_letters(std::string_view letters, int dims) {
-  return "{" + std::string(letters.substr(0, index(dims))) + "}";
 }
 
 // Returns the rule with letters of the spatial dims, whose sizes are an
@@ -155,17 +166,14 @@ void local_images(const OpCall& call, IndexSpace& space) {
 }
 
 void define_grids(Family& f) {
-  f.add("affine_grid_generator",
-        mapped("affine_grid(size)", affine_notation, affine_size)
-            .nonempty()
-            .linear_in("theta")
-            .refine("local_images()", local_images));
-  f.add("affine_grid_generator_backward",
-        mapped("affine_grid_backward(size)", affine_gradient_notation,
-               affine_columns)
-            .nonempty()
-            .linear_in("grad")
-            .refine("local_images()", local_images));
+  f.add("affine_grid_generator", form("affine_grid(size)")
+                                     .nonempty()
+                                     .linear_in("theta")
+                                     .refine("local_images()"));
+  f.add("affine_grid_generator_backward", form("affine_grid_backward(size)")
+                                              .nonempty()
+                                              .linear_in("grad")
+                                              .refine("local_images()"));
   f.add({"grid_sampler_2d"}, mapped("nc{hw},nxy_->ncxy").linear_in("input"));
   f.add("grid_sampler",
         mapped("nc{dhw},nxyz_->ncxyz | nc{hw},nxy_->ncxy").linear_in("input"));
@@ -193,24 +201,24 @@ void define_pads(Family& f) {
     }
     const std::string in = "..." + spatial_letters(kSpace, dims);
     const std::string out = "..." + spatial_letters(kResult, dims);
+    const std::string made = "..." + sized_dims(kResult, dims, "output_size");
     // Kernels over volumes never return channels last.
-    const auto laid_out = [&](OpDefinition row, OpDefinition::StridesOf image) {
+    const auto laid_out = [&](OpDefinition row, std::string_view image) {
       return dims == 3 ? contiguous(std::move(row))
-                       : std::move(row).strided(std::move(image));
+                       : std::move(row).strided(image);
     };
-    f.add("adaptive_max_pool" + d,
-          laid_out(mapped(in + "->" + out + "," + out, output_size)
-                       .typed("first,i64")
-                       .nonempty(),
-                   strides_as_images));
+    f.add(
+        "adaptive_max_pool" + d,
+        laid_out(
+            mapped(in + "->" + made + "," + out).typed("first,i64").nonempty(),
+            "images"));
     if (dims == 1) continue;
     f.add("adaptive_max_pool" + d + "_backward",
           laid_out(in_order(mapped(out + "," + in + "," + out + "->" + in)
                                 .nonempty()
                                 .linear_in("grad_output")),
-                   strides_like_self));
-    f.add("max_unpool" + d,
-          mapped(in + "," + in + "->" + out, output_size).nonempty());
+                   "self"));
+    f.add("max_unpool" + d, mapped(in + "," + in + "->" + made).nonempty());
   }
 }
 
@@ -219,10 +227,11 @@ void define_fractional_pools(Family& f) {
   for (int dims = 2; dims <= 3; ++dims) {
     const std::string in = "nc" + spatial_letters(kSpace, dims);
     const std::string out = "nc" + spatial_letters(kResult, dims);
+    const std::string made = "nc" + sized_dims(kResult, dims, "output_size");
     const std::string name = "fractional_max_pool" + std::to_string(dims) + "d";
-    f.add(name, mapped(in + ",nc_->" + out + "," + out, output_size)
-                    .typed("first,i64")
-                    .nonempty());
+    f.add(
+        name,
+        mapped(in + ",nc_->" + made + "," + out).typed("first,i64").nonempty());
     f.add(name + "_backward",
           in_order(mapped(out + "," + in + "," + out + "->" + in)
                        .nonempty()
@@ -250,10 +259,10 @@ void define_upsamples(Family& f) {
                           name == "upsample_bilinear2d" ||
                           name == "upsample_bicubic2d";
     if (!windowed) {
-      f.add(name, upsampled(kind.dims)
+      f.add(name, upsampling(kind.dims)
                       .linear_in("self")
                       .linear_in("input")  // of .vec
-                      .refine("some_channels()", some_channels));
+                      .refine("some_channels()"));
     }
     // These kernels never return channels last.
     const bool is_contiguous = name == "upsample_nearest3d" ||
@@ -266,6 +275,23 @@ void define_upsamples(Family& f) {
 }
 
 }  // namespace
+
+void words_of_resample(RuleWords& words) {
+  words.size("upsampled", upsampled);
+  words.size("image", image_size);
+  words.size("output_size", output_size);
+  for (int dims = 1; dims <= 3; ++dims) {
+    words.size(padding_word(dims),
+               [dims](const OpCall& call, const FactorName& name) {
+                 return padded_size(call, name, dims);
+               });
+  }
+  words.form(mapped("affine_grid(size)", affine_notation, affine_size));
+  words.modifier("local_images()", local_images);
+  words.form(mapped("affine_grid_backward(size)", affine_gradient_notation,
+                    affine_columns));
+  words.modifier("some_channels()", some_channels);
+}
 
 void define_resample(Family f) {
   define_upsamples(f);

@@ -2,6 +2,7 @@
 // with parts of a tensor would each return another number.
 
 #include "ops/definitions/families.h"
+#include "ops/definitions/words.h"
 
 namespace shardprop {
 namespace {
@@ -33,13 +34,20 @@ bool differ_in_size(const OpCall& call) {
 
 }  // namespace
 
+void words_of_scalars(RuleWords& words) {
+  words.form(number("item()", one_element));
+  words.form(number("equal()", of_one_dtype));
+  words.form(number("close()", comparable));
+  words.form(number("same_size()", {}, differ_in_size));
+}
+
 void define_scalars(Family f) {
   constexpr std::string_view kNumber =
       "replicated: a number comes back, and ranks would have one each";
-  f.add("_local_scalar_dense", number("item()", one_element), kNumber);
-  f.add("equal", number("equal()", of_one_dtype), kNumber);
-  f.add("allclose", number("close()", comparable), kNumber);
-  f.add("is_same_size", number("same_size()", {}, differ_in_size));
+  f.add("_local_scalar_dense", form("item()"), kNumber);
+  f.add("equal", form("equal()"), kNumber);
+  f.add("allclose", form("close()"), kNumber);
+  f.add("is_same_size", form("same_size()"));
 }
 
 }  // namespace shardprop

@@ -2,6 +2,7 @@
 
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
+#include "ops/definitions/words.h"
 #include "ops/forms/mapped.h"
 
 #include <algorithm>
@@ -75,14 +76,16 @@ std::vector<int> dims_or_all(const OpCall& call) {
   return rank == 0 ? std::vector<int>{} : call.dims("dim", rank);
 }
 
+OpDefinition flip_form(int dim) {
+  return move_form(
+      "moved(" + std::to_string(dim) + ")", [dim](const OpCall& call) {
+        require(call.first().rank() > dim, "the tensor has too few dims");
+        return std::vector<int>{dim};
+      });
+}
+
 OpDefinition flipped(int dim) {
-  return moved("moved(" + std::to_string(dim) + ")",
-               [dim](const OpCall& call) {
-                 require(call.first().rank() > dim,
-                         "the tensor has too few dims");
-                 return std::vector<int>{dim};
-               })
-      .like("self");
+  return form("moved(" + std::to_string(dim) + ")").passes().like("self");
 }
 
 // `Turn` is a rotation by quarter turns in the plane of two dims. Odd numbers
@@ -143,13 +146,25 @@ Notation first_dim_notation(const OpCall& call) {
 
 }  // namespace
 
+void words_of_scan(RuleWords& words) {
+  words.form(move_form("moved(dim)", dims_or_all));
+  words.form(flip_form(0));
+  words.form(flip_form(1));
+  words.modifier("linear()", linear);
+  words.form(custom("topk(dim)", bind_topk));
+  words.modifier("in_order_only()", in_order_only);
+  words.form(mapped("turned(dims)", turn_notation));
+  words.form(mapped("along_first()", first_dim_notation));
+  words.strides("turned", turned_strides);
+}
+
 void define_scan(Family f) {
   const auto scan = [](int results) {
     return along("dim", results, FactorKind::kScanned);
   };
   f.add("cumsum", scan(1)
                       .typed("given(dtype,sum(first))")
-                      .refine("linear()", linear)
+                      .refine("linear()")
                       .per_rank(kCumsum, FactorKind::kScanned));
   f.add("cumprod", scan(1)
                        .typed("given(dtype,sum(first))")
@@ -158,20 +173,19 @@ void define_scan(Family f) {
   f.add("logcumsumexp", scan(1));
   f.add("sort", along("dim", 2).typed("first,i64").like("self").selects());
   f.add("argsort", along("dim").typed(DType::kI64).like("self"));
-  f.add("topk", custom("topk(dim)", bind_topk)
+  f.add("topk", form("topk(dim)")
                     .typed("first,i64")
                     .selects()
                     .per_rank(kTopk, FactorKind::kBlocked)
-                    .refine("in_order_only()", in_order_only));
-  f.add("flip", moved("dims").like("self"));
-  f.add("roll", moved("dims"));
+                    .refine("in_order_only()"));
+  f.add("flip", form("moved(dims)").passes().like("self"));
+  f.add("roll", form("moved(dims)").passes());
   f.add("flipud", flipped(0));
   f.add("fliplr", flipped(1));
-  f.add({"fft_fftshift", "fft_ifftshift"}, moved("moved(dim)", dims_or_all));
-  f.add("rot90",
-        mapped("turned(dims)", turn_notation).strided(turned_strides).passes());
-  f.add("msort", mapped("along(0)", first_dim_notation).like("self"));
-  f.add({"tril", "triu"}, of_matrices().refine("linear()", linear).selects());
+  f.add({"fft_fftshift", "fft_ifftshift"}, form("moved(dim)").passes());
+  f.add("rot90", form("turned(dims)").strided("turned").passes());
+  f.add("msort", form("along_first()").like("self"));
+  f.add({"tril", "triu"}, of_matrices().refine("linear()").selects());
 }
 
 }  // namespace shardprop

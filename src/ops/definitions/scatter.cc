@@ -2,6 +2,7 @@
 
 #include "base/index.h"
 #include "ops/definitions/families.h"
+#include "ops/definitions/words.h"
 #include "ops/forms/indices.h"
 #include "ops/forms/mapped.h"
 
@@ -160,6 +161,12 @@ std::int64_t size_in_order(const OpCall& call, const FactorName& name) {
 
 }  // namespace
 
+void words_of_scatter(RuleWords& words) {
+  words.check("mask_and_source()", check_mask_and_source);
+  words.modifier("taken_in_order()", taken_in_order);
+  words.form(mapped("selected(sizes)", mask_selected_in_order, size_in_order));
+}
+
 void define_scatter(Family f) {
   f.add("gather", gathered().per_rank(kGather));
   f.add({"scatter", "scatter.src"}, scattered()
@@ -188,12 +195,11 @@ void define_scatter(Family f) {
   f.add("index_fill",
         written_along().like("self").writes_into("self").per_rank(kIndexFill));
   f.add("masked_scatter", mapped("...,...,*->...")
-                              .checked(check_mask_and_source)
-                              .refine("taken_in_order()", taken_in_order)
+                              .checked("mask_and_source()")
+                              .refine("taken_in_order()")
                               .per_rank(kMaskedScatter));
   f.add("masked_scatter_backward",
-        mapped("selected(sizes)", mask_selected_in_order, size_in_order)
-            .linear_in("grad_output"),
+        form("selected(sizes)").linear_in("grad_output"),
         "replicated: what a mask selects lies in the order of all elements");
 }
 

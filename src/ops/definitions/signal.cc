@@ -2,6 +2,7 @@
 
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
+#include "ops/definitions/words.h"
 #include "ops/forms/mapped.h"
 
 #include <algorithm>
@@ -106,14 +107,20 @@ DType of_istft(const OpCall& call, std::size_t) {
 
 }  // namespace
 
+void words_of_signal(RuleWords& words) {
+  words.size("signal", istft_size);
+  words.form(mapped("stft()", stft_notation, stft_size));
+  words.dtype("stft", of_stft);
+  words.strides("stft", stft_strides);
+  words.dtype("istft", of_istft);
+}
+
 void define_signal(Family f) {
-  f.add("stft", mapped("stft()", stft_notation, stft_size)
-                    .typed(of_stft)
-                    .strided(stft_strides)
-                    .nonempty()
-                    .linear_in("self"));
-  f.add("istft", mapped("{ft},{w}->{l} | b{ft},{w}->b{l}", istft_size)
-                     .typed(of_istft)
+  f.add("stft",
+        form("stft()").typed("stft()").strided("stft").nonempty().linear_in(
+            "self"));
+  f.add("istft", mapped("{ft},{w}->{l:signal()} | b{ft},{w}->b{l:signal()}")
+                     .typed("istft()")
                      .nonempty()
                      .linear_in("self"));
 }

@@ -2,6 +2,7 @@
 
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
+#include "ops/definitions/words.h"
 #include "ops/forms/losses.h"
 #include "ops/forms/mapped.h"
 #include "ops/rules/fixed_notation.h"
@@ -231,87 +232,82 @@ Notation ctc_gradient_notation(const OpCall& call) {
 }
 
 void define_distances(Family& f) {
-  const auto distances = [](std::string_view notation, SizeOf size,
+  const auto distances = [](std::string_view notation,
                             std::string_view program) {
-    return mapped(notation, std::move(size))
-        .refine("distances_of_parts()", distances_of_parts)
-        .per_rank(program);
+    return mapped(notation).refine("distances_of_parts()").per_rank(program);
   };
   f.add({"cdist", "_cdist_forward"},
-        distances("...pm,...rm->...pr", {},
+        distances("...pm,...rm->...pr",
                   root_of_sum("_cdist_forward(x1, x2, p, compute_mode)")));
-  f.add("dist",
-        mapped("dist()",
-               [](const OpCall& call) {
-                 return Notation{
-                     broadcast_terms(
-                         {&call.tensor("self"), &call.tensor("other")}, {}),
-                     {Term()},
-                     {},
-                     {}};
-               })
-            .promoted()
-            .refine("distances_of_parts()", distances_of_parts)
-            .per_rank(root_of_sum("dist(self, other, p)")));
-  f.add("_euclidean_dist", distances("...pm,...rm->...pr", {}, kEuclidean));
+  f.add("dist", form("dist()")
+                    .promoted()
+                    .refine("distances_of_parts()")
+                    .per_rank(root_of_sum("dist(self, other, p)")));
+  f.add("_euclidean_dist", distances("...pm,...rm->...pr", kEuclidean));
   f.add("_cdist_backward",
         in_order(mapped("...p{r},...pm,...{r}m,...p{r}->...pm")
                      .linear_in("grad")
                      .nonempty()));
   f.add("_pdist_forward",
-        in_order(distances("{n}m->{s}", pairs_of_rows,
+        in_order(distances("{n}m->{s:pairs()}",
                            root_of_sum("_pdist_forward(self, p)"))));
-  f.add("pdist",
-        distances("{n}m->{s}", pairs_of_rows, root_of_sum("pdist(self, p)")));
+  f.add("pdist", distances("{n}m->{s:pairs()}", root_of_sum("pdist(self, p)")));
   f.add("_pdist_backward",
         in_order(mapped("{s},{n}m,{s}->{n}m").nonempty().linear_in("grad")));
 }
 
 }  // namespace
 
+void words_of_similarity(RuleWords& words) {
+  words.size("pairs", pairs_of_rows);
+  words.size("paths", paths);
+  words.modifier("distances_of_parts()", distances_of_parts);
+  words.form(mapped("dist()", [](const OpCall& call) {
+    return Notation{
+        broadcast_terms({&call.tensor("self"), &call.tensor("other")}, {}),
+        {Term()},
+        {},
+        {}};
+  }));
+  words.form(mapped("cosine_similarity(dim)", between_rows));
+  words.form(mapped("pairwise_distance()", between_rows));
+  words.form(mapped("triplet_loss()", triplet_notation));
+  words.modifier("reduced_samples()", reduced_samples);
+  words.form(mapped("cosine_loss()", cosine_loss_notation));
+  words.form(mapped("ctc_loss()", ctc_notation));
+  words.form(mapped("ctc_gradient()", ctc_gradient_notation));
+  words.form(mapped("quantile(dim)", quantile_notation));
+  words.form(mapped("trapezoid(dim)", [](const OpCall& call) {
+    return trapezoid_notation(call, false);
+  }));
+  words.form(mapped(
+      "trapezoids(dim)",
+      [](const OpCall& call) { return trapezoid_notation(call, true); }, gaps));
+  words.strides("quantile", quantile_strides);
+}
+
 void define_similarity(Family f) {
   define_distances(f);
-  f.add("cosine_similarity",
-        mapped("cosine_similarity(dim)", between_rows).promoted());
-  f.add("pairwise_distance",
-        mapped("pairwise_distance()", between_rows).promoted());
+  f.add("cosine_similarity", form("cosine_similarity(dim)").promoted());
+  f.add("pairwise_distance", form("pairwise_distance()").promoted());
   f.add("triplet_margin_loss",
-        mapped("triplet_loss()", triplet_notation)
-            .promoted()
-            .refine("reduced_samples()", reduced_samples));
+        form("triplet_loss()").promoted().refine("reduced_samples()"));
   f.add("cosine_embedding_loss",
-        mapped("cosine_loss()", cosine_loss_notation)
-            .promoted()
-            .refine("reduced_samples()", reduced_samples));
-  f.add("ctc_loss", mapped("ctc_loss()", ctc_notation)
-                        .nonempty()
-                        .refine("reduced_samples()", reduced_samples));
+        form("cosine_loss()").promoted().refine("reduced_samples()"));
+  f.add("ctc_loss", form("ctc_loss()").nonempty().refine("reduced_samples()"));
   constexpr std::string_view kLengths =
       "replicated: lengths of a batch come as lists of numbers";
-  f.add("ctc_loss.IntList", mapped("ctc_loss()", ctc_notation).nonempty(),
+  f.add("ctc_loss.IntList", form("ctc_loss()").nonempty(), kLengths);
+  f.add("_ctc_loss.default", mapped("{tnc},*->{n},{n}{t}{p:paths()}"),
         kLengths);
-  f.add("_ctc_loss.default", mapped("{tnc},*->{n},{ntp}", paths), kLengths);
   f.add("_ctc_loss_backward.default",
-        mapped("ctc_gradient()", ctc_gradient_notation)
-            .nonempty()
-            .linear_in("grad"),
-        kLengths);
-  f.add("_ctc_loss_backward", mapped("ctc_gradient()", ctc_gradient_notation)
-                                  .nonempty()
-                                  .linear_in("grad"));
-  f.add({"quantile", "nanquantile"}, mapped("quantile(dim)", quantile_notation)
-                                         .strided(quantile_strides)
-                                         .nonempty());
-  f.add({"trapezoid", "trapz"},
-        mapped("trapezoid(dim)", [](const OpCall& call) {
-          return trapezoid_notation(call, false);
-        }).promoted());
-  f.add("cumulative_trapezoid",
-        mapped(
-            "trapezoids(dim)",
-            [](const OpCall& call) { return trapezoid_notation(call, true); },
-            gaps)
-            .promoted());
+        form("ctc_gradient()").nonempty().linear_in("grad"), kLengths);
+  f.add("_ctc_loss_backward",
+        form("ctc_gradient()").nonempty().linear_in("grad"));
+  f.add({"quantile", "nanquantile"},
+        form("quantile(dim)").strided("quantile").nonempty());
+  f.add({"trapezoid", "trapz"}, form("trapezoid(dim)").promoted());
+  f.add("cumulative_trapezoid", form("trapezoids(dim)").promoted());
 }
 
 }  // namespace shardprop

@@ -1,19 +1,14 @@
 // Softmax over a sharded dim exchanges a maximum and a sum, not the tensor.
 
 #include "ops/definitions/families.h"
+#include "ops/definitions/words.h"
 
 namespace shardprop {
 namespace {
 
-DType of_softmax(const OpCall& call, std::size_t) {
-  if (call.boolean_or("half_to_float", false)) {
-    require(item_size(call.first().dtype()) == 2, "the input is not half");
-    return DType::kF32;
-  }
-  const DType dtype = call.dtype_or("dtype", call.first().dtype());
-  require(is_floating(dtype), "a softmax of integers");
-  return dtype;
-}
+constexpr std::string_view kOfSoftmax =
+    "if(half_to_float,promote(f32,half(first)),"
+    "only_floating(given(dtype,first)))";
 
 DType of_input(const OpCall& call, std::size_t) {
   const DType own = call.tensor("grad_output").dtype();
@@ -26,7 +21,7 @@ DType of_input(const OpCall& call, std::size_t) {
 }
 
 OpDefinition over_dim(std::string_view program) {
-  return along("dim").typed(of_softmax).decomposed(program).normalises();
+  return along("dim").typed(kOfSoftmax).decomposed(program).normalises();
 }
 
 constexpr std::string_view kSoftmax = R"(
@@ -47,15 +42,17 @@ constexpr std::string_view kLogSoftmaxBackward = R"(
 return cast(grad_output - exp(output) * sum(grad_output, [dim], True), dtype(out)))";
 
 OpDefinition backward(std::string_view program) {
-  return along("dim").typed(of_input).decomposed(program).normalises();
+  return along("dim").typed("input()").decomposed(program).normalises();
 }
 
 }  // namespace
 
+void words_of_softmax(RuleWords& words) { words.dtype("input", of_input); }
+
 void define_softmax(Family f) {
   f.add({"_softmax", "softmax"}, over_dim(kSoftmax));
   f.add({"_log_softmax", "log_softmax"}, over_dim(kLogSoftmax));
-  f.add("_safe_softmax", along("dim").typed(of_softmax).normalises());
+  f.add("_safe_softmax", along("dim").typed(kOfSoftmax).normalises());
   f.add("_softmax_backward_data", backward(kSoftmaxBackward));
   f.add("_log_softmax_backward_data", backward(kLogSoftmaxBackward));
 }

@@ -5,6 +5,7 @@
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
 #include "ops/definitions/matrices.h"
+#include "ops/definitions/words.h"
 #include "ops/forms/mapped.h"
 #include "ops/rules/fixed_notation.h"
 #include "ops/view_strides.h"
@@ -166,33 +167,32 @@ Notation least_squares_notation(const OpCall& call) {
 
 // The solutions are stored column by column, in memory of the size of the right
 // sides.
+OpDefinition least_squares_form() {
+  const OpDefinition notation =
+      mapped("least_squares()", least_squares_notation, side);
+  return custom("least_squares()", [notation](const OpCall& call) {
+    const LeastSquares of = least_squares(call);
+    const TensorMeta& self = call.first();
+    Dims held = self.shape();
+    held.pop_back();
+    held.back() = std::max(from_end(call, 2), from_end(call, 1));
+    if (!of.vectors) {
+      held.insert(held.end() - 1, call.tensor("b").shape().back());
+    }
+    Dims strides = make_meta(held, DType::kF32).strides();
+    if (!of.vectors) {
+      std::swap(strides[strides.size() - 1], strides[strides.size() - 2]);
+    }
+    BoundForm bound = notation.bind(call);
+    bound.results[0]->strides = std::move(strides);
+    return bound;
+  });
+}
+
 OpDefinition solved_by_least_squares() {
-  const OpDefinition form =
-      mapped("least_squares()", least_squares_notation, side)
-          .same_without("r")
-          .typed("first,real(first),i64,real(first)");
-  return custom(form.text(),
-                [form](const OpCall& call) {
-                  const LeastSquares of = least_squares(call);
-                  const TensorMeta& self = call.first();
-                  Dims held = self.shape();
-                  held.pop_back();
-                  held.back() = std::max(from_end(call, 2), from_end(call, 1));
-                  if (!of.vectors) {
-                    held.insert(held.end() - 1,
-                                call.tensor("b").shape().back());
-                  }
-                  Dims strides = make_meta(held, DType::kF32).strides();
-                  if (!of.vectors) {
-                    std::swap(strides[strides.size() - 1],
-                              strides[strides.size() - 2]);
-                  }
-                  BoundForm bound = form.bind(call);
-                  bound.results[0]->strides = std::move(strides);
-                  return bound;
-                })
-      .typed(form.type_of())
-      .refine("linalg_work()", count_linalg_work);
+  return form("least_squares()")
+      .typed("first,real(first),i64,real(first)")
+      .linalg_work("4/3", "4");
 }
 
 // Two tensors broadcast; the dim of the three components is blocked.
@@ -299,59 +299,79 @@ Notation solution_notation(const OpCall& call) {
 
 }  // namespace
 
+void words_of_solves(RuleWords& words) {
+  words.form(least_squares_form());
+  words.form(mapped("solve()", solve_notation));
+  words.modifier("linear_in_right_side()", linear_in_right_side);
+  words.modifier("keep_meaning()", keep_meaning);
+  words.form(mapped("solve_ex()", solve_ex_notation));
+  words.form(mapped("tensorinv(ind)", inverse_notation));
+  words.form(mapped("tensorsolve(dims)", solution_notation));
+  words.form(mapped("cross()", cross_notation));
+  words.strides("inverse", inverse_strides);
+}
+
 void define_solves(Family f) {
   f.add({"linalg_householder_product", "orgqr"},
-        matrices("...{mn},...{k}->...{mn}", "first"));
-  f.add("ormqr", counted("..._{k},..._,...{mn}->...{mn}")
-                     .strided(column_major)
+        matrices("...{mn},...{k}->...{mn}", "first").linalg_work("4/3"));
+  f.add("ormqr", mapped("..._{k},..._,...{mn}->...{mn}")
+                     .strided("column_major")
                      .linear_in("input3"));
-  f.add("linalg_ldl_solve",
-        by_column(matrices("...{nn},...{n},...{n}r->...{n}r", "first"), "B"));
-  f.add("linalg_lu_solve", by_column(counted("if left: ...{nn},...{n},...{n}r->"
-                                             "...{n}r:column_major | "
-                                             "...{nn},...{n},...r{n}->...r{n}"),
-                                     "B"));
-  f.add("cholesky_solve",
-        by_column(matrices("...{n}r,...{nn}->...{n}r", "first"), "self"));
+  f.add("linalg_ldl_solve", by_column(mapped("...{nn},...{n},...{n}r->...{n}r")
+                                          .typed("first")
+                                          .strided("column_major"),
+                                      "B")
+                                .linalg_work("0", "2"));
+  f.add("linalg_lu_solve", by_column(mapped("if left: ...{nn},...{n},...{n}r->"
+                                            "...{n}r:column_major | "
+                                            "...{nn},...{n},...r{n}->...r{n}"),
+                                     "B")
+                               .linalg_work("0", "2"));
+  f.add("cholesky_solve", by_column(mapped("...{n}r,...{nn}->...{n}r")
+                                        .typed("first")
+                                        .strided("column_major"),
+                                    "self")
+                              .linalg_work("0", "2"));
   f.add("linalg_solve_triangular",
-        by_column(counted("if left: ...{nn},...{n}r->...{n}r | "
-                          "...{nn},...r{n}->...r{n}")
-                      .strided(column_major),
-                  "B"));
-  f.add("triangular_solve",
-        matrices("...{n}r,...{nn}->...{n}r,...{nn}", "first,first")
-            .same_without("r"));
-  f.add("_linalg_solve_ex",
-        counted("solve()", solve_notation)
-            .typed("first,first,i32,i32")
-            .same_without("r")
-            .refine("linear_in_right_side()", linear_in_right_side)
-            .refine("keep_meaning()", keep_meaning));
-  f.add({"linalg_solve"},
-        counted("solve()", solve_notation)
-            .typed("first")
-            .refine("linear_in_right_side()", linear_in_right_side)
-            .refine("keep_meaning()", keep_meaning));
-  f.add("linalg_solve_ex",
-        counted("solve()", solve_ex_notation)
-            .typed("first,i32")
-            .same_without("r")
-            .refine("linear_in_right_side()", linear_in_right_side)
-            .refine("keep_meaning()", keep_meaning));
-  f.add("lu_solve",
-        by_column(counted("...{n}r,...{nn},...{n}->...{n}r:column_major"),
-                  "self"));
+        by_column(mapped("if left: ...{nn},...{n}r->...{n}r | "
+                         "...{nn},...r{n}->...r{n}")
+                      .strided("column_major"),
+                  "B")
+            .linalg_work("0", "1"));
+  f.add("triangular_solve", mapped("...{n}r,...{nn}->...{n}r,...{nn}")
+                                .typed("first,first")
+                                .strided("column_major")
+                                .same_without("r")
+                                .linalg_work("0", "1"));
+  f.add("_linalg_solve_ex", form("solve()")
+                                .typed("first,first,i32,i32")
+                                .same_without("r")
+                                .refine("linear_in_right_side()")
+                                .refine("keep_meaning()")
+                                .linalg_work("2/3", "2"));
+  f.add({"linalg_solve"}, form("solve()")
+                              .typed("first")
+                              .refine("linear_in_right_side()")
+                              .refine("keep_meaning()")
+                              .linalg_work("2/3", "2"));
+  f.add("linalg_solve_ex", form("solve_ex()")
+                               .typed("first,i32")
+                               .same_without("r")
+                               .refine("linear_in_right_side()")
+                               .refine("keep_meaning()")
+                               .linalg_work("2/3", "2"));
+  f.add(
+      "lu_solve",
+      by_column(mapped("...{n}r,...{nn},...{n}->...{n}r:column_major"), "self")
+          .linalg_work("0", "2"));
   f.add("linalg_lstsq", solved_by_least_squares());
   constexpr std::string_view kAsMatrix =
       "replicated: its dims are the rows and columns of one matrix";
-  f.add("linalg_tensorinv",
-        mapped("tensorinv(ind)", inverse_notation).strided(inverse_strides),
+  f.add("linalg_tensorinv", form("tensorinv(ind)").strided("inverse"),
         kAsMatrix);
-  f.add("linalg_tensorsolve",
-        mapped("tensorsolve(dims)", solution_notation).linear_in("other"),
+  f.add("linalg_tensorsolve", form("tensorsolve(dims)").linear_in("other"),
         kAsMatrix);
-  f.add({"linalg_cross", "cross"},
-        counted("cross()", cross_notation).promoted().multilinear());
+  f.add({"linalg_cross", "cross"}, form("cross()").promoted().multilinear());
 }
 
 }  // namespace shardprop

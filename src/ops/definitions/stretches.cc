@@ -3,6 +3,7 @@
 
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
+#include "ops/definitions/words.h"
 #include "ops/forms/indices.h"
 #include "ops/forms/mapped.h"
 
@@ -174,19 +175,27 @@ BoundForm bind_repeated(const OpCall& call) {
 
 }  // namespace
 
+void words_of_stretches(RuleWords& words) {
+  words.form(custom("repeat_interleave()", bind_repeated));
+  words.form(mapped("segments(axis)", segments_notation, segments_size));
+  words.form(mapped("diff(dim)", diff_notation, diff_size));
+  words.form(mapped("glu(dim)", glu_notation, half_size));
+  words.form(mapped("glu_backward(dim)", glu_notation, half_size));
+  words.form(mapped("renorm(dim)", renorm_notation));
+  words.strides("diff", diff_strides);
+  words.strides("glu", glu_strides);
+}
+
 void define_stretches(Family f) {
   // The kernel rejects lengths without any segment.
   f.add({"segment_reduce", "_segment_reduce_backward"},
-        mapped("segments(axis)", segments_notation, segments_size).nonempty());
-  f.add("diff",
-        mapped("diff(dim)", diff_notation, diff_size).strided(diff_strides));
-  f.add("glu",
-        mapped("glu(dim)", glu_notation, half_size).strided(glu_strides));
-  f.add("glu_backward", mapped("glu_backward(dim)", glu_notation, half_size)
-                            .linear_in("grad_output"));
-  f.add("renorm", mapped("renorm(dim)", renorm_notation));
+        form("segments(axis)").nonempty());
+  f.add("diff", form("diff(dim)").strided("diff"));
+  f.add("glu", form("glu(dim)").strided("glu"));
+  f.add("glu_backward", form("glu_backward(dim)").linear_in("grad_output"));
+  f.add("renorm", form("renorm(dim)"));
   f.add("repeat_interleave.self_int",
-        custom("n->(nr)", bind_repeated).passes({"self"}));
+        form("repeat_interleave()").passes({"self"}));
 }
 
 }  // namespace shardprop

@@ -2,6 +2,7 @@
 
 #include "base/index.h"
 #include "ops/definitions/families.h"
+#include "ops/definitions/words.h"
 #include "ops/forms/mapped.h"
 #include "ops/view_strides.h"
 #include "ops/windows.h"
@@ -199,10 +200,6 @@ BoundForm bind_view_as_dtype(const OpCall& call) {
   return b.bound();
 }
 
-Dims same_strides(const OpCall& call, const Dims&, DType) {
-  return call.first().strides();
-}
-
 // The result is a strided region of the operand's memory, so no rank can hold a
 // part.
 BoundForm bind_as_strided(const OpCall& call) {
@@ -255,9 +252,7 @@ Dims resized_strides(const OpCall& call, const Dims& shape, DType dtype) {
 }
 
 OpDefinition resized_storage() {
-  return mapped("resized(size)", resized_notation, resized_size)
-      .strided(resized_strides)
-      .passes({"self"});
+  return form("resized(size)").strided("resized").passes({"self"});
 }
 
 BoundForm bind_diagonal(const OpCall& call) {
@@ -306,46 +301,56 @@ BoundForm bind_diagonal(const OpCall& call) {
 
 }  // namespace
 
+void words_of_view(RuleWords& words) {
+  words.form(reshape_form("view(size)", sizes_given));
+  words.form(reshape_form("view(shape)", sizes_given));
+  words.form(reshape_form("view(other)", shape_of_other));
+  words.form(reshape_form("flatten()", flattened));
+  words.form(reshape_form("unflatten()", unflattened));
+  words.form(reshape_form("atleast()", at_least));
+  words.form(permute_form("permute(dims)", order_given));
+  words.form(permute_form("transpose(dim0,dim1)", two_swapped));
+  words.form(permute_form("transpose()", last_two_swapped));
+  words.form(permute_form("reversed()", reversed));
+  words.form(permute_form("moved(source,destination)", dims_moved));
+  words.form(mapped("resized(size)", resized_notation, resized_size));
+  words.form(custom("view(dtype)", bind_view_as_dtype));
+  words.modifier("local_sizes()", local_sizes);
+  words.form(custom("as_strided()", bind_as_strided));
+  words.form(custom("diagonal(dim1,dim2)", bind_diagonal));
+  words.strides("resized", resized_strides);
+}
+
 void define_view(Family f) {
   // An operator that never copies is free for every operand.
-  f.add({"view", "_unsafe_view"},
-        reshaped("view(size)", sizes_given, "size").free());
+  f.add({"view", "_unsafe_view"}, reshaped("view(size)", "size").free());
   f.add("view.dtype",
-        in_dense_rows(custom("view(dtype)", bind_view_as_dtype)
-                          .typed([](const OpCall& call, std::size_t) {
-                            return dtype_seen(call);
-                          })
-                          .free()));
-  f.add("reshape", reshaped("view(shape)", sizes_given, "shape"));
-  f.add("view_as", reshaped("view(other)", shape_of_other).free());
-  f.add("reshape_as", reshaped("view(other)", shape_of_other));
-  f.add({"flatten", "ravel"}, reshaped("flatten()", flattened));
-  f.add("unflatten", reshaped("unflatten()", unflattened)
-                         .free()
-                         .refine("local_sizes()", local_sizes));
+        in_dense_rows(form("view(dtype)").typed("given(dtype,first)").free()));
+  f.add("reshape", reshaped("view(shape)", "shape"));
+  f.add("view_as", reshaped("view(other)").free());
+  f.add("reshape_as", reshaped("view(other)"));
+  f.add({"flatten", "ravel"}, reshaped("flatten()"));
+  f.add("unflatten", reshaped("unflatten()").free().refine("local_sizes()"));
   f.add("unsqueeze", unsqueezed());
   f.add("squeeze",
         squeezed().per_rank(
             "return squeeze(self, ones_among(self, default(dim, None)))"));
-  f.add("permute", permuted("permute(dims)", order_given));
+  f.add("permute", permuted("permute(dims)"));
   f.add({"transpose", "swapaxes", "swapdims"},
-        permuted("transpose(dim0,dim1)", two_swapped));
-  f.add({"t", "mT"}, permuted("transpose()", last_two_swapped));
-  f.add({"mH", "adjoint"},
-        permuted("transpose()", last_two_swapped).conjugated());
-  f.add({"numpy_T"}, permuted("reversed()", reversed));
-  f.add({"movedim", "moveaxis"},
-        permuted("moved(source,destination)", dims_moved));
+        permuted("transpose(dim0,dim1)"));
+  f.add({"t", "mT"}, permuted("transpose()"));
+  f.add({"mH", "adjoint"}, permuted("transpose()").conjugated());
+  f.add({"numpy_T"}, permuted("reversed()"));
+  f.add({"movedim", "moveaxis"}, permuted("moved(source,destination)"));
   f.add("expand", expanded("size").local_shape("size"));
   f.add("expand_as", expanded("other"));
   f.add({"broadcast_to"}, expanded("size").local_shape("size"));
   f.add({"alias", "detach", "lift", "lift_fresh", "prims.view_of"},
-        same_shape().strided(same_strides).passes().free());
+        same_shape().strided("first").passes().free());
   f.add({"conj", "_conj"},
-        same_shape().strided(same_strides).passes().free().conjugated());
+        same_shape().strided("first").passes().free().conjugated());
   f.add(
-      {"as_strided", "_reshape_alias"},
-      in_order(custom("as_strided()", bind_as_strided).free()),
+      {"as_strided", "_reshape_alias"}, in_order(form("as_strided()").free()),
       "replicated: it names places of storage, of which no rank holds a part");
   f.add("resize", in_order(resized_storage().local_shape("size")));
   f.add("resize_as", in_order(resized_storage()));
@@ -354,11 +359,11 @@ void define_view(Family f) {
   f.add("col2im", columns(true).linear_in("self"));
   f.add("pixel_shuffle", shuffled(true).nonempty().passes());
   f.add("pixel_unshuffle",
-        shuffled(false).strided(strides_as_images).nonempty().passes());
+        shuffled(false).strided("images").nonempty().passes());
   f.add({"diagonal", "linalg_diagonal"},
-        custom("diagonal(dim1,dim2)", bind_diagonal).passes().free());
+        form("diagonal(dim1,dim2)").passes().free());
   f.add({"atleast_1d.default", "atleast_2d.default", "atleast_3d.default"},
-        reshaped("atleast()", at_least));
+        reshaped("atleast()"));
   f.add({"atleast_1d", "atleast_2d", "atleast_3d"}, at_least_each());
   f.add("broadcast_tensors", expanded_together());
   f.add("meshgrid", grid_of_vectors());

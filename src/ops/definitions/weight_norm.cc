@@ -1,6 +1,7 @@
 // Weights as a direction and a length: the norm runs over every dim but one.
 
 #include "ops/definitions/families.h"
+#include "ops/definitions/words.h"
 #include "ops/forms/mapped.h"
 
 #include <algorithm>
@@ -87,20 +88,25 @@ Notation length_notation(const OpCall& call) {
 
 }  // namespace
 
+void words_of_weight_norm(RuleWords& words) {
+  words.form(mapped("weight_norm(dim)", forward_notation));
+  words.form(mapped("weight_norm_backward(dim)", backward_notation));
+  words.form(mapped("norm_except(dim)", length_notation));
+}
+
 void define_weight_norm(Family f) {
-  const auto forward = in_order(
-      mapped("weight_norm(dim)", forward_notation).nonempty().normalises());
+  const auto forward =
+      in_order(form("weight_norm(dim)").nonempty().normalises());
   f.add("_weight_norm", OpDefinition(forward).linear_in("g"));
   // The second result is the norm of the direction.
   f.add("_weight_norm_interface", forward);
   f.add({"_weight_norm_interface_backward",
          "_weight_norm_differentiable_backward"},
-        in_order(mapped("weight_norm_backward(dim)", backward_notation)
+        in_order(form("weight_norm_backward(dim)")
                      .nonempty()
                      .normalises()
                      .linear_in("grad_w")));
-  f.add("norm_except_dim",
-        mapped("norm_except(dim)", length_notation).nonempty().normalises());
+  f.add("norm_except_dim", form("norm_except(dim)").nonempty().normalises());
 }
 
 }  // namespace shardprop

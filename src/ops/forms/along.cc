@@ -4,6 +4,7 @@
 #include "ops/forms/forms.h"
 #include "ops/forms/segment_dims.h"
 #include "ops/forms/shared_form.h"
+#include "ops/rules/rule_words.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -162,41 +163,42 @@ OpDefinition along(std::string_view dim_argument, int results,
                      });
 }
 
-OpDefinition moved(std::string_view dims_argument) {
-  return moved("moved(" + std::string(dims_argument) + ")",
-               [argument = std::string(dims_argument)](const OpCall& call) {
-                 return dims_listed(call, argument);
-               });
-}
-
-OpDefinition moved(std::string name, DimsOf dims) {
-  return shared_form(std::move(name),
+OpDefinition move_form(std::string text, DimsOf dims) {
+  return shared_form(std::move(text),
                      [dims = std::move(dims)](const OpCall& call) {
                        return bind_moved(call, dims(call));
-                     })
-      .passes();
+                     });
 }
 
-OpDefinition of_matrices() { return shared_form("matrices()", bind_matrices); }
+OpDefinition of_matrices() { return form("matrices()"); }
 
-OpDefinition cut_up(std::string name, SizesOf sizes, bool copies) {
-  return shared_form(std::move(name),
+OpDefinition split_form(std::string text, SizesOf sizes, bool copies) {
+  return shared_form(std::move(text),
                      [sizes = std::move(sizes), copies](const OpCall& call) {
                        const auto named = [](const OpCall& c, int rank) {
                          return c.dim("dim", rank);
                        };
                        return bind_cut(call, named, sizes, copies);
-                     })
-      .passes({"self"});
+                     });
 }
 
-OpDefinition cut_up(std::string name, DimOf along, SizesOf sizes) {
-  return shared_form(std::move(name),
-                     [along = std::move(along),
-                      sizes = std::move(sizes)](const OpCall& call) {
-                       return bind_cut(call, along, sizes, false);
-                     })
-      .passes({"self"});
+OpDefinition split_form(std::string text, DimOf along, SizesOf sizes) {
+  return shared_form(
+      std::move(text),
+      [along = std::move(along), sizes = std::move(sizes)](const OpCall& call) {
+        return bind_cut(call, along, sizes, false);
+      });
+}
+
+OpDefinition cut_up(std::string_view word) {
+  return form(word).passes({"self"});
+}
+
+void words_of_along(RuleWords& words) {
+  words.form(move_form("moved(dims)", [](const OpCall& call) {
+    return dims_listed(call, "dims");
+  }));
+  words.form(shared_form("matrices()", bind_matrices));
 }
 
 }  // namespace shardprop

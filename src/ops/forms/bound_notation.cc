@@ -160,9 +160,7 @@ class NotationBinder {
   // Adds the factors of a name, with the size that the notation may state.
   Known& learn(const FactorName& name, std::int64_t size, bool is_full) {
     for (const StatedSize& stated : notation_.sizes) {
-      if (stated.name != name || stated.kind == StatedSize::Kind::kData) {
-        continue;
-      }
+      if (stated.name != name || !is_of_call(stated)) continue;
       check_size(size, stated_size(stated, call_));
     }
     Known& known = known_.emplace_back(Known{name, size, std::nullopt});
@@ -238,7 +236,7 @@ class NotationBinder {
       return known->size;
     }
     for (const StatedSize& stated : notation_.sizes) {
-      if (stated.name == name && stated.kind != StatedSize::Kind::kData) {
+      if (stated.name == name && is_of_call(stated)) {
         return learn(name, stated_size(stated, call_), false).size;
       }
     }
@@ -346,15 +344,24 @@ class NotationBinder {
   }
 
   std::int64_t result_size(const FactorName& name, std::size_t result,
-                           std::size_t dim) const {
+                           std::size_t dim) {
     for (const StatedSize& stated : notation_.sizes) {
       if (stated.name != name) continue;
+      if (stated.kind == StatedSize::Kind::kSmaller) {
+        return std::min(known_size(stated.first), known_size(stated.second));
+      }
       return stated.kind == StatedSize::Kind::kData
                  ? size_in_data(result, dim)
                  : stated_size(stated, call_);
     }
     require(size_ != nullptr, "a size of the result is unknown");
     return size_(call_, name);
+  }
+
+  std::int64_t known_size(const FactorName& name) {
+    const Known* known = find(name);
+    require(known != nullptr, "a size of the result is unknown");
+    return known->size;
   }
 
   // Returns the size that the call states.

@@ -30,6 +30,9 @@ bool has_rank(const Term& term, int rank);
 std::vector<const Term*> operand_terms(const Notation& notation,
                                        const OpSchema& op);
 
+// Returns whether arguments of the call, or a number, are the size. Then an operand
+// may have the factor, too.
+bool is_of_call(const StatedSize& size);
 // Returns a stated size of a call. Precondition: it does not depend on data.
 std::int64_t stated_size(const StatedSize& size, const OpCall& call);
 

@@ -377,15 +377,13 @@ void backward_linearities(const OpCall& call, IndexSpace& space) {
 }  // namespace
 
 OpDefinition convolved() {
-  return with_implied(
-      shared_form("n(gc)s,(go)c,+(go)->n(go)s", bind_convolution),
-      convolution_linearities);
+  return with_implied(shared_form("convolution()", bind_convolution),
+                      convolution_linearities);
 }
 
 OpDefinition convolved_gradients() {
-  return with_implied(
-      shared_form("n(go)s,n(gc)s,(go)c->n(gc)s,(go)c,(go)", bind_gradients),
-      backward_linearities);
+  return with_implied(shared_form("convolution_gradients()", bind_gradients),
+                      backward_linearities);
 }
 
 }  // namespace shardprop

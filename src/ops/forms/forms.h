@@ -14,6 +14,10 @@
 
 namespace shardprop {
 
+// A form with a function as an argument has a word of the rule language
+// (src/ops/rules/rule_words.h): gather_form() makes such a word, and gathered() a
+// definition that uses it.
+
 // These return the definition with a required memory order of operands.
 inline OpDefinition in_order(OpDefinition row) {
   return std::move(row).in_order();
@@ -48,10 +52,11 @@ using DimOf = std::function<int(const OpCall&, int rank)>;
 // The elements keep their order and have another shape: dims are flattened and
 // split. `argument`, if any, is the new shape. The result is a copy if no
 // strides fit.
-OpDefinition reshaped(std::string name, ShapeOf shape,
-                      std::string_view argument = {});
+OpDefinition reshaped(std::string_view word, std::string_view argument = {});
+OpDefinition reshape_form(std::string text, ShapeOf shape);
 // The dims of the first operand are permuted.
-OpDefinition permuted(std::string name, DimsOf order);
+OpDefinition permuted(std::string_view word);
+OpDefinition permute_form(std::string text, DimsOf order);
 // Dims of size 1 are repeated without a copy.
 OpDefinition expanded(std::string_view argument);
 // Each tensor of a list is expanded to the shape to which all broadcast.
@@ -66,9 +71,10 @@ OpDefinition rows_of_vectors();
 // Splits one dim into results; `sizes` returns the sizes of the pieces.
 using SizesOf =
     std::function<std::vector<std::int64_t>(const OpCall&, std::int64_t size)>;
-OpDefinition cut_up(std::string name, SizesOf sizes, bool copies = false);
+OpDefinition split_form(std::string text, SizesOf sizes, bool copies = false);
 // Splits the dim that `along` returns instead of the argument `dim`.
-OpDefinition cut_up(std::string name, DimOf along, SizesOf sizes);
+OpDefinition split_form(std::string text, DimOf along, SizesOf sizes);
+OpDefinition cut_up(std::string_view word);
 
 // Returns the sizes with a single -1 replaced by the size that the element
 // count implies.
@@ -79,17 +85,16 @@ Dims dims_of(std::span<const std::int64_t> sizes);
 
 using LengthOf = std::function<std::int64_t(const OpCall&)>;
 // A vector that is created from numbers.
-OpDefinition vector_of(std::string name, LengthOf length);
+OpDefinition vector_form(std::string text, LengthOf length);
+OpDefinition made_form(std::string text, ShapeOf shape);
 // A tensor that is created from numbers; each rank creates its part by a
 // program.
-OpDefinition made_of_numbers(std::string name, ShapeOf shape,
-                             std::string_view program);
+OpDefinition made_of_numbers(std::string_view word, std::string_view program);
 
 // --- Along dims ---
 
 // Elements move along the named dims: flip, roll.
-OpDefinition moved(std::string_view dims_argument);
-OpDefinition moved(std::string name, DimsOf dims);
+OpDefinition move_form(std::string text, DimsOf dims);
 // The last two dims are matrices, and the result depends on positions in them.
 OpDefinition of_matrices();
 OpDefinition unsqueezed();
@@ -101,12 +106,12 @@ OpDefinition sliced();
 OpDefinition narrowed();
 OpDefinition selected();
 OpDefinition unbound();
-OpDefinition joined();
 // Tensors get dims of size 1 before they are concatenated. `lift` returns, for
 // each dim of the result, the tensor's own dim or kNewDim.
 inline constexpr int kNewDim = -1;
 using LiftOf = std::function<std::vector<int>(int rank)>;
-OpDefinition joined(std::string name, LiftOf lift, DimOf along);
+OpDefinition cat_form(std::string text, LiftOf lift, DimOf along);
+OpDefinition joined(std::string_view word = "cat(dim)");
 OpDefinition stacked();
 // The result is self with a slice, or one index, of a dim overwritten.
 OpDefinition slice_written();
@@ -126,10 +131,12 @@ OpDefinition written_along();
 // them.
 using Resize = std::function<std::int64_t(const OpCall&, std::int64_t size,
                                           std::size_t dim)>;
-OpDefinition resized(std::string name, Resize resize, int results = 1);
+OpDefinition resize_form(std::string text, Resize resize, int results = 1);
+OpDefinition resized(std::string_view word);
 // The gradient of `resize`, which the incoming gradient must fit; if it is
 // null, any size fits.
-OpDefinition resized_gradient(Resize resize = nullptr);
+OpDefinition resize_gradient_form(std::string text, Resize resize = nullptr);
+OpDefinition resized_gradient(std::string_view word);
 // Channels are (groups, in) and (groups, out).
 OpDefinition convolved();
 OpDefinition convolved_gradients();
@@ -158,7 +165,7 @@ OpDefinition transformed(Transform kind);
 // statistics too.
 OpDefinition normalized(int statistics);
 // Returns the gradients of these arguments that `output_mask` selects.
-OpDefinition masked_gradients(std::vector<std::string> of);
+OpDefinition masked_gradients(const std::vector<std::string>& of);
 // A pointwise function of input and target, reduced according to `reduction`.
 OpDefinition elementwise_loss();
 // `sum` is the call of the gradient of a sum; the gradient of a mean is a

@@ -3,6 +3,7 @@
 
 #include "ops/forms/forms.h"
 #include "ops/forms/shared_form.h"
+#include "ops/rules/rule_words.h"
 #include "ops/view_strides.h"
 
 #include <algorithm>
@@ -139,21 +140,20 @@ BoundForm bind_rows(const OpCall& call) {
 }  // namespace
 
 OpDefinition expanded_together() {
-  return shared_form("expanded_together()", bind_expanded_together)
-      .passes()
-      .free();
+  return form("expanded_together()").passes().free();
 }
 
-OpDefinition at_least_each() {
-  return shared_form("atleast()", bind_at_least_each).passes().free();
-}
+OpDefinition at_least_each() { return form("atleast_each()").passes().free(); }
 
-OpDefinition grid_of_vectors() {
-  return shared_form("grid()", bind_grid).passes().free();
-}
+OpDefinition grid_of_vectors() { return form("grid()").passes().free(); }
 
-OpDefinition rows_of_vectors() {
-  return shared_form("rows_of_vectors()", bind_rows).passes();
+OpDefinition rows_of_vectors() { return form("rows_of_vectors()").passes(); }
+
+void words_of_grids(RuleWords& words) {
+  words.form(shared_form("expanded_together()", bind_expanded_together));
+  words.form(shared_form("atleast_each()", bind_at_least_each));
+  words.form(shared_form("grid()", bind_grid));
+  words.form(shared_form("rows_of_vectors()", bind_rows));
 }
 
 }  // namespace shardprop

@@ -4,6 +4,7 @@
 #include "ops/forms/forms.h"
 #include "ops/forms/indices.h"
 #include "ops/forms/shared_form.h"
+#include "ops/rules/rule_words.h"
 
 #include <algorithm>
 #include <cmath>
@@ -352,22 +353,26 @@ void pass_writes(const OpCall& call, IndexSpace& space, Write write,
 }
 
 OpDefinition gathered() {
-  return shared_form("gather(dim)", bind_gather)
-      .passes({"self"})
-      .below("index", IndexBound::kDim);
+  return form("gather(dim)").passes({"self"}).below("index", IndexBound::kDim);
 }
 OpDefinition scattered() {
-  return passing_writes(shared_form("scatter(dim)", bind_scatter))
-      .below("index", IndexBound::kDim);
+  return form("scatter(dim)").below("index", IndexBound::kDim);
 }
 OpDefinition selected_along() {
-  return shared_form("index_select(dim)", bind_index_select)
+  return form("index_select(dim)")
       .passes({"self"})
       .below("index", IndexBound::kDim);
 }
 OpDefinition written_along() {
-  return passing_writes(shared_form("index_written(dim)", bind_index_written))
-      .below("index", IndexBound::kDim);
+  return form("index_written(dim)").below("index", IndexBound::kDim);
+}
+
+void words_of_indexed(RuleWords& words) {
+  words.form(shared_form("gather(dim)", bind_gather));
+  words.form(passing_writes(shared_form("scatter(dim)", bind_scatter)));
+  words.form(shared_form("index_select(dim)", bind_index_select));
+  words.form(
+      passing_writes(shared_form("index_written(dim)", bind_index_written)));
 }
 
 }  // namespace shardprop

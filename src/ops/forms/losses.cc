@@ -4,6 +4,7 @@
 #include "ops/forms/losses.h"
 #include "ops/forms/forms.h"
 #include "ops/forms/shared_form.h"
+#include "ops/rules/rule_words.h"
 
 #include <string>
 
@@ -97,26 +98,29 @@ BoundForm bind_elementwise_loss_backward(const OpCall& call) {
 }  // namespace
 
 OpDefinition elementwise_loss() {
-  return shared_form("loss()", bind_elementwise_loss)
-      .promoted()
-      .per_rank(
-          "l = upcast(itself(reduction=0))\n"
-          "return cast(sum(l) / numel(l), dtype(out))");
+  return form("loss()").promoted().per_rank(
+      "l = upcast(itself(reduction=0))\n"
+      "return cast(sum(l) / numel(l), dtype(out))");
 }
 
 OpDefinition elementwise_loss_gradient(std::string_view sum) {
-  return shared_form("loss_gradient()", bind_elementwise_loss_backward)
+  return form("loss_gradient()")
       .per_rank(
           "return cast(" + std::string(sum) + " / numel(self), dtype(out))",
           FactorKind::kBlocked)
       .linear_in("grad_output")
       // Integers wrap round before the division.
-      .refine("no_integers()", [](const OpCall& call, IndexSpace& space) {
-        if (is_floating(call.tensor("self").dtype())) return;
-        space.linearities.clear();
-        for (Factor& factor : space.factors)
-          factor.program = ProgramUse::kNever;
-      });
+      .refine("no_integers()");
+}
+
+void words_of_losses(RuleWords& words) {
+  words.form(shared_form("loss()", bind_elementwise_loss));
+  words.form(shared_form("loss_gradient()", bind_elementwise_loss_backward));
+  words.modifier("no_integers()", [](const OpCall& call, IndexSpace& space) {
+    if (is_floating(call.tensor("self").dtype())) return;
+    space.linearities.clear();
+    for (Factor& factor : space.factors) factor.program = ProgramUse::kNever;
+  });
 }
 
 }  // namespace shardprop

@@ -4,6 +4,7 @@
 #include "ops/forms/norms.h"
 #include "ops/forms/forms.h"
 #include "ops/forms/shared_form.h"
+#include "ops/rules/rule_words.h"
 
 #include <algorithm>
 #include <string>
@@ -143,20 +144,40 @@ BoundForm bind_gradients_by_row(const OpCall& call,
   return b.bound();
 }
 
+std::string gradients_text(const std::vector<std::string>& of) {
+  std::string text = "masked_gradients(";
+  for (const std::string& argument : of) {
+    if (text.back() != '(') text += ',';
+    text += argument;
+  }
+  return text + ')';
+}
+
 }  // namespace
 
 OpDefinition normalized(int statistics) {
-  return shared_form("normalized(normalized_shape)",
-                     [statistics](const OpCall& call) {
-                       return bind_layer_norm(call, statistics);
-                     });
+  return form("normalized" + results_text("normalized_shape", statistics + 1));
 }
 
-OpDefinition masked_gradients(std::vector<std::string> of) {
-  return shared_form("masked_gradients()",
-                     [of = std::move(of)](const OpCall& call) {
-                       return bind_gradients_by_row(call, of);
-                     });
+OpDefinition masked_gradients(const std::vector<std::string>& of) {
+  return form(gradients_text(of));
+}
+
+void words_of_norms(RuleWords& words) {
+  for (const int statistics : {0, 1, 2}) {
+    words.form(shared_form(
+        "normalized" + results_text("normalized_shape", statistics + 1),
+        [statistics](const OpCall& call) {
+          return bind_layer_norm(call, statistics);
+        }));
+  }
+  const std::vector<std::string> with_bias = {"input", "weight", "bias"};
+  const std::vector<std::string> without_bias = {"input", "weight"};
+  for (const auto& of : {with_bias, without_bias}) {
+    words.form(shared_form(gradients_text(of), [of](const OpCall& call) {
+      return bind_gradients_by_row(call, of);
+    }));
+  }
 }
 
 }  // namespace shardprop

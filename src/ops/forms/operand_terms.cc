@@ -2,6 +2,7 @@
 // alternatives.
 
 #include "ops/forms/bound_notation.h"
+#include "ops/rules/rule_words.h"
 #include "ops/rules/conditions.h"
 
 #include <utility>
@@ -25,8 +26,18 @@ bool is_applicable(const Notation& notation, const OpCall& call) {
 
 }  // namespace
 
+bool is_of_call(const StatedSize& size) {
+  return size.kind == StatedSize::Kind::kNumber ||
+         size.kind == StatedSize::Kind::kArgument;
+}
+
 std::int64_t stated_size(const StatedSize& size, const OpCall& call) {
   if (size.kind == StatedSize::Kind::kNumber) return size.number;
+  if (size.kind == StatedSize::Kind::kWord) {
+    const SizeOf* word = rule_words().find_size(size.argument);
+    require(word != nullptr, "a size of the result is unknown");
+    return (*word)(call, size.name);
+  }
   if (!call.has(size.argument)) {
     call_error("the operator has no argument `" + size.argument + "`");
   }

@@ -3,6 +3,7 @@
 #include "ops/forms/forms.h"
 
 #include "ops/forms/shared_form.h"
+#include "ops/rules/rule_words.h"
 #include "ops/windows.h"
 
 #include <utility>
@@ -146,16 +147,23 @@ OpDefinition unfolded() {
 
 OpDefinition columns(bool backward) {
   return shared_form(
-      backward ? "n(ck)[l]->nc[hw]" : "nc[hw]->n(ck)[l]",
+      backward ? "col2im()" : "im2col()",
       [backward](const OpCall& call) { return bind_columns(call, backward); });
 }
 
 OpDefinition shuffled(bool into_space) {
-  return shared_form(
-      into_space ? "...(crs)hw->...c(hr)(ws)" : "...c(hr)(ws)->...(crs)hw",
-      [into_space](const OpCall& call) {
-        return bind_shuffle(call, into_space);
-      });
+  return shared_form(into_space ? "pixel_shuffle()" : "pixel_unshuffle()",
+                     [into_space](const OpCall& call) {
+                       return bind_shuffle(call, into_space);
+                     });
+}
+
+void words_of_patches(RuleWords& words) {
+  words.form(unfolded());
+  for (const bool is_second : {false, true}) {
+    words.form(columns(is_second));
+    words.form(shuffled(is_second));
+  }
 }
 
 }  // namespace shardprop

@@ -3,6 +3,7 @@
 
 #include "ops/forms/forms.h"
 #include "ops/forms/shared_form.h"
+#include "ops/rules/rule_words.h"
 
 #include <algorithm>
 
@@ -246,35 +247,43 @@ OpDefinition reduction(std::optional<ReduceOp> op, int results) {
 }
 
 OpDefinition factory(std::string_view shape_argument) {
-  OpDefinition form =
-      shared_form("factory(" + std::string(shape_argument) + ")",
-                  [name = std::string(shape_argument)](const OpCall& call) {
-                    return bind_factory(call, name);
-                  });
-  if (shape_argument.empty()) return form;
-  return std::move(form).local_shape(shape_argument);
+  OpDefinition made = form("factory(" + std::string(shape_argument) + ")");
+  if (shape_argument.empty()) return made;
+  return std::move(made).local_shape(shape_argument);
 }
 
-OpDefinition vector_of(std::string name, LengthOf length) {
-  return shared_form(std::move(name),
-                     [length = std::move(length)](const OpCall& call) {
-                       return bind_made(call, Dims{length(call)});
+OpDefinition vector_form(std::string text, LengthOf length) {
+  return made_form(std::move(text),
+                   [length = std::move(length)](const OpCall& call) {
+                     return Dims{length(call)};
+                   });
+}
+
+OpDefinition made_form(std::string text, ShapeOf shape) {
+  return shared_form(std::move(text),
+                     [shape = std::move(shape)](const OpCall& call) {
+                       return bind_made(call, shape(call));
                      });
 }
 
-OpDefinition made_of_numbers(std::string name, ShapeOf shape,
-                             std::string_view program) {
-  return shared_form(std::move(name),
-                     [shape = std::move(shape)](const OpCall& call) {
-                       return bind_made(call, shape(call));
-                     })
-      .refine("made_in_parts()",
-              [](const OpCall&, IndexSpace& space) {
-                for (Factor& factor : space.factors) {
-                  factor.program = ProgramUse::kWhenSharded;
-                }
-              })
-      .per_rank(program);
+OpDefinition made_of_numbers(std::string_view word, std::string_view program) {
+  return form(word).refine("made_in_parts()").per_rank(program);
+}
+
+void words_of_pointwise_forms(RuleWords& words) {
+  for (const char* argument : {"", "size"}) {
+    words.form(shared_form("factory(" + std::string(argument) + ")",
+                           [name = std::string(argument)](const OpCall& call) {
+                             return bind_factory(call, name);
+                           }));
+  }
+  words.form(pointwise_into("self"));
+  words.form(with_channels("weight"));
+  words.modifier("made_in_parts()", [](const OpCall&, IndexSpace& space) {
+    for (Factor& factor : space.factors) {
+      factor.program = ProgramUse::kWhenSharded;
+    }
+  });
 }
 
 }  // namespace shardprop

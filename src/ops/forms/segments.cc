@@ -5,6 +5,7 @@
 #include "ops/forms/indices.h"
 #include "ops/forms/segment_dims.h"
 #include "ops/forms/shared_form.h"
+#include "ops/rules/rule_words.h"
 #include "ops/view_strides.h"
 
 #include <algorithm>
@@ -285,43 +286,47 @@ BoundForm bind_select_scatter(const OpCall& call) {
   return bind_written(call, dim, region);
 }
 
-OpDefinition part(std::string name, OpDefinition::Bind bind) {
-  return shared_form(std::move(name), std::move(bind)).passes().free();
+std::vector<int> as_it_is(int rank) {
+  std::vector<int> dims(index(rank));
+  std::iota(dims.begin(), dims.end(), 0);
+  return dims;
 }
 
 }  // namespace
 
-OpDefinition sliced() { return part("slice(dim)", bind_slice); }
-OpDefinition narrowed() { return part("slice(dim)", bind_narrow); }
-OpDefinition selected() { return part("select(dim)", bind_select); }
-OpDefinition unbound() { return part("unbind(dim)", bind_unbind); }
-OpDefinition joined() {
-  const auto as_it_is = [](int rank) {
-    std::vector<int> dims(index(rank));
-    std::iota(dims.begin(), dims.end(), 0);
-    return dims;
-  };
-  return joined("cat(dim)", as_it_is, [](const OpCall& call, int rank) {
-    return call.dim("dim", rank);
-  });
+OpDefinition sliced() { return form("slice(dim)").passes().free(); }
+OpDefinition narrowed() { return form("narrow(dim)").passes().free(); }
+OpDefinition selected() { return form("select(dim)").passes().free(); }
+OpDefinition unbound() { return form("unbind(dim)").passes().free(); }
+OpDefinition joined(std::string_view word) {
+  return form(word).passes({"tensors"});
 }
-OpDefinition joined(std::string name, LiftOf lift, DimOf along) {
+OpDefinition cat_form(std::string text, LiftOf lift, DimOf along) {
   return shared_form(
-             std::move(name),
-             [lift = std::move(lift), along = std::move(along)](
-                 const OpCall& call) { return bind_cat(call, lift, along); })
-      .passes({"tensors"});
+      std::move(text),
+      [lift = std::move(lift), along = std::move(along)](const OpCall& call) {
+        return bind_cat(call, lift, along);
+      });
 }
-OpDefinition stacked() {
-  return shared_form("stack(dim)", bind_stack).passes({"tensors"});
-}
+OpDefinition stacked() { return form("stack(dim)").passes({"tensors"}); }
 OpDefinition slice_written() {
-  return shared_form("written(dim)", bind_slice_scatter)
-      .passes({"self", "src"});
+  return form("slice_written(dim)").passes({"self", "src"});
 }
 OpDefinition selection_written() {
-  return shared_form("written(dim)", bind_select_scatter)
-      .passes({"self", "src"});
+  return form("selection_written(dim)").passes({"self", "src"});
+}
+
+void words_of_segments(RuleWords& words) {
+  words.form(shared_form("slice(dim)", bind_slice));
+  words.form(shared_form("narrow(dim)", bind_narrow));
+  words.form(shared_form("select(dim)", bind_select));
+  words.form(shared_form("unbind(dim)", bind_unbind));
+  words.form(cat_form("cat(dim)", as_it_is, [](const OpCall& call, int rank) {
+    return call.dim("dim", rank);
+  }));
+  words.form(shared_form("stack(dim)", bind_stack));
+  words.form(shared_form("slice_written(dim)", bind_slice_scatter));
+  words.form(shared_form("selection_written(dim)", bind_select_scatter));
 }
 
 }  // namespace shardprop

@@ -5,6 +5,7 @@
 
 #include "ops/forms/forms.h"
 #include "ops/forms/shared_form.h"
+#include "ops/rules/rule_words.h"
 #include "ops/view_strides.h"
 
 #include <algorithm>
@@ -250,43 +251,49 @@ Dims resolve_sizes(const TensorMeta& self,
   return out;
 }
 
-OpDefinition reshaped(std::string name, ShapeOf shape,
-                      std::string_view argument) {
-  OpDefinition form =
-      shared_form(std::move(name),
-                  [shape = std::move(shape)](const OpCall& call) {
-                    return bind_reshaped(call, shape);
-                  })
-          .passes({"self"})
-          .free_where_viewed();
-  if (argument.empty()) return form;
-  return std::move(form).local_shape(argument);
+OpDefinition reshape_form(std::string text, ShapeOf shape) {
+  return shared_form(std::move(text),
+                     [shape = std::move(shape)](const OpCall& call) {
+                       return bind_reshaped(call, shape);
+                     });
 }
 
-OpDefinition permuted(std::string name, DimsOf order) {
-  return shared_form(std::move(name),
+OpDefinition reshaped(std::string_view word, std::string_view argument) {
+  OpDefinition made = form(word).passes({"self"}).free_where_viewed();
+  if (argument.empty()) return made;
+  return std::move(made).local_shape(argument);
+}
+
+OpDefinition permute_form(std::string text, DimsOf order) {
+  return shared_form(std::move(text),
                      [order = std::move(order)](const OpCall& call) {
                        return bind_permuted(call, order);
-                     })
-      .passes()
-      .free();
+                     });
+}
+
+OpDefinition permuted(std::string_view word) {
+  return form(word).passes().free();
 }
 
 OpDefinition expanded(std::string_view argument) {
-  return shared_form("expanded(" + std::string(argument) + ")",
-                     [name = std::string(argument)](const OpCall& call) {
-                       return bind_expanded(call, name);
-                     })
+  return form("expanded(" + std::string(argument) + ")")
       .passes({"self"})
       .free();
 }
 
-OpDefinition unsqueezed() {
-  return shared_form("unsqueeze(dim)", bind_unsqueeze).passes().free();
-}
+OpDefinition unsqueezed() { return form("unsqueeze(dim)").passes().free(); }
 
-OpDefinition squeezed() {
-  return shared_form("squeeze(dim)", bind_squeeze).passes().free();
+OpDefinition squeezed() { return form("squeeze(dim)").passes().free(); }
+
+void words_of_views(RuleWords& words) {
+  for (const char* argument : {"size", "other"}) {
+    words.form(shared_form("expanded(" + std::string(argument) + ")",
+                           [name = std::string(argument)](const OpCall& call) {
+                             return bind_expanded(call, name);
+                           }));
+  }
+  words.form(shared_form("unsqueeze(dim)", bind_unsqueeze));
+  words.form(shared_form("squeeze(dim)", bind_squeeze));
 }
 
 }  // namespace shardprop

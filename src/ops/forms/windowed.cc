@@ -4,6 +4,7 @@
 #include "ops/definitions/dtypes.h"
 #include "ops/forms/forms.h"
 #include "ops/forms/shared_form.h"
+#include "ops/rules/rule_words.h"
 #include "ops/windows.h"
 
 #include <utility>
@@ -98,22 +99,30 @@ BoundForm bind_resized_gradient(const OpCall& call, const Resize& resize) {
 
 }  // namespace
 
-OpDefinition resized(std::string name, Resize resize, int results) {
-  return shared_form(std::move(name),
+OpDefinition resize_form(std::string text, Resize resize, int results) {
+  return shared_form(std::move(text),
                      [results, resize = std::move(resize)](const OpCall& call) {
                        return bind_resized(call, results, resize);
-                     })
-      .typed("first,i64")
-      .strided(image_strides);
+                     });
 }
 
-OpDefinition resized_gradient(Resize resize) {
-  return shared_form("resized_gradient()",
+OpDefinition resized(std::string_view word) {
+  return form(word).typed("first,i64").strided("pooled_images");
+}
+
+OpDefinition resize_gradient_form(std::string text, Resize resize) {
+  return shared_form(std::move(text),
                      [resize = std::move(resize)](const OpCall& call) {
                        return bind_resized_gradient(call, resize);
-                     })
-      .strided(strides_like_self)
-      .linear_in("grad_output");
+                     });
+}
+
+OpDefinition resized_gradient(std::string_view word) {
+  return form(word).strided("self").linear_in("grad_output");
+}
+
+void words_of_windowed(RuleWords& words) {
+  words.strides("pooled_images", image_strides);
 }
 
 }  // namespace shardprop

@@ -18,12 +18,22 @@ bool is_letter_with_number(std::string_view name) {
          });
 }
 
+std::string name_text(const FactorName& name) {
+  const std::string text(name.text());
+  return is_letter_with_number(text) ? text : '<' + text + '>';
+}
+
 std::string size_text(const StatedSize& size) {
   switch (size.kind) {
     case StatedSize::Kind::kNumber:
       return std::to_string(size.number);
     case StatedSize::Kind::kData:
       return "?";
+    case StatedSize::Kind::kWord:
+      return size.argument + "()";
+    case StatedSize::Kind::kSmaller:
+      return "min(" + name_text(size.first) + ',' + name_text(size.second) +
+             ')';
     case StatedSize::Kind::kArgument:
       break;
   }
@@ -82,11 +92,6 @@ class NotationPrinter {
   }
 
  private:
-  static std::string name_text(const FactorName& name) {
-    const std::string text(name.text());
-    return is_letter_with_number(text) ? text : '<' + text + '>';
-  }
-
   std::string bracketed(const NamedFactor& factor) {
     std::string text = name_text(factor.name);
     has_size_ = false;

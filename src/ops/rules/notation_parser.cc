@@ -4,6 +4,8 @@
 
 #include "base/parse_int.h"
 #include "base/try.h"
+#include "ops/rules/factor_name_reader.h"
+#include "ops/rules/stated_size_reader.h"
 
 #include <algorithm>
 #include <optional>
@@ -215,34 +217,10 @@ class NotationReader {
     return {};
   }
 
-  // Reads a letter, a letter with a number, or `<word>`.
+  // Reads the name of a factor of the term.
   Result<FactorName> name(DimUse use) {
     const std::size_t at = in_.at();
-    FactorName made;
-    if (in_.skip("<")) {
-      const std::string_view word = in_.word();
-      if (word.empty()) {
-        return in_.expected("the name of a factor", kNotationHelp);
-      }
-      if (!in_.skip(">")) return in_.expected("`>`", kNotationHelp);
-      if (word.size() > FactorName::kMostLetters) {
-        return RuleReader::wrong("a factor has a name of more than 15 letters",
-                                 at, kNotationHelp);
-      }
-      made = FactorName(word);
-    } else {
-      if (!RuleReader::is_letter(in_.peek())) {
-        return in_.expected("a factor", kNotationHelp);
-      }
-      std::string text(1, in_.peek());
-      in_.go_to(in_.at() + 1);
-      while (RuleReader::is_digit(in_.peek()) &&
-             text.size() < FactorName::kMostLetters) {
-        text += in_.peek();
-        in_.go_to(in_.at() + 1);
-      }
-      made = FactorName(text);
-    }
+    SP_ASSIGN(const FactorName made, read_factor_name(in_, kNotationHelp));
     const bool is_known =
         std::find(known_.begin(), known_.end(), made) != known_.end();
     const std::string quoted = '`' + std::string(made.text()) + '`';
@@ -274,28 +252,12 @@ class NotationReader {
     return made;
   }
 
-  // Reads `:2`, `:num_samples`, `:output_size[0]` or `:?` after a name.
+  // Reads the size after a name, if there is one.
   Result<void> size_of(const FactorName& factor) {
-    if (!in_.skip(":")) return {};
-    StatedSize made{factor};
-    const std::size_t at = in_.at();
-    if (in_.skip("?")) {
-      made.kind = StatedSize::Kind::kData;
-    } else {
-      const std::string_view word = in_.word();
-      if (word.empty()) {
-        return in_.expected("a number, an argument or `?`", kNotationHelp);
-      }
-      if (const auto number = parse_int(word)) {
-        made.number = *number;
-      } else if (RuleReader::is_digit(word[0])) {
-        return RuleReader::wrong("a size is out of range", at, kNotationHelp);
-      } else {
-        made.kind = StatedSize::Kind::kArgument;
-        made.argument = word;
-        SP_CHECK(element_of(made));
-      }
-    }
+    if (!in_.is_next(":")) return {};
+    const std::size_t at = in_.at() + 1;
+    SP_ASSIGN(StatedSize made,
+              read_stated_size(in_, factor, known_, is_result_, is_complete_));
     const bool is_stated = std::any_of(
         made_.sizes.begin(), made_.sizes.end(),
         [&](const StatedSize& size) { return size.name == factor; });
@@ -305,18 +267,6 @@ class NotationReader {
           at, kNotationHelp);
     }
     made_.sizes.push_back(std::move(made));
-    return {};
-  }
-
-  Result<void> element_of(StatedSize& size) {
-    if (!in_.skip("[")) return {};
-    const auto element = parse_int(in_.word());
-    if (!element || *element < 0 || *element >= 64) {
-      return in_.expected("the index of an element, from 0 to 63",
-                          kNotationHelp);
-    }
-    size.element = static_cast<int>(*element);
-    if (!in_.skip("]")) return in_.expected("`]`", kNotationHelp);
     return {};
   }
 

@@ -4,6 +4,7 @@
 #include "base/quantities.h"
 #include "base/try.h"
 #include "ops/program_text.h"
+#include "ops/rules/rule_words.h"
 #include "ops/rules/type_rule.h"
 
 #include <algorithm>
@@ -35,6 +36,7 @@ std::string_view expected_of(GivenKind kind) {
       return "the name of an argument, and the number of a result if it is not "
              "the first";
     case GivenKind::kNames:
+    case GivenKind::kSomeNames:
       return "names of arguments";
     case GivenKind::kSigns:
       return "signs, + or -";
@@ -42,6 +44,8 @@ std::string_view expected_of(GivenKind kind) {
       return "one of sum, avg, product, min, max, band, bor, bxor";
     case GivenKind::kTypes:
       return "dtypes, such as f32, first or given(dtype,first)";
+    case GivenKind::kStrides:
+      return "a word of strides, such as first or images";
     case GivenKind::kCount:
       return "a number of at most nine digits";
     case GivenKind::kBound:
@@ -54,6 +58,10 @@ std::string_view expected_of(GivenKind kind) {
       return "the letter of a factor";
     case GivenKind::kProduct:
       return "one of none, plain, convolution, attention";
+    case GivenKind::kWork:
+      return "one or two numbers such as 2/3, or an integer argument";
+    case GivenKind::kWords:
+      return "the name of an argument, and the words that it may be";
     case GivenKind::kProgram:
     case GivenKind::kRankProgram:
       return "a program in quotes, such as \"e = exp(x); return e\"";
@@ -72,12 +80,13 @@ bool is_small(std::string_view text) {
   return number && *number >= 0 && *number < 64 && text.size() <= 2;
 }
 
-bool fits_kind(GivenKind kind, const std::string& text) {
+bool fits_kind(GivenKind kind, const std::string& text, bool reads_words) {
   switch (kind) {
     case GivenKind::kNothing:
       return false;
     case GivenKind::kName:
     case GivenKind::kNames:
+    case GivenKind::kSomeNames:
     case GivenKind::kBound:
       return is_name(text);
     case GivenKind::kNameAndNumber:
@@ -87,8 +96,12 @@ bool fits_kind(GivenKind kind, const std::string& text) {
       return text == "+" || text == "-" || text == "1" || text == "-1";
     case GivenKind::kReduceOp:
       return reduction_named(text).has_value();
-    case GivenKind::kTypes:
-      return TypeRule::parse(text).has_value();
+    case GivenKind::kTypes: {
+      const auto rule = TypeRule::parse(text);
+      return rule && (reads_words || !rule->has_word());
+    }
+    case GivenKind::kStrides:
+      return rule_words().find_strides(text) != nullptr;
     case GivenKind::kCount: {
       const auto number = parse_int(text);
       return number && *number >= 0 && text.size() <= 9;
@@ -100,6 +113,10 @@ bool fits_kind(GivenKind kind, const std::string& text) {
       return text.size() == 1 && RuleReader::is_letter(text[0]);
     case GivenKind::kProduct:
       return product_named(text).has_value();
+    case GivenKind::kWork:
+      return is_linalg_work(text) || is_name(text);
+    case GivenKind::kWords:
+      return is_name(text);
     case GivenKind::kProgram:
     case GivenKind::kRankProgram:
       return false;  // see check_program()
@@ -116,6 +133,9 @@ std::optional<std::size_t> count_of(GivenKind kind) {
     case GivenKind::kSigns:
     case GivenKind::kFactors:
     case GivenKind::kTypes:
+    case GivenKind::kSomeNames:
+    case GivenKind::kWork:
+    case GivenKind::kWords:
     case GivenKind::kRankProgram:
       return std::nullopt;
     case GivenKind::kBound:
@@ -146,6 +166,23 @@ Result<void> check_name_and_number(const RuleCall& call,
   }
   if (!call.arguments.empty()) return {};
   return RuleReader::wrong("`" + call.name + "` has no name", call.at, help);
+}
+
+Result<void> check_work(const RuleCall& call, const std::string& help) {
+  const auto& given = call.arguments;
+  if (given.empty()) {
+    return RuleReader::wrong("`" + call.name + "` has no number", call.at,
+                             help);
+  }
+  const std::size_t most = is_linalg_work(given[0].text) ? 2 : 1;
+  for (std::size_t i = 1; i < given.size(); ++i) {
+    if (i < most && is_linalg_work(given[i].text)) continue;
+    return RuleReader::wrong(std::string("expected ") +
+                                 (i < most ? "a number" : "`)`") + ", found `" +
+                                 given[i].text + '`',
+                             given[i].at, help);
+  }
+  return {};
 }
 
 // Checks the arguments of a modifier that takes a program.
@@ -191,14 +228,15 @@ std::optional<ProductKind> product_named(std::string_view text) {
   return std::nullopt;
 }
 
-Result<void> check_arguments(const RuleCall& call, GivenKind kind) {
+Result<void> check_arguments(const RuleCall& call, GivenKind kind,
+                             bool reads_words) {
   const std::string expected(expected_of(kind));
   const std::string help = "`" + call.name + "` takes " + expected;
   if (kind == GivenKind::kProgram || kind == GivenKind::kRankProgram) {
     return check_program(call, kind, help);
   }
   for (const RuleCall::Given& one : call.arguments) {
-    if (one.is_quoted || !fits_kind(kind, one.text)) {
+    if (one.is_quoted || !fits_kind(kind, one.text, reads_words)) {
       return RuleReader::wrong(
           "expected " + expected + ", found `" + one.text + '`', one.at, help);
     }
@@ -209,6 +247,13 @@ Result<void> check_arguments(const RuleCall& call, GivenKind kind) {
   if (kind == GivenKind::kNameMaybeNumber ||
       kind == GivenKind::kNameAndNumber) {
     SP_CHECK(check_name_and_number(call, help));
+  }
+  if (kind == GivenKind::kSomeNames && call.arguments.empty()) {
+    return RuleReader::wrong("`" + call.name + "` has no name", call.at, help);
+  }
+  if (kind == GivenKind::kWork) SP_CHECK(check_work(call, help));
+  if (kind == GivenKind::kWords && call.arguments.size() < 2) {
+    return RuleReader::wrong("`" + call.name + "` has no words", call.at, help);
   }
   const auto count = count_of(kind);
   if (count && call.arguments.size() != *count) {

@@ -23,8 +23,10 @@ struct RuleCall {
   std::vector<Given> arguments;
 };
 
-// Applies a modifier. Error: kInvalidArgument, which names the column.
-Result<OpDefinition> modified(OpDefinition rule, const RuleCall& call);
+// Applies a modifier; `reads_words` allows those of rule_words.h. Error:
+// kInvalidArgument, which names the column.
+Result<OpDefinition> modified(OpDefinition rule, const RuleCall& call,
+                              bool reads_words);
 
 // Returns the reduction of that name.
 std::optional<ReduceOp> reduction_named(std::string_view text);

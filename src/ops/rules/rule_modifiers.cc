@@ -4,6 +4,7 @@
 #include "base/try.h"
 #include "ops/rules/rule_arguments.h"
 #include "ops/rules/rule_call.h"
+#include "ops/rules/rule_words.h"
 
 #include <algorithm>
 #include <optional>
@@ -72,6 +73,10 @@ OpDefinition apply_types(OpDefinition rule, const Given& given) {
   return std::move(rule).typed(std::string_view(joined_text(given)));
 }
 
+OpDefinition apply_strides(OpDefinition rule, const Given& given) {
+  return std::move(rule).strided(std::string_view(given[0].text));
+}
+
 OpDefinition apply_flops(OpDefinition rule, const Given& given) {
   return std::move(rule).flops(static_cast<double>(*parse_int(given[0].text)));
 }
@@ -111,6 +116,18 @@ OpDefinition apply_draws(OpDefinition rule, const Given& given) {
   return std::move(rule).draws(*distribution_named(given[0].text));
 }
 
+OpDefinition apply_work(OpDefinition rule, const Given& given) {
+  return std::move(rule).linalg_work(
+      given[0].text,
+      given.size() > 1 ? std::string_view(given[1].text) : std::string_view());
+}
+
+OpDefinition apply_words(OpDefinition rule, const Given& given) {
+  std::vector<std::string> words = names_of(given);
+  words.erase(words.begin());
+  return std::move(rule).one_of(given[0].text, std::move(words));
+}
+
 OpDefinition apply_decomposed(OpDefinition rule, const Given& given) {
   return std::move(rule).decomposed(given[0].text);
 }
@@ -133,6 +150,7 @@ constexpr RuleModifier kModifiers[] = {
     {"elementwise", GivenKind::kNames, apply_elementwise},
     {"like", GivenKind::kName, apply_name<&Definition::like>},
     {"contiguous", GivenKind::kNothing, apply_plain<&Definition::contiguous>},
+    {"strided", GivenKind::kStrides, apply_strides},
     // partials that pass through
     {"additive", GivenKind::kSigns, apply_signs},
     {"multilinear", GivenKind::kNothing, apply_plain<&Definition::multilinear>},
@@ -141,6 +159,8 @@ constexpr RuleModifier kModifiers[] = {
      apply_plain<&Definition::nondecreasing>},
     {"nonincreasing", GivenKind::kNothing,
      apply_plain<&Definition::nonincreasing>},
+    {"nondecreasing_in_each", GivenKind::kNothing,
+     apply_plain<&Definition::nondecreasing_in_each>},
     {"lattice", GivenKind::kReduceOp, apply_lattice},
     {"passes", GivenKind::kNames, apply_names<&Definition::passes>},
     {"ignores_values", GivenKind::kNames,
@@ -168,6 +188,12 @@ constexpr RuleModifier kModifiers[] = {
     {"random", GivenKind::kNothing, apply_plain<&Definition::random>},
     {"free", GivenKind::kNothing, apply_plain<&Definition::free>},
     {"flops", GivenKind::kCount, apply_flops},
+    {"given_one", GivenKind::kSomeNames, apply_names<&Definition::given_one>},
+    {"scales", GivenKind::kSomeNames, apply_names<&Definition::scales>},
+    {"nonempty_reduced", GivenKind::kNothing,
+     apply_plain<&Definition::nonempty_reduced>},
+    {"linalg_work", GivenKind::kWork, apply_work},
+    {"one_of", GivenKind::kWords, apply_words},
     {"normalises", GivenKind::kNothing, apply_plain<&Definition::normalises>},
     {"carries", GivenKind::kNothing, apply_plain<&Definition::carries>},
     {"writes_into", GivenKind::kName, apply_name<&Definition::writes_into>},
@@ -181,6 +207,7 @@ constexpr RuleModifier kModifiers[] = {
 std::string list_of_modifiers() {
   std::string text = "the modifiers are ";
   for (const RuleModifier& modifier : kModifiers) {
+    if (modifier.kind == GivenKind::kStrides) continue;
     if (&modifier != kModifiers) text += ", ";
     text += modifier.name;
   }
@@ -196,15 +223,28 @@ std::optional<ReduceOp> reduction_named(std::string_view text) {
   return std::nullopt;
 }
 
-Result<OpDefinition> modified(OpDefinition rule, const RuleCall& call) {
+Result<OpDefinition> modified(OpDefinition rule, const RuleCall& call,
+                              bool reads_words) {
   const auto* found = std::find_if(
       std::begin(kModifiers), std::end(kModifiers),
       [&](const RuleModifier& modifier) { return modifier.name == call.name; });
   if (found == std::end(kModifiers)) {
+    const std::string word =
+        call.name + '(' + joined_text(call.arguments) + ')';
+    if (reads_words && rule_words().find_modifier(word) != nullptr) {
+      return std::move(rule).refine(std::string_view(word));
+    }
+    if (reads_words && rule_words().find_check(word) != nullptr) {
+      return std::move(rule).checked(std::string_view(word));
+    }
     return RuleReader::wrong("`" + call.name + "` is not a modifier", call.at,
                              list_of_modifiers());
   }
-  SP_CHECK(check_arguments(call, found->kind));
+  if (found->kind == GivenKind::kStrides && !reads_words) {
+    return RuleReader::wrong("`" + call.name + "` is not a modifier", call.at,
+                             list_of_modifiers());
+  }
+  SP_CHECK(check_arguments(call, found->kind, reads_words));
   return found->apply(std::move(rule), call.arguments);
 }
 

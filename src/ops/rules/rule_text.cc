@@ -10,6 +10,7 @@
 #include "ops/rules/fixed_notation.h"
 #include "ops/rules/notation_parser.h"
 #include "ops/rules/rule_call.h"
+#include "ops/rules/rule_words.h"
 
 #include <algorithm>
 #include <limits>
@@ -72,10 +73,13 @@ Result<int> take_results(RuleCall& call) {
   if (call.arguments.empty()) return 1;
   const auto count = small_number(call.arguments.back().text);
   if (!count) return 1;
-  if (*count < 1 || *count > 64) {
-    return RuleReader::wrong(
-        "expected 1 to 64 results, found " + call.arguments.back().text,
-        call.arguments.back().at, kForms);
+  // A check has no result: pointwise(0).
+  const int least = call.name == "pointwise" ? 0 : 1;
+  if (*count < least || *count > 64) {
+    return RuleReader::wrong("expected " + std::to_string(least) +
+                                 " to 64 results, found " +
+                                 call.arguments.back().text,
+                             call.arguments.back().at, kForms);
   }
   call.arguments.pop_back();
   return *count;
@@ -131,7 +135,8 @@ Result<OpDefinition> form_of(RuleCall call) {
 
 class RuleTextReader {
  public:
-  explicit RuleTextReader(std::string_view text) : text_(text), in_(text) {}
+  RuleTextReader(std::string_view text, bool reads_words)
+      : text_(text), in_(text), reads_words_(reads_words) {}
 
   // `as_graph` describes results as the graph does, before the text changes
   // them.
@@ -144,7 +149,7 @@ class RuleTextReader {
       RuleCall call;
       SP_CHECK(read_name(call));
       SP_CHECK(read_arguments(call));
-      SP_ASSIGN(rule, modified(std::move(rule), call));
+      SP_ASSIGN(rule, modified(std::move(rule), call, reads_words_));
       in_.skip_blanks();
     }
     if (!in_.is_at_end()) {
@@ -180,9 +185,10 @@ class RuleTextReader {
       call.at = in_.at();
       call.name = next_form(kCallForms);
       if (call.name.empty()) {
-        const std::string word(in_.word());
-        if (word.empty()) return in_.expected("a form", kForms);
-        return RuleReader::wrong("`" + word + "` is not a form", call.at,
+        call.name = in_.word();
+        if (call.name.empty()) return in_.expected("a form", kForms);
+        if (reads_words_) return form_word(std::move(call));
+        return RuleReader::wrong("`" + call.name + "` is not a form", call.at,
                                  kForms);
       }
       in_.skip(call.name);
@@ -196,6 +202,31 @@ class RuleTextReader {
     SP_ASSIGN(auto alternatives, read_notations(in_, true));
     const bool is_product = reads_as_einsum(alternatives);
     return definition_of(std::move(alternatives), is_product);
+  }
+
+  // Reads the arguments of a form of the vocabulary, such as `gather(dim)`.
+  Result<OpDefinition> form_word(RuleCall call) {
+    SP_CHECK(read_arguments(call));
+    std::string word = call.name + '(';
+    for (const RuleCall::Given& one : call.arguments) {
+      if (word.back() != '(') word += ',';
+      word += one.text;
+    }
+    const OpDefinition* found = rule_words().find_form(word + ')');
+    if (found != nullptr) return *found;
+    return RuleReader::wrong(
+        "`" + call.name + "` is not a form" + known_arguments(call.name),
+        call.at, kForms);
+  }
+
+  // Returns " with these arguments: gather(dim)" if forms have that name.
+  static std::string known_arguments(const std::string& name) {
+    std::string text;
+    for (const std::string& known : rule_words().forms()) {
+      if (!known.starts_with(name + '(')) continue;
+      text += (text.empty() ? " with these arguments, but " : ", ") + known;
+    }
+    return text;
   }
 
   // Reads `einsum(mk,kn->mn)`, or `einsum mk,kn->mn`.
@@ -214,6 +245,11 @@ class RuleTextReader {
     std::size_t most = 0;
     for (const Notation& notation : alternatives) {
       most = std::max(most, notation.outputs.size());
+      for (const StatedSize& size : notation.sizes) {
+        if (size.kind != StatedSize::Kind::kWord || reads_words_) continue;
+        return RuleReader::wrong("`" + size.argument + "()` is no size",
+                                 text_.find(size.argument + "()"), kForms);
+      }
       const bool is_added =
           std::any_of(notation.inputs.begin(), notation.inputs.end(),
                       [](const Term& term) { return term.is_added; });
@@ -293,16 +329,21 @@ class RuleTextReader {
 
   std::string_view text_;
   RuleReader in_;
+  const bool reads_words_;
 };
 
 }  // namespace
 
 Result<OpDefinition> parse_rule(std::string_view text) {
-  return RuleTextReader(text).read(true);
+  return RuleTextReader(text, false).read(true);
 }
 
 Result<OpDefinition> parse_definition(std::string_view text) {
-  return RuleTextReader(text).read(false);
+  return RuleTextReader(text, false).read(false);
+}
+
+Result<OpDefinition> parse_row(std::string_view text) {
+  return RuleTextReader(text, true).read(false);
 }
 
 }  // namespace shardprop

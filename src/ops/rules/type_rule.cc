@@ -3,6 +3,7 @@
 #include "base/try.h"
 #include "ops/op_call.h"
 #include "ops/rules/rule_reader.h"
+#include "ops/rules/rule_words.h"
 
 #include <algorithm>
 #include <optional>
@@ -15,8 +16,8 @@ using TypeKind = TypeRule::Node::Kind;
 
 constexpr std::string_view kTypeHelp =
     "a dtype rule is made of dtypes, `first`, names of arguments, `promoted`, "
-    "and promote(x,y), floating(x), sum(x), real(x), complex(x), given(arg,x), "
-    "if(flag,x,y), alike(x,y)";
+    "`same`, and functions such as promote(x,y), floating(x), given(arg,x) and "
+    "if(flag,x,y); docs/row_language.md lists them";
 constexpr std::size_t kMostNodes = 64;
 
 struct TypeWord {
@@ -34,6 +35,17 @@ constexpr TypeWord kTypeWords[] = {
     {"given", TypeKind::kGiven, true, 1},
     {"if", TypeKind::kIf, true, 2},
     {"alike", TypeKind::kAlike, false, 2},
+    {"no_bools", TypeKind::kNoBools, false, 1},
+    {"no_integers", TypeKind::kNoIntegers, false, 1},
+    {"only_bool", TypeKind::kOnlyBool, false, 1},
+    {"only_floating", TypeKind::kOnlyFloating, false, 1},
+    {"half", TypeKind::kHalf, false, 1},
+    {"truth", TypeKind::kTruth, false, 1},
+    {"stated", TypeKind::kStated, true, 2},
+    {"scaled", TypeKind::kScaled, true, 1},
+    {"not_bool", TypeKind::kNotBool, true, 1},
+    {"widened", TypeKind::kWidened, true, 1},
+    {"addend", TypeKind::kAddend, true, 1},
 };
 
 // Returns the dtype of that name; nullopt if it is none. The message of a
@@ -77,6 +89,16 @@ class TypeRuleReader {
       const auto* found =
           std::find_if(std::begin(kTypeWords), std::end(kTypeWords),
                        [&](const TypeWord& own) { return own.name == word; });
+      if (found == std::end(kTypeWords) &&
+          rule_words().find_dtype(word) != nullptr) {
+        in_.skip("(");
+        if (!in_.skip(")")) return in_.expected("`)`", kTypeHelp);
+        made.kind = TypeKind::kWord;
+        made.argument = word;
+        made_.nodes_.push_back(std::move(made));
+        in_.skip_blanks();
+        return made_.nodes_.size() - 1;
+      }
       if (found == std::end(kTypeWords)) {
         return RuleReader::wrong(
             "`" + std::string(word) + "` is no function of dtypes", at,
@@ -86,6 +108,8 @@ class TypeRuleReader {
       SP_CHECK(operands(*found, made));
     } else if (word == "promoted") {
       made.kind = TypeKind::kPromoted;
+    } else if (word == "same") {
+      made.kind = TypeKind::kSame;
     } else if (const auto dtype = dtype_of(word)) {
       made.kind = TypeKind::kDType;
       made.dtype = *dtype;
@@ -127,46 +151,10 @@ Result<TypeRule> TypeRule::parse(std::string_view text) {
   return TypeRuleReader(text).read();
 }
 
-DType TypeRule::of(const OpCall& call, std::size_t result) const {
-  return eval(call, nodes_[results_[std::min(result, results_.size() - 1)]]);
-}
-
-DType TypeRule::eval(const OpCall& call, const Node& node) const {
-  const auto operand = [&](std::size_t i) {
-    return eval(call, nodes_[node.operands[i]]);
-  };
-  switch (node.kind) {
-    case TypeKind::kDType:
-      return node.dtype;
-    case TypeKind::kFirst:
-      return call.first().dtype();
-    case TypeKind::kArgument:
-      return call.tensor(node.argument).dtype();
-    case TypeKind::kPromoted:
-      return promoted_dtype(call);
-    case TypeKind::kPromote:
-      return promote_types(operand(0), operand(1));
-    case TypeKind::kFloating:
-      return to_floating(operand(0));
-    case TypeKind::kSum: {
-      const DType own = operand(0);
-      return counts(own) ? DType::kI64 : own;
-    }
-    case TypeKind::kReal:
-      return real_dtype(operand(0));
-    case TypeKind::kComplex:
-      return complex_dtype(operand(0));
-    case TypeKind::kGiven:
-      return call.dtype_or(node.argument, operand(0));
-    case TypeKind::kIf:
-      return operand(call.boolean_or(node.argument, false) ? 0 : 1);
-    case TypeKind::kAlike: {
-      const DType own = operand(0);
-      require(operand(1) == own, "two operands are of different dtypes");
-      return own;
-    }
-  }
-  return DType::kF32;
+bool TypeRule::has_word() const {
+  return std::any_of(nodes_.begin(), nodes_.end(), [](const Node& node) {
+    return node.kind == TypeKind::kWord;
+  });
 }
 
 std::string TypeRule::text(const Node& node) const {
@@ -179,6 +167,10 @@ std::string TypeRule::text(const Node& node) const {
       return node.argument;
     case TypeKind::kPromoted:
       return "promoted";
+    case TypeKind::kSame:
+      return "same";
+    case TypeKind::kWord:
+      return node.argument + "()";
     default:
       break;
   }

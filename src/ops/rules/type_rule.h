@@ -15,6 +15,17 @@
 //   given(arg,x)                 the dtype argument `arg`, else x
 //   if(flag,x,y)                 x if the argument is true, else y
 //   alike(x,y)                   x; both must be equal
+//   same                         the dtype that all operands must have
+//   no_bools(x), no_integers(x)  x, which must not be bool; nor integral
+//   only_bool(x), half(x)        x, which must be bool; of 2 bytes
+//   only_floating(x)             x, which must be floating
+//   truth(x)                     bool, or u8 of u8
+//   stated(arg,x,y)              x if the argument is given, else y
+//   not_bool(arg,x)              x; the tensor or number `arg` must not be bool
+//   scaled(arg,x)                x; the number `arg` must be of its kind
+//   widened(arg,x)               the dtype argument: x, or f32 if x is a half
+//   addend(arg,x)                x, which the tensor `arg` must have if given
+//   arange()                     that of a word (rule_words.h)
 #pragma once
 
 #include <shardprop/base/result.h>
@@ -37,6 +48,8 @@ class TypeRule {
   // Returns the dtype of a result. Results beyond the last expression have the
   // dtype of the last one. An unfit call causes a CallError.
   DType of(const OpCall& call, std::size_t result) const;
+  // Returns whether the rule uses a word of rule_words.h.
+  bool has_word() const;
   friend std::string to_string(const TypeRule& rule);
 
   // `Node` is one word, with its operands at these indices.
@@ -54,16 +67,31 @@ class TypeRule {
       kGiven,
       kIf,
       kAlike,
+      kSame,
+      kNoBools,
+      kNoIntegers,
+      kOnlyBool,
+      kOnlyFloating,
+      kHalf,
+      kTruth,
+      kStated,
+      kScaled,
+      kNotBool,
+      kWidened,
+      kAddend,
+      kWord,
     };
     Kind kind = Kind::kFirst;
     DType dtype = DType::kF32;  // of kDType
-    std::string argument = {};  // of kArgument, kGiven and kIf
+    std::string argument = {};  // of kArgument, kGiven, kIf; kWord
     std::vector<std::size_t> operands = {};
   };
 
  private:
   friend class TypeRuleReader;
-  DType eval(const OpCall& call, const Node& node) const;
+  DType eval(const OpCall& call, const Node& node, std::size_t result) const;
+  // Evaluates the words that test a dtype or an argument.
+  DType checked(const OpCall& call, const Node& node, std::size_t result) const;
   std::string text(const Node& node) const;
 
   std::vector<Node> nodes_;
