@@ -299,6 +299,8 @@ TEST_CASE("an error names the column, what was found and what is expected") {
            {"pointwise().one_of(mode)", 13, "`one_of` has no words"},
            {"pointwise().local_size(x)", 13,
             "`local_size` has 1 argument, not 2"},
+           {"pointwise().local_size(\"x\",1)", 25,
+            "expected a name, found `x`"},
            {"pointwise().local_size(x,y)", 26,
             "expected a number below 64, found `y`"},
            {"m->m:sorted", 6,

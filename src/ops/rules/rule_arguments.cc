@@ -89,9 +89,6 @@ bool fits_kind(GivenKind kind, const std::string& text, bool reads_words) {
     case GivenKind::kSomeNames:
     case GivenKind::kBound:
       return is_name(text);
-    case GivenKind::kNameAndNumber:
-    case GivenKind::kNameMaybeNumber:
-      return is_name(text) || is_small(text);
     case GivenKind::kSigns:
       return text == "+" || text == "-" || text == "1" || text == "-1";
     case GivenKind::kReduceOp:
@@ -117,9 +114,11 @@ bool fits_kind(GivenKind kind, const std::string& text, bool reads_words) {
       return is_linalg_work(text) || is_name(text);
     case GivenKind::kWords:
       return is_name(text);
+    case GivenKind::kNameAndNumber:
+    case GivenKind::kNameMaybeNumber:
     case GivenKind::kProgram:
     case GivenKind::kRankProgram:
-      return false;  // see check_program()
+      return false;  // see check_name_and_number() and check_program()
   }
   return false;
 }
@@ -153,9 +152,9 @@ Result<void> check_name_and_number(const RuleCall& call,
                                    const std::string& help) {
   for (std::size_t i = 0; i < call.arguments.size(); ++i) {
     const RuleCall::Given& one = call.arguments[i];
-    const bool is_right = i == 0   ? is_name(one.text)
-                          : i == 1 ? is_small(one.text)
-                                   : false;
+    const bool is_right = !one.is_quoted && (i == 0   ? is_name(one.text)
+                                             : i == 1 ? is_small(one.text)
+                                                      : false);
     if (is_right) continue;
     return RuleReader::wrong(std::string("expected ") +
                                  (i == 0   ? "a name"
@@ -235,7 +234,11 @@ Result<void> check_arguments(const RuleCall& call, GivenKind kind,
   if (kind == GivenKind::kProgram || kind == GivenKind::kRankProgram) {
     return check_program(call, kind, help);
   }
+  const bool has_number =
+      kind == GivenKind::kNameMaybeNumber || kind == GivenKind::kNameAndNumber;
+  if (has_number) SP_CHECK(check_name_and_number(call, help));
   for (const RuleCall::Given& one : call.arguments) {
+    if (has_number) break;
     if (one.is_quoted || !fits_kind(kind, one.text, reads_words)) {
       return RuleReader::wrong(
           "expected " + expected + ", found `" + one.text + '`', one.at, help);
@@ -243,10 +246,6 @@ Result<void> check_arguments(const RuleCall& call, GivenKind kind,
   }
   if (kind == GivenKind::kTypes && call.arguments.empty()) {
     return RuleReader::wrong("`typed` has no dtype", call.at, help);
-  }
-  if (kind == GivenKind::kNameMaybeNumber ||
-      kind == GivenKind::kNameAndNumber) {
-    SP_CHECK(check_name_and_number(call, help));
   }
   if (kind == GivenKind::kSomeNames && call.arguments.empty()) {
     return RuleReader::wrong("`" + call.name + "` has no name", call.at, help);
