@@ -92,10 +92,10 @@ void Solver::offer_leanest() {
   core_best_ = std::move(choices);
 }
 
-// Offers an assignment although no work is left to search for one: the choices
-// that one sweep of messages leads to, or those of the shortest search. The
-// bytes of an assignment are left to offer_leanest(). A limit of 0 asks for no
-// search.
+// Offers a first assignment if the search ended without one, for example because
+// its work was spent: the choices that one sweep of messages leads to, or those of
+// the shortest search. It is a part of local search. offer_leanest() offers the
+// assignments whose bytes count. A limit of 0 asks for no search.
 void Solver::offer_decoded() {
   if (bytes_matter(state_.network) || state_.budget.is_cut_off() ||
       state_.budget.work_limit() == 0) {
@@ -137,7 +137,10 @@ void Solver::solve() {
   offer_known();
   dual_.gather();
   search();
-  if (!state_.best.known() && !state_.best.infeasible()) offer_decoded();
+  if (enabled(Pass::kLocalSearch) && !state_.best.known() &&
+      !state_.best.infeasible()) {
+    offer_decoded();
+  }
 }
 
 bool Solver::solve_at_once() {
