@@ -1,5 +1,6 @@
 #include <shardprop/request/like_plan.h>
 
+#include "base/glob.h"
 #include "base/name_folding.h"
 #include "base/try.h"
 
@@ -28,11 +29,11 @@ bool is_kept(InputKind kind) {
 
 // Returns whether the glob stands for the value, as in a pin.
 bool is_named(const Value& value, std::string_view glob) {
-  return glob_matches(glob, value.name) ||
-         glob_matches(glob, value.display_name()) ||
+  return matches_glob(glob, value.name) ||
+         matches_glob(glob, value.display_name()) ||
          std::any_of(value.aliases.begin(), value.aliases.end(),
                      [&](const std::string& alias) {
-                       return glob_matches(glob, alias);
+                       return matches_glob(glob, alias);
                      });
 }
 

@@ -63,7 +63,4 @@ struct Pin {
 // Prints the pin; the text parses back.
 std::string to_string(const Pin& pin);
 
-// Returns whether the glob matches all of `name`.
-bool glob_matches(std::string_view pattern, std::string_view name);
-
 }  // namespace shardprop

@@ -1,7 +1,5 @@
 #include <shardprop/plan/pin.h>
 
-#include "base/glob.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -120,10 +118,6 @@ std::string to_string(const Pin& pin) {
     text += text_of(term);
   }
   return text + "=" + to_string(pin.layout);
-}
-
-bool glob_matches(std::string_view pattern, std::string_view name) {
-  return matches_glob(pattern, name);
 }
 
 }  // namespace shardprop

@@ -1,5 +1,7 @@
 #include "plan/problem/pin_match.h"
 
+#include "base/glob.h"
+
 #include <algorithm>
 #include <string>
 
@@ -24,12 +26,12 @@ bool has_terms_on_nodes(const Pin& pin) {
 }
 
 bool has_name(const Value& value, std::string_view glob) {
-  return glob_matches(glob, value.name) ||
+  return matches_glob(glob, value.name) ||
          (!value.qualified_name.empty() &&
-          glob_matches(glob, value.qualified_name)) ||
+          matches_glob(glob, value.qualified_name)) ||
          std::any_of(value.aliases.begin(), value.aliases.end(),
                      [&](const std::string& alias) {
-                       return glob_matches(glob, alias);
+                       return matches_glob(glob, alias);
                      });
 }
 
@@ -45,9 +47,9 @@ std::string_view module_of(const Value& input) {
 bool has_op(const Node& node, std::string_view glob) {
   const std::string_view name = node.op_name();
   const std::size_t overload = name.rfind('.');
-  return glob_matches(glob, name) ||
-         glob_matches(glob, name.substr(0, overload)) ||
-         glob_matches(glob, node.op.function->base_name());
+  return matches_glob(glob, name) ||
+         matches_glob(glob, name.substr(0, overload)) ||
+         matches_glob(glob, node.op.function->base_name());
 }
 
 bool matches_node(const Pin& pin, const Node& node) {
@@ -67,7 +69,7 @@ bool matches_input(const Pin& pin, const Value& input) {
              pin, PinTerm::Kind::kName,
              [&](const std::string& glob) { return has_name(input, glob); }) &&
          all_terms(pin, PinTerm::Kind::kModule, [&](const std::string& glob) {
-           return glob_matches(glob, module_of(input));
+           return matches_glob(glob, module_of(input));
          });
 }
 
@@ -77,8 +79,8 @@ bool matches_use(const Pin& pin, const Value& input, const Node& node) {
              [&](const std::string& glob) { return has_name(input, glob); }) &&
          all_terms(pin, PinTerm::Kind::kModule,
                    [&](const std::string& glob) {
-                     return glob_matches(glob, node.module_path) ||
-                            glob_matches(glob, module_of(input));
+                     return matches_glob(glob, node.module_path) ||
+                            matches_glob(glob, module_of(input));
                    }) &&
          matches_node(pin, node);
 }
@@ -89,11 +91,11 @@ bool matches_result(const Pin& pin, const Node& node, const Value& result) {
          all_terms(pin, PinTerm::Kind::kName,
                    [&](const std::string& glob) {
                      return has_name(result, glob) ||
-                            (first && glob_matches(glob, node.name));
+                            (first && matches_glob(glob, node.name));
                    }) &&
          all_terms(pin, PinTerm::Kind::kModule,
                    [&](const std::string& glob) {
-                     return glob_matches(glob, node.module_path);
+                     return matches_glob(glob, node.module_path);
                    }) &&
          matches_node(pin, node);
 }

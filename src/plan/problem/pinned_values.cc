@@ -1,6 +1,7 @@
 #include "plan/problem/pinned_values.h"
 
 #include "base/edit_distance.h"
+#include "base/glob.h"
 #include "base/try.h"
 #include "plan/problem/pin_match.h"
 
@@ -127,7 +128,7 @@ std::string help_for(const PinTerm& term, const Pin& pin, const Graph& graph) {
 bool is_idle(const PinTerm& term, const Graph& graph) {
   const auto names = names_to_pin(graph, term.kind);
   return std::none_of(names.begin(), names.end(), [&](std::string_view name) {
-    return !name.empty() && glob_matches(term.glob, name);
+    return !name.empty() && matches_glob(term.glob, name);
   });
 }
 
