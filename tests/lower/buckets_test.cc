@@ -4,6 +4,8 @@
 
 #include "plan/evaluate/live_memory.h"
 #include "plan/explain/assemble_plan.h"
+#include "plan/random_plans.h"
+#include "plan/small_graphs.h"
 #include "support/dear_topology.h"
 #include "support/result_checks.h"
 #include "support/standard_library.h"
@@ -16,8 +18,11 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -28,10 +33,9 @@ using testing::dear_compute;
 using testing::standard_library;
 using testing::value_of;
 
-Graph bucket_graph(const char* name = "gpt2_train") {
-  return value_of(
-      load_graph("examples/graphs/tiny/" + std::string(name) + ".json.gz",
-                 standard_library()));
+Graph bucket_graph() {
+  return value_of(load_graph("examples/graphs/tiny/gpt2_train.json.gz",
+                             standard_library()));
 }
 
 PlanOptions bucket_options(const char* recipe, double overlap) {
@@ -150,6 +154,62 @@ TEST_CASE("a reduce_scatter and the all_reduce after it are in one bucket") {
     with_two += plan.copies[first].steps.size() == 2 ? 1 : 0;
   }
   CHECK(with_two > 1);
+}
+
+TEST_CASE("a gather of 25 MiB is in no bucket") {
+  // A weight of bf16[1024,12800] has 25 MiB.
+  const auto gathers_in_buckets = [](const char* width) {
+    const Graph graph =
+        test::residual_training(standard_library(), 3, "64", "1024", width);
+    const Plan plan = bucket_plan(graph, "dp=2", bucket_options("fsdp=dp", 1));
+    REQUIRE(plan.has_plan());
+    std::size_t gathers = 0;
+    std::size_t in_buckets = 0;
+    for (const PlannedCopy& copy : plan.copies) {
+      if (copy.steps.empty() ||
+          copy.steps[0].kind != CollectiveKind::kAllGather) {
+        continue;
+      }
+      ++gathers;
+      in_buckets += copy.bucket ? 1 : 0;
+    }
+    CHECK(gathers >= 6);
+    return in_buckets;
+  };
+  CHECK(gathers_in_buckets("12798") > 0);
+  CHECK(gathers_in_buckets("12800") == 0);
+}
+
+TEST_CASE("the copies of a bucket run equally often") {
+  const Graph graph = bucket_graph();
+  PlanOptions options;
+  options.overlap = 1;
+  options.accumulate = 4;
+  const PlanProblem problem = value_of(
+      PlanProblem::create(graph, value_of(DeviceMesh::parse("dp=2")),
+                          dear_compute(), standard_library(), options));
+  testing::RandomPlans plans(problem, 57);
+  int slots_with_both = 0;
+  for (int i = 0; i < 20; ++i) {
+    CAPTURE(i);
+    const PlanSolution solution = plans.next();
+    REQUIRE(solution.assignment);
+    const std::vector<bool> once =
+        copies_once_a_step(problem, *solution.assignment);
+    // By the slots of a bucket: whether its copies run once a step.
+    std::map<std::pair<std::int64_t, std::int64_t>, std::set<bool>> kinds;
+    for (const Bucket& bucket : buckets_of(problem, *solution.assignment)) {
+      for (const std::size_t c : bucket.copies) {
+        CHECK(once[c] == once[bucket.copies.front()]);
+      }
+      kinds[{bucket.filled_at, bucket.emptied_at}].insert(
+          once[bucket.copies.front()]);
+    }
+    for (const auto& [slots, of_slots] : kinds) {
+      slots_with_both += of_slots.size() == 2 ? 1 : 0;
+    }
+  }
+  CHECK(slots_with_both > 0);
 }
 
 TEST_CASE("buffers of buckets exist from the fill until the results leave") {

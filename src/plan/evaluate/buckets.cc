@@ -190,6 +190,21 @@ class BucketFinder {
       by_slots_;  // indices into open_
 };
 
+// Leaves out buckets that exceed the limit next to `held` and the buckets before
+// them.
+void leave_out_too_large(std::int64_t limit, std::vector<std::int64_t> held,
+                         std::vector<Bucket>& buckets) {
+  std::erase_if(buckets, [&](const Bucket& bucket) {
+    for (std::int64_t s = bucket.begins_at(); s <= bucket.emptied_at; ++s) {
+      if (sat_add(held[index(s)], buffer_bytes(bucket, s)) > limit) return true;
+    }
+    for (std::int64_t s = bucket.begins_at(); s <= bucket.emptied_at; ++s) {
+      held[index(s)] = sat_add(held[index(s)], buffer_bytes(bucket, s));
+    }
+    return false;
+  });
+}
+
 }  // namespace
 
 std::int64_t Bucket::begins_at() const {
@@ -221,19 +236,20 @@ std::int64_t buffer_bytes(const Bucket& bucket, std::int64_t slot) {
 std::vector<Bucket> buckets_of(const PlanProblem& problem,
                                const PlanAssignment& assignment) {
   std::vector<Bucket> out = BucketFinder(problem, assignment).run();
-  const auto& limit = problem.options().memory_limit;
-  if (!limit || out.empty()) return out;
-  std::vector<std::int64_t> held = bytes_without_buckets(problem, assignment);
-  std::erase_if(out, [&](const Bucket& bucket) {
-    for (std::int64_t s = bucket.begins_at(); s <= bucket.emptied_at; ++s) {
-      if (sat_add(held[index(s)], buffer_bytes(bucket, s)) > *limit)
-        return true;
-    }
-    for (std::int64_t s = bucket.begins_at(); s <= bucket.emptied_at; ++s) {
-      held[index(s)] = sat_add(held[index(s)], buffer_bytes(bucket, s));
-    }
-    return false;
-  });
+  if (problem.options().memory_limit && !out.empty()) {
+    leave_out_too_large(*problem.options().memory_limit,
+                        bytes_without_buckets(problem, assignment), out);
+  }
+  return out;
+}
+
+std::vector<Bucket> buckets_of(const PlanProblem& problem,
+                               const PlanAssignment& assignment,
+                               const std::vector<std::int64_t>& held) {
+  std::vector<Bucket> out = BucketFinder(problem, assignment).run();
+  if (problem.options().memory_limit && !out.empty()) {
+    leave_out_too_large(*problem.options().memory_limit, held, out);
+  }
   return out;
 }
 

@@ -52,6 +52,11 @@ struct Bucket {
 // them.
 std::vector<Bucket> buckets_of(const PlanProblem& problem,
                                const PlanAssignment& assignment);
+// Does the same. `held` is bytes_without_buckets() of the assignment, with fused
+// kernels.
+std::vector<Bucket> buckets_of(const PlanProblem& problem,
+                               const PlanAssignment& assignment,
+                               const std::vector<std::int64_t>& held);
 
 // Returns the bytes of the buffers and late sources of a bucket in a slot.
 std::int64_t buffer_bytes(const Bucket& bucket, std::int64_t slot);
