@@ -90,14 +90,11 @@ const NetworkLabels& NetworkSearch::labels(const NetworkOptions& options) {
 
 class NetworkSearch::Judge {
  public:
-  // `bound` is the lower bound of the running solve.
-  Judge(NetworkSearch& search, bool counts_memory, const Attempt& attempt,
-        std::shared_ptr<const std::int64_t> bound)
+  Judge(NetworkSearch& search, bool counts_memory, const Attempt& attempt)
       : search_(search),
         counts_memory_(counts_memory),
         gives_up_at_(attempt.gives_up_at),
-        leaves_waiting_at_(attempt.leaves_waiting_at),
-        bound_(std::move(bound)) {}
+        leaves_waiting_at_(attempt.leaves_waiting_at) {}
 
   bool operator()(const NetworkAssignment& assignment, double spent) {
     const bool is_due = gives_up_at_ && spent >= *gives_up_at_;
@@ -123,7 +120,7 @@ class NetworkSearch::Judge {
   // exceeds the bound by other costs, and long enough to matter.
   bool waits_long() const {
     const WideInt waits = exposed_;
-    return 2 * waits >= WideInt{cost_} - *bound_ &&
+    return 2 * waits >= WideInt{cost_} - search_.running_bound_ &&
            static_cast<double>(exposed_) >=
                tuning::kLeastWaitingShare * static_cast<double>(cost_);
   }
@@ -132,7 +129,6 @@ class NetworkSearch::Judge {
   bool counts_memory_;
   std::optional<double> gives_up_at_;
   std::optional<double> leaves_waiting_at_;
-  std::shared_ptr<const std::int64_t> bound_;
   NetworkAssignment judged_;
   bool fits_ = false;
   std::int64_t cost_ = 0;
@@ -168,16 +164,17 @@ SolvedNetwork NetworkSearch::solve(const NetworkOptions& options,
   if (attempt.bounds && options_.gap > 0 && incumbent_.found()) {
     goals.enough_bound = incumbent_.enough_bound();
   }
-  const auto bound = std::make_shared<std::int64_t>(0);
+  running_bound_ = incumbent_.solution().lower_bound;
   goals.progress = [&](const solver::Progress& now) {
-    if (now.lower_bound) *bound = saturated(*now.lower_bound);
+    if (now.lower_bound) {
+      running_bound_ = std::max(running_bound_, saturated(*now.lower_bound));
+    }
     if (options_.progress) tell(now, attempt.bounds);
   };
   // The network does not count exposed time. Its last solution is the
   // cheapest one, but the plan of an earlier one may cost less.
   if (attempt.gives_up_at || has_windows()) {
-    goals.go_on =
-        Judge(*this, options.memory_limit.has_value(), attempt, bound);
+    goals.go_on = Judge(*this, options.memory_limit.has_value(), attempt);
   }
   const Budget budget = attempt.budget ? *attempt.budget : budget_;
   SolvedNetwork solved = network_for(options).solve(options, budget, goals);

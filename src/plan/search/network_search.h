@@ -122,6 +122,8 @@ class NetworkSearch {
   bool first_ = true;  // no network has been solved yet
   std::uint64_t first_work_ = 0;
   double next_report_ = 0;
+  // No plan of the running solve costs less, exposed transfers included.
+  std::int64_t running_bound_ = 0;
   // The limit that ended the search between two networks, and the one that
   // ended the last solve of a network whose bound is valid for the problem.
   std::optional<StoppedBy> ended_by_;
