@@ -318,6 +318,7 @@ struct Found {
   int second_runs = 0;     // graphs in which operators run again
   int more_expensive = 0;  // than the free optimum
   int free_bounds = 0;
+  int near_free_bounds = 0;  // within 5 % of the best free plan
   int limit_binds = 0;
   int missed = 0;  // a better plan within the memory limit
 };
@@ -393,9 +394,15 @@ void check_optimum(const Graph& graph, const test::TrainingSettings& settings,
   CHECK(alike.equal_choices().are_alike(of_alike.assignment->choices));
   REQUIRE(can_bound_free_layers(alike, of_alike));
   CHECK_FALSE(can_bound_free_layers(spaces.free.problem(), of_free));
-  const auto free_bound = free_layers_bound(alike, of_alike, Budget());
-  if (free_bound) CHECK(*free_bound <= of_free.evaluation.objective);
-  found.free_bounds += free_bound.has_value() ? 1 : 0;
+  const FreeLayersBound free_bound =
+      free_layers_bound(alike, of_alike, Budget());
+  if (free_bound.nanoseconds) {
+    const std::int64_t cost = of_free.evaluation.objective;
+    CHECK(*free_bound.nanoseconds <= cost);
+    ++found.free_bounds;
+    found.near_free_bounds +=
+        *free_bound.nanoseconds >= cost / 100 * 95 ? 1 : 0;
+  }
   // The enumeration does not tie the cached layouts of different layers.
   const std::int64_t least = test::ExhaustiveWindows(alike).least();
   CHECK(least <= optimum);
@@ -424,7 +431,8 @@ TEST_CASE("the optimum of equal layers is what enumeration finds") {
           << found.limit_binds << ", missed " << found.missed);
   CHECK(found.second_runs > 0);
   CHECK(found.more_expensive > 0);
-  CHECK(found.free_bounds > 0);
+  // Multipliers of the plan of equal layers bound free plans less exactly.
+  CHECK(2 * found.near_free_bounds > found.free_bounds);
   CHECK(found.limit_binds > 0);
   CHECK(found.missed == 0);
 }

@@ -103,6 +103,25 @@ TEST_CASE("a plan stays valid without any one procedure") {
   }
 }
 
+TEST_CASE("the work of a plan includes its bound for free layers") {
+  PlanOptions options = limited_training();
+  options.overlap = 0;
+  options.gap = 0.05;
+  options.work_limit = 2'000'000'000;
+  // Reductions alone solve small networks, and take no work.
+  options.switched_off = {"contraction", "dominance", "low-degree",
+                          "elimination"};
+  const Plan bounded = trained(options);
+  REQUIRE(bounded.free_lower_bound_nanoseconds);
+  const Procedure* record = find(bounded, "free-layers-bound");
+  REQUIRE(record != nullptr);
+  CHECK(record->work > 0);
+  REQUIRE(set_option(options, "without", "free-layers-bound"));
+  const Plan unbounded = trained(options);
+  CHECK_FALSE(unbounded.free_lower_bound_nanoseconds);
+  CHECK(bounded.search.work == unbounded.search.work + record->work);
+}
+
 TEST_CASE("only known procedures can be switched off") {
   PlanOptions options;
   for (const char* name : {"layer-mxi", "set-up", ""}) {

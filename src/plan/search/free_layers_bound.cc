@@ -4,6 +4,7 @@
 #include "plan/problem/equal_choices.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace shardprop {
 
@@ -12,17 +13,21 @@ bool can_bound_free_layers(const PlanProblem& problem,
   return found.assignment && problem.equal_choices().have_layers();
 }
 
-std::optional<std::int64_t> free_layers_bound(const PlanProblem& problem,
-                                              const PlanSolution& found,
-                                              const Budget& budget) {
+FreeLayersBound free_layers_bound(const PlanProblem& problem,
+                                  const PlanSolution& found,
+                                  const Budget& budget) {
   const PlanProblem free = problem.with_free_layers();
   PlanNetwork network(free, {});
-  const SolvedNetwork solved =
+  SolvedNetwork solved =
       network.solve({.overlap_multipliers = found.overlap_multipliers}, budget,
                     {.enough_bound = found.lower_bound, .bounds_only = true});
-  if (solved.bound <= 0) return std::nullopt;
+  FreeLayersBound out;
+  out.work = solved.work;
+  out.failure = std::move(solved.failure);
+  if (solved.bound <= 0) return out;
   // The best plan with equal layers is one of all plans.
-  return std::min(solved.bound, found.evaluation.objective);
+  out.nanoseconds = std::min(solved.bound, found.evaluation.objective);
+  return out;
 }
 
 }  // namespace shardprop

@@ -71,23 +71,29 @@ class PlanSolver {
                           const Budget& budget, const PartSearch& how = {}) {
     return search_part(
         name,
-        [&] { return RestrictedProblem(problem_, restriction(), how.gap); },
+        [&] {
+          return std::optional<RestrictedProblem>(std::in_place, problem_,
+                                                  restriction(), how.gap);
+        },
         budget, how);
   }
 
+  // Does the same for the problem that `make()` returns. A part that is null does
+  // not exist.
   template <class MakePart>
   PlanSolution search_part(const std::string& name, const MakePart& make,
                            const Budget& budget, const PartSearch& how = {}) {
     PlanSolution found;
     auto solved = guarded([&]() -> Result<void> {
-      const RestrictedProblem part = make();
-      found = solve_plan(part.problem(), budget,
+      const std::optional<RestrictedProblem> part = make();
+      if (!part) return {};
+      found = solve_plan(part->problem(), budget,
                          {.break_ties = how.settles,
                           .first_plans = false,
                           .explains = false,
                           .overlap_multipliers = how.overlap_multipliers});
       if (found.assignment) {
-        found.assignment = part.widened(*std::move(found.assignment));
+        found.assignment = part->widened(*std::move(found.assignment));
         parts_.push_back(*found.assignment);
       }
       search_.begin_with(found);
@@ -183,7 +189,6 @@ class PlanSolver {
     if (options_.memory_limit) freely.gives_up_at = tuning::kGiveUpShare;
     if (solve(network_, freely) && best_.found_here()) {
       if (!best_.is_done()) search_overlap();
-      search_.free_network();
       return;
     }
     network_.overlap_multipliers.clear();
@@ -228,13 +233,16 @@ class PlanSolver {
 
   // Solves the problem with equal layers, which is many times smaller.
   void find_equal_layers() {
-    RestrictedProblem part(problem_, RestrictedProblem::EqualLayers{});
-    if (!part.problem().equal_choices().have_layers()) return;
-    search_part(
-        "plans of equal layers", [&] { return std::move(part); },
-        search_.budget()
-            .share(tuning::kEqualLayersBudgetShare)
-            .at_least(tuning::kLeastFirstPlanWork));
+    const auto make = [&] {
+      std::optional<RestrictedProblem> part(std::in_place, problem_,
+                                            RestrictedProblem::EqualLayers{});
+      if (!part->problem().equal_choices().have_layers()) part.reset();
+      return part;
+    };
+    search_part("plans of equal layers", make,
+                search_.budget()
+                    .share(tuning::kEqualLayersBudgetShare)
+                    .at_least(tuning::kLeastFirstPlanWork));
   }
 
   void find_plan_of(const FirstSpace& space, const Budget& budget) {

@@ -1,5 +1,7 @@
 #include "plan/search/staged_search.h"
 
+#include "base/guard.h"
+#include "base/index.h"
 #include "base/try.h"
 #include "plan/problem/constraints/recipe_layouts.h"
 #include "plan/problem/plan_budget.h"
@@ -32,6 +34,7 @@ constexpr PlanSpace kTwoRuns{2};
 constexpr PlanSpace kNamed{};
 
 constexpr const char* kSmallerSpaces = "plans that join mesh dims";
+constexpr const char* kFreeLayers = "the bound of plans with free layers";
 
 // Returns the space in which all mesh dims larger than 1 but the last are one.
 // The known recipes are in it, and it is built as fast as on a mesh of two
@@ -229,11 +232,22 @@ class StagedSearch {
         !can_bound_free_layers(problem, solution) || budget_.is_stopped()) {
       return;
     }
-    free_bound_ = timed_run(procedures_, PlanProcedure::kFreeLayersBound, [&] {
-      return free_layers_bound(
-          problem, solution,
-          budget_.rest().within({.work = tuning::kFreeLayersBoundWork}));
+    constexpr PlanProcedure kHere = PlanProcedure::kFreeLayersBound;
+    auto bound = timed_run(procedures_, kHere, [&] {
+      return guarded([&]() -> Result<FreeLayersBound> {
+        return free_layers_bound(
+            problem, solution,
+            budget_.within({.work = tuning::kFreeLayersBoundWork}));
+      });
     });
+    if (bound) {
+      free_bound_ = bound->nanoseconds;
+      budget_.charge(bound->work);
+      procedures_[index(kHere)].work += bound->work;
+    }
+    const std::optional<Error> failure =
+        bound ? bound->failure : std::optional(bound.error());
+    if (failure) left_out_.push_back({kFreeLayers, *failure});
   }
 
   // The first stage in which the limit binds narrows the budget.
