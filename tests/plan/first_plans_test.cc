@@ -18,9 +18,11 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <optional>
 #include <random>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace shardprop {
@@ -150,7 +152,7 @@ TEST_CASE("joined mesh dims have the plans of the mesh where they are one") {
   const PlanSolution joined =
       solve_plan(dear_problem(graph, "a=2,c=2,b=2", options, set_up));
   REQUIRE(joined.assignment);
-  CAPTURE(to_string(joined.status));
+  CHECK(joined.status == PlanStatus::kOptimal);
   CHECK(joined.evaluation.objective <= merged.evaluation.objective);
 }
 
@@ -276,6 +278,33 @@ TEST_CASE("with a memory limit gradients are reduced each time if need be") {
       CHECK(plan.memory.peak_bytes <= *own.memory_limit);
     }
   }
+}
+
+TEST_CASE("little work under a memory limit is left to the memory network") {
+  const Graph graph = tiny("llama3_train");
+  PlanOptions options = training();
+  options.precision = Precision::kMixed;
+  options.overlap = 0.5;
+  const auto plan_within = [&](std::optional<std::int64_t> limit) {
+    PlanOptions own = options;
+    own.memory_limit = limit;
+    return value_of(make_plan(graph, value_of(DeviceMesh::parse("2,4")),
+                              default_topology(), testing::standard_library(),
+                              own));
+  };
+  const Plan roomy = plan_within(std::nullopt);
+  REQUIRE(roomy.has_plan());
+  const Plan tight = plan_within(roomy.memory.peak_bytes * 9 / 10);
+  REQUIRE(tight.has_plan());
+  const auto record = [&](std::string_view name) {
+    const auto found = std::find_if(
+        tight.procedures.begin(), tight.procedures.end(),
+        [&](const Procedure& procedure) { return procedure.name == name; });
+    return found == tight.procedures.end() ? Procedure{} : *found;
+  };
+  CHECK(record("memory-network").work > 0);
+  // Its plan is mixed with the first plans, although the work is spent.
+  CHECK(record("mixed-plans").runs == 2);
 }
 
 TEST_CASE("a search reports the limit that ended it") {

@@ -32,10 +32,13 @@ bool MemorySearch::solve(const NetworkOptions& network,
 }
 
 // If the cheapest plan nearly fits, another plan of equal cost may fit. Returns
-// whether there is one.
+// whether there is one. The first network is solved again for it, with other costs.
+// If the rest of the work is less than that takes, it is left to the network that
+// counts memory.
 bool MemorySearch::make_small() {
   const PlanEvaluation& free = last_.evaluation;
-  if (search_.out_of_limits() ||
+  const std::optional<std::uint64_t> left = search_.budget().work_left();
+  if (search_.out_of_limits() || (left && *left < search_.first_work()) ||
       static_cast<double>(free.peak_bytes) >
           tuning::kNearlyFittingMemoryFactor * static_cast<double>(limit_)) {
     return false;

@@ -260,7 +260,8 @@ class PlanSolver {
 
   // Solves the part of the space with the choices of the plans found so far.
   void mix(const Budget& budget) {
-    if (!scope_.first_plans || parts_.size() < 2 || search_.out_of_limits()) {
+    if (!scope_.first_plans || parts_.size() < 2 ||
+        search_.budget().is_cut_off()) {
       return;
     }
     search_.run(PlanProcedure::kMixedPlans, [&] {
@@ -298,7 +299,9 @@ class PlanSolver {
     if (!parts_.empty() && best_.found_here() && !best_.is_done()) {
       search_.free_network();
       parts_.push_back(*best_.solution().assignment);
-      mix(search_.budget().share(tuning::kMixedPlansBudgetShare));
+      mix(search_.budget()
+              .share(tuning::kMixedPlansBudgetShare)
+              .at_least(tuning::kLeastMixWork));
     }
   }
 
