@@ -2,7 +2,7 @@
 
 #include "base/budget.h"
 #include "base/try.h"
-#include "request/rule_choice.h"
+#include "request/recompute_choice.h"
 
 #include <shardprop/graph/recompute.h>
 #include <shardprop/plan/make_plan.h>

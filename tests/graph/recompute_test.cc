@@ -99,6 +99,9 @@ TEST_CASE("the longest row of blocks is counted") {
   CHECK(longest_row_of_blocks(BlockModel(true).build("dddd")) == 4);
   CHECK(longest_row_of_blocks(BlockModel(true).build("ddddsssss")) == 5);
   CHECK(longest_row_of_blocks(BlockModel(true).build("ds")) == 0);
+  CHECK(has_rows_of_equal_length(BlockModel(true).build("dddd")));
+  CHECK(has_rows_of_equal_length(BlockModel(true).build("ddddssss")));
+  CHECK_FALSE(has_rows_of_equal_length(BlockModel(true).build("ddddsssss")));
 }
 
 TEST_CASE("a second run comes before its first reader, once for a block") {

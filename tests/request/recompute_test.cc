@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -204,37 +205,81 @@ TEST_CASE("auto takes the cheapest rule that fits") {
   }
 }
 
-PlannedGraph planned_layers(const std::string& rule,
-                            const std::string& memory) {
+PlanRequest request_of_layers(const std::string& rule,
+                              const std::string& memory,
+                              const std::string& layers = "dddddd",
+                              const std::string& work = "100000000") {
   PlanRequest request;
-  request.graph =
-      std::make_shared<const Graph>(BlockModel(true).build("dddddd"));
+  request.graph = std::make_shared<const Graph>(BlockModel(true).build(layers));
   request.library = OpLibrary::standard();
   request.mesh = value_of(planned_mesh("dp=2"));
   request.topology = default_topology();
   request.options =
       value_of(plan_options(std::vector<GivenOption>{{"recompute", rule, {}},
                                                      {"execution", "eager", {}},
+                                                     {"work_limit", work, {}},
                                                      {"memory", memory, {}}},
                             request.topology));
   request.options.gap = 0;
-  return value_of(plan_graph(request));
+  return request;
+}
+
+PlannedGraph planned_layers(const std::string& rule, const std::string& memory,
+                            const std::string& layers = "dddddd",
+                            const std::string& work = "100000000") {
+  return value_of(plan_graph(request_of_layers(rule, memory, layers, work)));
+}
+
+std::int64_t peak_of_layers(const std::string& rule,
+                            const std::string& layers = "dddddd") {
+  return planned_layers(rule, "none", layers).plan.memory.peak_bytes;
+}
+
+std::set<std::string> tried_rules(const Plan& plan) {
+  std::set<std::string> out;
+  const RecomputeRulesNote* rules = rules_of(plan);
+  if (rules == nullptr) return out;
+  for (const RecomputeRulesNote::Tried& tried : rules->tried) {
+    CHECK(out.insert(tried.rule).second);
+  }
+  return out;
+}
+
+// Returns a limit in which the search finds a plan of the rule, in steps of 5 %.
+std::int64_t least_of_layers(const std::string& rule) {
+  const Plan plan = planned_layers(rule, "1KiB").plan;
+  REQUIRE(plan.status == PlanStatus::kInfeasible);
+  REQUIRE(plan.conflict.memory.size() == 1);
+  std::int64_t bytes = (1 << 10) + plan.conflict.memory.front().bytes_short;
+  for (int i = 0; i < 100; ++i, bytes += bytes / 20) {
+    if (planned_layers(rule, std::to_string(bytes)).plan.has_plan()) break;
+  }
+  return bytes;
+}
+
+// Returns a limit in which some numbers of blocks have plans, and `none` has none.
+std::int64_t limit_for_counts() {
+  static const std::int64_t limit =
+      (least_of_layers("full") + least_of_layers("none")) / 2;
+  return limit;
+}
+
+// Returns limits of memory. Not all rules have plans within the first ones.
+std::vector<std::int64_t> tight_limits() {
+  return {least_of_layers("full"), limit_for_counts(), peak_of_layers("full:4"),
+          peak_of_layers("none") - 1, peak_of_layers("none") * 9 / 10};
 }
 
 TEST_CASE("auto searches how many blocks of a row run again") {
-  const auto peak = [](const std::string& rule) {
-    return planned_layers(rule, "none").plan.memory.peak_bytes;
-  };
-  CHECK(peak("full:4") < peak("none"));
-  const std::string between = std::to_string(peak("full:4"));
+  const std::string between = std::to_string(limit_for_counts());
   const Plan found = planned_layers("auto", between).plan;
   REQUIRE(found.has_plan());
-  REQUIRE(rules_of(found) != nullptr);
-  const auto& tried = rules_of(found)->tried;
-  CHECK(std::any_of(tried.begin(), tried.end(),
-                    [](const RecomputeRulesNote::Tried& one) {
-                      return one.rule.starts_with("full:");
-                    }));
+  const std::set<std::string> tried = tried_rules(found);
+  const auto counts = std::count_if(
+      tried.begin(), tried.end(),
+      [](const std::string& rule) { return rule.starts_with("full:"); });
+  CHECK(counts > 0);
+  CHECK(counts < 5);
   for (const char* rule : {"none", "selective", "full", "full:1", "full:2",
                            "full:3", "full:4", "full:5"}) {
     CAPTURE(rule);
@@ -244,23 +289,86 @@ TEST_CASE("auto searches how many blocks of a row run again") {
   }
 }
 
-TEST_CASE("the bound of auto holds for every rule that was tried") {
-  for (const char* memory : {"170KiB", "200KiB", "230KiB"}) {
-    std::int64_t least = std::numeric_limits<std::int64_t>::max();
-    for (const char* rule : {"none", "selective", "full"}) {
-      const Plan plan = planned(rule, memory).plan;
-      if (!plan.has_plan()) continue;
-      least = std::min(least, *plan.objective_nanoseconds);
-    }
-    for (const char* work : {"3000", "30000", "300000", "3000000"}) {
-      CAPTURE(memory);
-      CAPTURE(work);
-      const PlanRequest request =
-          request_of({{"memory", memory, {}}, {"work_limit", work, {}}});
-      const Plan plan = value_of(plan_graph(request)).plan;
-      if (plan.has_plan()) CHECK(plan.lower_bound_nanoseconds <= least);
+TEST_CASE("auto searches the number of blocks of rows of different lengths") {
+  for (const char* layers : {"ddssssss", "ddddddss", "ddssss"}) {
+    for (const char* fitting : {"full:1", "full:2", "full:3"}) {
+      CAPTURE(layers);
+      CAPTURE(fitting);
+      const std::string memory =
+          std::to_string(peak_of_layers(fitting, layers));
+      const Plan least = planned_layers(fitting, memory, layers).plan;
+      REQUIRE(least.has_plan());
+      const Plan found = planned_layers("auto", memory, layers).plan;
+      REQUIRE(found.has_plan());
+      CHECK(*found.objective_nanoseconds <= *least.objective_nanoseconds);
     }
   }
+}
+
+TEST_CASE("auto bounds free layers if each rule that it tried does") {
+  int bounds = 0;
+  int rules_without_plan = 0;
+  for (const std::int64_t bytes : tight_limits()) {
+    CAPTURE(bytes);
+    const std::string memory = std::to_string(bytes);
+    const Plan found =
+        planned_layers("auto", memory, "dddddd", "3000000000").plan;
+    REQUIRE(found.has_plan());
+    const auto bound = found.free_lower_bound_nanoseconds;
+    bounds += bound ? 1 : 0;
+    // A plan does not list the procedures that auto switches off by itself.
+    CHECK(std::none_of(
+        found.options.begin(), found.options.end(),
+        [](const auto& option) { return option.first == "without"; }));
+    for (const std::string& rule : tried_rules(found)) {
+      CAPTURE(rule);
+      if (!planned_layers(rule, memory).plan.has_plan()) {
+        ++rules_without_plan;
+        CHECK_FALSE(bound.has_value());
+      }
+      PlanRequest freely = request_of_layers(rule, memory);
+      freely.options.layers = Layers::kFree;
+      const Plan free = value_of(plan_graph(freely)).plan;
+      if (bound && free.has_plan())
+        CHECK(*bound <= *free.objective_nanoseconds);
+    }
+  }
+  CHECK(bounds > 0);
+  CHECK(rules_without_plan > 0);
+}
+
+TEST_CASE("the bound of auto holds for every rule that was tried") {
+  int plans = 0;
+  int counts = 0;
+  for (const std::int64_t bytes :
+       {limit_for_counts(), peak_of_layers("none") * 9 / 10}) {
+    const std::string memory = std::to_string(bytes);
+    for (const char* work : {"3000", "300000", "3000000"}) {
+      CAPTURE(memory);
+      CAPTURE(work);
+      const Plan plan = planned_layers("auto", memory, "dddddd", work).plan;
+      if (!plan.has_plan()) continue;
+      ++plans;
+      for (const std::string& rule : tried_rules(plan)) {
+        CAPTURE(rule);
+        counts += rule.starts_with("full:") ? 1 : 0;
+        const Plan best = planned_layers(rule, memory).plan;
+        if (!best.has_plan()) continue;
+        CHECK(plan.lower_bound_nanoseconds <= *best.objective_nanoseconds);
+      }
+    }
+  }
+  CHECK(plans > 0);
+  CHECK(counts > 0);
+}
+
+TEST_CASE("auto tries no more numbers of blocks once its work is spent") {
+  const std::string memory = std::to_string(limit_for_counts());
+  const auto rules = [&](const char* work) {
+    return tried_rules(planned_layers("auto", memory, "dddddd", work).plan);
+  };
+  CHECK(rules("1").size() <= 3);
+  CHECK(rules("100000000").size() > 3);
 }
 
 TEST_CASE("a rule is not stated for a graph that does not follow it") {

@@ -60,6 +60,8 @@ std::string to_string(const Recompute& recompute);  // "none", "full:3"
 // Returns the number of blocks of the longest row of equal blocks: full:N with at
 // least so many is full. 0 if no two blocks are equal.
 std::int64_t longest_row_of_blocks(const Graph& graph);
+// Returns whether all rows of equal blocks have equally many blocks.
+bool has_rows_of_equal_length(const Graph& graph);
 
 // `Running` says how a program runs.
 struct Running {

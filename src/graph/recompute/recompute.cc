@@ -257,6 +257,14 @@ std::int64_t longest_row_of_blocks(const Graph& graph) {
   return most;
 }
 
+bool has_rows_of_equal_length(const Graph& graph) {
+  const Blocks blocks(graph);
+  return std::all_of(blocks.runs().begin(), blocks.runs().end(),
+                     [&](const BlockRun& run) {
+                       return run.count == blocks.runs().front().count;
+                     });
+}
+
 Result<std::shared_ptr<const Graph>> running_graph(
     std::shared_ptr<const Graph> graph, const OpLibrary& library,
     const Running& running) {

@@ -13,8 +13,9 @@
 namespace shardprop {
 
 // Answers the request with the cheapest rule. If several rules are tried, the plan
-// has a RecomputeRulesNote, and its bound holds for the plans of all of them. If no
-// plan fits, the answer is that of the rule which lacks the fewest bytes.
+// has a RecomputeRulesNote, and its bounds hold for the plans of all of them. It has
+// no bound for free layers if a rule has none. If no plan fits, the answer is that
+// of the rule which lacks the fewest bytes.
 // Preconditions: the request has a memory limit and a graph with a backward phase
 // that is not the result of running(). Errors: those of plan_graph().
 Result<PlannedGraph> plan_by_cheapest_rule(const PlanRequest& request);

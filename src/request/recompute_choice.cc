@@ -1,4 +1,4 @@
-#include "request/rule_choice.h"
+#include "request/recompute_choice.h"
 
 #include "base/try.h"
 
@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -23,9 +24,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-class RuleChoice {
+class RecomputeChoice {
  public:
-  explicit RuleChoice(const PlanRequest& request)
+  explicit RecomputeChoice(const PlanRequest& request)
       : request_(request),
         begun_(request.options.start.value_or(Clock::now())) {}
 
@@ -33,15 +34,23 @@ class RuleChoice {
     PlanRequest first = with_rule({});
     // The other rules get the rest once the limit is known to bind.
     first.options.share_if_limit_binds = kFirstShare;
+    const double begun = seconds_spent();
     SP_ASSIGN(PlannedGraph none, plan_graph(first));
+    fastest_ = seconds_spent() - begun;
     if (!may_another_rule_help(none.plan)) return none;
     note(none.plan);
     best_ = std::move(none);
     // `full` needs the least memory, so that it leads to a plan first.
     const std::optional<Plan> full = attempt({Rule::kFull, 0}, kFullShare);
     if (full) {
-      attempt({Rule::kSelective, 0}, kSelectiveShare);
+      if (full->has_plan()) {
+        cap_ = of_last(kMostOfFull, kLeastShare);
+        if (!has_improved(*full, kJoinedDims)) leave_out(kJoinedDims);
+      }
       if (full->has_plan()) choose_count(*full);
+      if (!full->has_plan() || has_rest_for_another()) {
+        attempt({Rule::kSelective, 0}, kSelectiveShare);
+      }
     }
     if (rules_.tried.size() > 1) conclude(best_->plan);
     return *std::move(best_);
@@ -50,26 +59,33 @@ class RuleChoice {
  private:
   using Rule = Recompute::Rule;
 
+  static constexpr const char* kFreeBound = "free-layers-bound";
+  static constexpr const char* kJoinedDims = "joined-dims";
+
   // Shares of the rest of the limits.
   static constexpr double kFirstShare = 0.3;
   static constexpr double kFullShare = 0.5;
   static constexpr double kSelectiveShare = 0.4;
   static constexpr double kCountShare = 0.5;
+  // Once `full` has led to a plan, the search of another rule may take this
+  // multiple of what that one took, or this share of the limits if that is more.
+  // Otherwise a rule that barely lacks memory takes all of its share: on Llama 3
+  // 70B, `selective` 35 of 60 s, and `full` 4 s.
+  static constexpr double kMostOfFull = 1.5;
+  static constexpr double kLeastShare = 0.05;
 
-  // Tried is a number of blocks that run again, and the time of the plan; infinite
+  // Count is a number of blocks that run again, and the time of the plan; infinite
   // without a plan.
-  struct Tried {
+  struct Count {
     std::int64_t blocks = 0;
-    double nanoseconds = 0;
+    double nanoseconds = std::numeric_limits<double>::infinity();
     bool limit_binds = true;
   };
 
-  static Tried tried_of(std::int64_t blocks, const Plan& plan) {
-    constexpr double kNone = std::numeric_limits<double>::infinity();
-    return {blocks,
-            plan.has_plan() ? static_cast<double>(*plan.objective_nanoseconds)
-                            : kNone,
-            !plan.has_plan() || plan.search.limit_binds};
+  static Count count_of(std::int64_t blocks, const Plan& plan) {
+    if (!plan.has_plan()) return {blocks};
+    return {blocks, static_cast<double>(*plan.objective_nanoseconds),
+            plan.search.limit_binds};
   }
 
   // Searches the number of blocks of each row that run again. With fewer of them, a
@@ -78,36 +94,48 @@ class RuleChoice {
   // all of them.
   void choose_count(const Plan& full) {
     const std::int64_t blocks = longest_row_of_blocks(*request_.graph);
-    const double of_block =
-        static_cast<double>(full.summary.recompute_nanoseconds) /
-        static_cast<double>(std::max<std::int64_t>(1, blocks));
-    Tried low{too_few(blocks), std::numeric_limits<double>::infinity()};
-    Tried high = tried_of(blocks, full);
-    std::optional<Tried> middle;  // takes less time than both
-    // Fewer blocks save at most the time of their second runs. A plan that the
-    // limit does not change gains nothing by more of them.
-    const auto promises = [&](const Tried& from, const Tried& to) {
-      const auto between = static_cast<double>(to.blocks - from.blocks);
-      const auto best = static_cast<double>(*best_->plan.objective_nanoseconds);
-      return to.blocks - from.blocks > 1 && from.limit_binds &&
-             to.nanoseconds - of_block * between <
-                 (1 - request_.options.gap) * best;
+    const bool has_equal_rows = has_rows_of_equal_length(*request_.graph);
+    const auto second_runs =
+        static_cast<double>(full.summary.recompute_nanoseconds);
+    // The time of the second runs of `count` blocks of each row in the plan `full`.
+    // If the rows differ in length, a few blocks may take most of it.
+    const auto time_of = [&](std::int64_t count) {
+      return has_equal_rows ? second_runs * static_cast<double>(count) /
+                                  static_cast<double>(blocks)
+                            : second_runs;
     };
-    while (seconds_left() > last_seconds_) {
-      Tried from = low;
-      Tried to = middle.value_or(high);
-      if (middle && (!promises(from, to) ||
-                     (promises(*middle, high) &&
-                      high.blocks - to.blocks > to.blocks - from.blocks))) {
-        from = *middle;
-        to = high;
+    Count low{has_equal_rows ? too_few(blocks) : 0};
+    Count high = count_of(blocks, full);
+    std::optional<Count> middle;  // takes less time than both
+    // Returns how many of the numbers after `from` promise a cheaper plan. Fewer
+    // blocks than `to` are expected to save at most the time of their second runs.
+    // A plan that the limit does not change gains nothing by more of them.
+    const auto promising = [&](const Count& from, const Count& to) {
+      if (!from.limit_binds) return std::int64_t{0};
+      const double enough =
+          (1 - request_.options.gap) *
+          static_cast<double>(*best_->plan.objective_nanoseconds);
+      std::int64_t count = to.blocks - from.blocks - 1;
+      while (count > 0 &&
+             to.nanoseconds - time_of(to.blocks - from.blocks - count) >=
+                 enough) {
+        --count;
       }
-      if (!promises(from, to)) return;
-      const std::int64_t count = from.blocks + (to.blocks - from.blocks) / 2;
+      return count;
+    };
+    while (has_rest_for_another()) {
+      Count from = low;
+      std::int64_t left = promising(low, middle.value_or(high));
+      if (middle && promising(*middle, high) > left) {
+        from = *middle;
+        left = promising(*middle, high);
+      }
+      if (left <= 0) return;
+      const std::int64_t count = from.blocks + (left + 1) / 2;
       const std::optional<Plan> plan =
           attempt({Rule::kFull, count}, kCountShare);
       if (!plan) return;
-      const Tried here = tried_of(count, *plan);
+      const Count here = count_of(count, *plan);
       if (!middle) {
         if (here.nanoseconds < high.nanoseconds) {
           middle = here;
@@ -140,21 +168,34 @@ class RuleChoice {
   // search is to stop.
   std::optional<Plan> attempt(const Recompute& rule, double share) {
     if (is_stopped()) return std::nullopt;
-    PlanRequest own = with_rule(rule);
-    limit(own.options, share);
-    if (best_->plan.has_plan() && !own.options.start_from) {
-      own.options.start_from = std::make_shared<const Plan>(best_->plan);
-    }
     const double begun = seconds_spent();
-    Result<PlannedGraph> other = plan_graph(own);
+    const std::uint64_t work_before = work_;
+    // The graph is made before the time counts, so that the search does not take
+    // it for a slow set-up, and searches no smaller space first.
+    Result<PlanRequest> own = running(with_rule(rule));
+    if (!own) return std::nullopt;
+    limit(own->options, share);
+    if (best_->plan.has_plan() && !own->options.start_from) {
+      own->options.start_from = std::make_shared<const Plan>(best_->plan);
+    }
+    // A bound for free layers is one of all rules.
+    if (free_bound_ == 0) leave_out(kFreeBound);
+    std::vector<std::string>& off = own->options.switched_off;
+    off.insert(off.end(), left_out_.begin(), left_out_.end());
+    Result<PlannedGraph> other = plan_graph(*own);
     last_seconds_ = seconds_spent() - begun;
     if (!other) return std::nullopt;
+    for (const std::string& name : left_out_) {
+      std::erase(other->plan.options, Option{"without", name});
+    }
     if (!request_.options.start_from) {
       std::erase_if(other->plan.notes, [](const PlanNote& note) {
         return std::holds_alternative<EarlierPlanNote>(note);
       });
     }
     note(other->plan);
+    last_work_ = work_ - work_before;
+    fastest_ = std::min(fastest_, last_seconds_);
     Plan plan = other->plan;
     if (is_better(plan, best_->plan)) best_ = *std::move(other);
     return plan;
@@ -206,15 +247,68 @@ class RuleChoice {
     return request_.options.time_limit_seconds - seconds_spent();
   }
 
+  std::uint64_t work_left() const {
+    constexpr auto kUnlimited = std::numeric_limits<std::uint64_t>::max();
+    const std::uint64_t limit =
+        request_.options.work_limit.value_or(kUnlimited);
+    return limit - std::min(limit, work_);
+  }
+
+  // Returns whether the rest is worth another search. A search keeps to its part of
+  // the rest except for its report, so that the fastest one so far fits the time.
+  bool has_rest_for_another() const {
+    const PlanOptions& all = request_.options;
+    return seconds_left() >
+               std::max(fastest_, kLeastShare * all.time_limit_seconds) &&
+           static_cast<double>(work_left()) >=
+               kLeastShare * static_cast<double>(all.work_limit.value_or(0));
+  }
+
+  struct Cap {
+    double seconds = std::numeric_limits<double>::infinity();
+    std::uint64_t work = std::numeric_limits<std::uint64_t>::max();
+  };
+  // Returns a multiple of the time and work of the last search, or this share of
+  // the limits of the request if that is more.
+  Cap of_last(double factor, double share) const {
+    Cap cap;
+    cap.seconds = std::max(factor * last_seconds_,
+                           share * request_.options.time_limit_seconds);
+    if (const auto& limit = request_.options.work_limit) {
+      cap.work = static_cast<std::uint64_t>(
+          std::max(factor * static_cast<double>(last_work_),
+                   share * static_cast<double>(*limit)));
+    }
+    return cap;
+  }
+
   // Limits a search to a share of the rest.
   void limit(PlanOptions& options, double share) const {
     options.start = Clock::now();
-    options.time_limit_seconds = share * std::max(0.0, seconds_left());
+    options.time_limit_seconds =
+        std::min(share * std::max(0.0, seconds_left()), cap_.seconds);
     if (options.work_limit) {
-      const std::uint64_t left =
-          *options.work_limit - std::min(*options.work_limit, work_);
-      options.work_limit =
-          static_cast<std::uint64_t>(share * static_cast<double>(left));
+      options.work_limit = std::min(
+          static_cast<std::uint64_t>(share * static_cast<double>(work_left())),
+          cap_.work);
+    }
+  }
+
+  static bool has_improved(const Plan& plan, std::string_view name) {
+    return std::any_of(plan.procedures.begin(), plan.procedures.end(),
+                       [&](const Procedure& procedure) {
+                         return procedure.name == name &&
+                                procedure.improvements > 0;
+                       });
+  }
+
+  // The next searches do without the procedure.
+  void leave_out(const std::string& name) {
+    const auto is_in = [&](const std::vector<std::string>& names) {
+      return std::find(names.begin(), names.end(), name) != names.end();
+    };
+    if (!is_in(request_.options.switched_off) && !is_in(left_out_)) {
+      left_out_.push_back(name);
     }
   }
 
@@ -228,10 +322,9 @@ class RuleChoice {
       bound_ = plan.lower_bound_nanoseconds;
       ran_out_ = plan.ran_out;
     }
-    if (plan.has_plan()) {
-      const std::int64_t free = plan.free_lower_bound_nanoseconds.value_or(0);
-      free_bound_ = std::min(free_bound_, free);
-    }
+    // Without a plan of equal layers, there may still be one of free layers.
+    free_bound_ =
+        std::min(free_bound_, plan.free_lower_bound_nanoseconds.value_or(0));
     const std::int64_t lacking = bytes_short(plan);
     RecomputeRulesNote::Tried tried{.rule = rule_of(plan)};
     if (plan.has_plan()) {
@@ -242,7 +335,8 @@ class RuleChoice {
     rules_.tried.push_back(std::move(tried));
   }
 
-  using Options = std::vector<std::pair<std::string, std::string>>;
+  using Option = std::pair<std::string, std::string>;
+  using Options = std::vector<Option>;
 
   static Options limits_of(const Plan& plan) {
     Options limits;
@@ -263,10 +357,8 @@ class RuleChoice {
         if (name == limit) text = given;
       }
     }
-    if (plan.free_lower_bound_nanoseconds) {
-      plan.free_lower_bound_nanoseconds.reset();
-      if (free_bound_ > 0) plan.free_lower_bound_nanoseconds = free_bound_;
-    }
+    plan.free_lower_bound_nanoseconds.reset();
+    if (free_bound_ > 0) plan.free_lower_bound_nanoseconds = free_bound_;
     if (!plan.has_plan() || bound_ >= plan.lower_bound_nanoseconds) return;
     plan.lower_bound_nanoseconds = bound_;
     plan.status = PlanStatus::kFeasible;
@@ -280,8 +372,13 @@ class RuleChoice {
   const PlanRequest& request_;
   std::optional<PlannedGraph> best_;
   Clock::time_point begun_;
-  std::uint64_t work_ = 0;   // of the searches so far
-  double last_seconds_ = 0;  // of the last search, with its set-up and report
+  std::uint64_t work_ = 0;             // of the searches so far
+  Cap cap_;                            // of the next searches
+  std::vector<std::string> left_out_;  // procedures that they do without
+  // The last search, with its set-up and report.
+  double last_seconds_ = 0;
+  double fastest_ = 0;  // unit: seconds; of the fastest search
+  std::uint64_t last_work_ = 0;
   // The least bound of the rules, and why its search ended.
   std::int64_t bound_ = std::numeric_limits<std::int64_t>::max();
   RanOut ran_out_ = RanOut::kNothing;
@@ -294,7 +391,7 @@ class RuleChoice {
 }  // namespace
 
 Result<PlannedGraph> plan_by_cheapest_rule(const PlanRequest& request) {
-  return RuleChoice(request).run();
+  return RecomputeChoice(request).run();
 }
 
 }  // namespace shardprop
