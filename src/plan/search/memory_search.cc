@@ -111,8 +111,8 @@ bool MemorySearch::judge_cheaper() {
   if (problem.variables().size() > tuning::kMostVariablesOfCheaperPlans) {
     return false;
   }
-  // Any overlap multipliers give a bound of each plan. Those of a plan that is
-  // nearly the best leave the fewest assignments to visit.
+  // Any overlap multipliers give a bound of each plan. The multipliers of
+  // a plan that is nearly the best leave the fewest assignments to visit.
   const PlanEvaluation& near =
       best_.found() ? best_.solution().evaluation : last_.evaluation;
   const std::int64_t expected = near.objective;
