@@ -1,11 +1,11 @@
-"""What each search procedure gains: plans with one procedure switched off.
+"""Compare plans with one search procedure switched off to plans with everything.
 
     python3 bench/plan/ablation.py build/release/tools/shardprop --work 3e8 \\
         >bench/results/ablation.md
 
-Each row is one procedure. The columns compare plans without it to plans with
-everything, over all graphs and meshes: the cost, the gap in points, and the work,
-which counts table entries and does not depend on the machine.
+Each row is one procedure. The columns compare the cost, the gap in points, and the
+work over all graphs and meshes. Work counts table entries and does not depend on
+the machine.
 """
 
 import argparse
