@@ -46,6 +46,7 @@ class RecomputeChoice {
       if (full->has_plan()) {
         cap_ = of_last(kMostOfFull, kLeastShare);
         if (!has_improved(*full, kJoinedDims)) leave_out(kJoinedDims);
+        leave_out(kScratchBounds);
       }
       if (full->has_plan()) choose_count(*full);
       if (!full->has_plan() || has_rest_for_another()) {
@@ -61,6 +62,8 @@ class RecomputeChoice {
 
   static constexpr const char* kFreeBound = "free-layers-bound";
   static constexpr const char* kJoinedDims = "joined-dims";
+  // On Llama 3 405B it takes 35 s, whatever the time limit is.
+  static constexpr const char* kScratchBounds = "scratch-bounds";
 
   // Shares of the rest of the limits.
   static constexpr double kFirstShare = 0.3;
