@@ -18,23 +18,6 @@ constexpr FactorKind kKinds[] = {FactorKind::kParallel,  FactorKind::kBlocked,
                                  FactorKind::kWindowed,  FactorKind::kIndexed,
                                  FactorKind::kSegmented, FactorKind::kScanned};
 
-// Returns a letter for each factor, or a letter with a number if the letter is
-// already taken.
-std::vector<std::string> factor_names(const IndexSpace& space) {
-  std::vector<std::string> names;
-  std::map<std::string, int> taken;
-  for (std::size_t f = 0; f < space.factors.size(); ++f) {
-    const char own = space.factors[f].letter;
-    std::string name(1,
-                     std::isalpha(static_cast<unsigned char>(own)) != 0
-                         ? own
-                         : static_cast<char>('a' + static_cast<int>(f % 26)));
-    while (taken[name]++ > 0) name = name[0] + std::to_string(taken[name] - 1);
-    names.push_back(std::move(name));
-  }
-  return names;
-}
-
 std::string operand_text(const Operand& operand,
                          const std::vector<std::string>& names) {
   if (operand.dims.empty()) return "()";
@@ -114,15 +97,39 @@ std::string factor_text(const std::string& name, const Factor& factor,
   return text;
 }
 
-}  // namespace
-
-std::string to_string(const IndexSpace& space) {
-  const std::vector<std::string> names = factor_names(space);
+std::string operands_with(const IndexSpace& space,
+                          const std::vector<std::string>& names) {
   const auto operands = [&](const std::vector<Operand>& list) {
     return joined(list,
                   [&](std::size_t i) { return operand_text(list[i], names); });
   };
-  std::string text = operands(space.inputs) + "->" + operands(space.outputs);
+  return operands(space.inputs) + "->" + operands(space.outputs);
+}
+
+}  // namespace
+
+std::vector<std::string> factor_names(const IndexSpace& space) {
+  std::vector<std::string> names;
+  std::map<std::string, int> taken;
+  for (std::size_t f = 0; f < space.factors.size(); ++f) {
+    const char own = space.factors[f].letter;
+    std::string name(1,
+                     std::isalpha(static_cast<unsigned char>(own)) != 0
+                         ? own
+                         : static_cast<char>('a' + static_cast<int>(f % 26)));
+    while (taken[name]++ > 0) name = name[0] + std::to_string(taken[name] - 1);
+    names.push_back(std::move(name));
+  }
+  return names;
+}
+
+std::string operands_text(const IndexSpace& space) {
+  return operands_with(space, factor_names(space));
+}
+
+std::string to_string(const IndexSpace& space) {
+  const std::vector<std::string> names = factor_names(space);
+  std::string text = operands_with(space, names);
   text += " {" +
           joined(space.factors,
                  [&](std::size_t f) {

@@ -3,6 +3,7 @@
 #include "base/guard.h"
 #include "base/index.h"
 #include "io/json_tree.h"
+#include "report/demanded_shardings.h"
 #include "report/explanation_json.h"
 #include "report/json_cursor.h"
 #include "report/plan_program_read.h"
@@ -119,6 +120,10 @@ class Reader {
     if (root_.has("space")) plan_.space = space(root_["space"]);
     plan_.made_in =
         root_.has("made_in") ? space(root_["made_in"]) : plan_.space;
+    if (root_.has("demanded_shardings")) {
+      plan_.demanded_shardings = read_demanded_shardings(
+          root_["demanded_shardings"], plan_.mesh);
+    }
     if (root_.has("ran_out")) {
       if (const auto what = parse_ran_out(root_["ran_out"].text())) {
         plan_.ran_out = *what;

@@ -2,6 +2,7 @@
 
 #include "base/index.h"
 #include "io/json_text.h"
+#include "report/demanded_shardings.h"
 #include "report/explanation_json.h"
 #include "report/local_run_json.h"
 #include "report/mesh_json.h"
@@ -124,6 +125,10 @@ class Writer {
     json_.member("gap", plan_.gap());
     if (!plan_.space.is_named()) space("space", plan_.space);
     if (plan_.made_in != plan_.space) space("made_in", plan_.made_in);
+    if (!plan_.demanded_shardings.empty()) {
+      json_.key("demanded_shardings");
+      write_demanded_shardings(json_, plan_.demanded_shardings);
+    }
     if (plan_.is_proof_given) json_.member("proof", "as the file says");
     if (plan_.ran_out != RanOut::kNothing) {
       json_.member("ran_out", to_string(plan_.ran_out));

@@ -2,6 +2,7 @@
 
 #include "base/name_folding.h"
 #include "base/quantities.h"
+#include "report/demanded_shardings.h"
 #include "report/module_text.h"
 #include "report/once_a_step.h"
 #include "report/plan_heading.h"
@@ -154,6 +155,8 @@ class Printer {
   void print_procedures() {
     line("\nsearch procedures; each includes those that it calls");
     out_.text += procedures_to_text(plan_.procedures, CostUnit::kNanoseconds);
+    if (plan_.demanded_shardings.empty()) return;
+    out_.text += "\n" + demanded_shardings_text(plan_.demanded_shardings);
   }
 
   void print_recipes() {

@@ -94,6 +94,11 @@ Plan printable(Plan plan) {
     escape(op.op);
     escape(op.reason);
   }
+  for (DemandedSharding& one : plan.demanded_shardings.demanded) {
+    escape(one.op);
+    escape(one.rule);
+    escape(one.factor);
+  }
   for (PlanRole& role : plan.roles) {
     escape(role.mesh_dim);
     for (RoleModule& module : role.modules) escape(module.name);

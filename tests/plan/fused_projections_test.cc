@@ -119,6 +119,8 @@ TEST_CASE("tensor parallelism shards a fused projection by heads") {
   REQUIRE(three.objective_nanoseconds);
   CHECK(static_cast<double>(*one.objective_nanoseconds) <=
         1.01 * static_cast<double>(*three.objective_nanoseconds));
+  CHECK(one.demanded_shardings.split_operators > 0);
+  CHECK(three.demanded_shardings.split_operators == 0);
   const Plan both = followed(fused, "dp=2,tp=4", "ddp=dp,megatron=tp");
   CHECK(stored_as(both, "net.w") == "R,SS(1,3)");
 }

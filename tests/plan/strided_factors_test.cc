@@ -115,6 +115,54 @@ TEST_CASE("batch and tokens share the rows of a matmul") {
   CHECK(sharding_of_rows(in_order, "up") == "S(0)@1,S(0)@0");
 }
 
+// "aten.mm.default ab,bc->ac a SS(0,2) x2"
+std::vector<std::string> demanded_in_words(const Plan& plan) {
+  std::vector<std::string> out;
+  for (const DemandedSharding& one : plan.demanded_shardings.demanded) {
+    out.push_back(one.op + " " + one.rule + " " + one.factor + " " +
+                  to_string(one.sharding) + " x" +
+                  std::to_string(one.operators));
+  }
+  return out;
+}
+
+TEST_CASE("a plan lists the shardings that its graph demands") {
+  const Graph graph = flattened_mlp(testing::standard_library(), 2);
+  const Plan plan = planned(graph, {});
+  const std::vector<std::string> words = demanded_in_words(plan);
+  CHECK(std::count(words.begin(), words.end(),
+                   "aten.mm.default ab,bc->ac a SS(0,2) x2") == 1);
+  CHECK(plan.demanded_shardings.most_of_factor == 8);
+  CHECK(plan.demanded_shardings.most_of_value == 8);
+  CHECK(plan.demanded_shardings.left_out_of_factors == 0);
+  CHECK(plan.demanded_shardings.left_out_of_values == 0);
+  const JudgedPlan judged =
+      value_of(judge_plan(plan, graph, testing::standard_library()));
+  CHECK(judged.plan.demanded_shardings == plan.demanded_shardings);
+  const Graph divided = flattened_mlp(testing::standard_library(), 8);
+  CHECK(planned(divided, {}).demanded_shardings.empty());
+}
+
+TEST_CASE("a plan states how many demands the caps leave out") {
+  // Eleven operators in a chain, each pinned to a layout of its own.
+  GraphBuilder b("chain", testing::standard_library());
+  ValueId last = test::add_input(b, InputKind::kUser, "x", "f32[55440]");
+  std::vector<std::string> pins;
+  for (int i = 0; i < 11; ++i) {
+    const std::string name = "r" + std::to_string(i);
+    last = test::add_op(b, "aten.relu.default", {{"", TensorArg{0}}}, {last},
+                        name.c_str());
+    pins.push_back(name + "=SS(0," + std::to_string(i + 2) + ")");
+  }
+  b.add_output({.value = last});
+  const Graph graph = value_of(std::move(b).build());
+  Planning how{.mesh = "2"};
+  for (const std::string& pin : pins) how.pins.push_back(pin.c_str());
+  const DemandedShardings demanded = planned(graph, how).demanded_shardings;
+  CHECK(demanded.demanded.size() <= 11);
+  CHECK(demanded.left_out_of_values > 0);
+}
+
 TEST_CASE("an operator keeps the order of a pinned input") {
   const Graph graph = test::mlp(testing::standard_library());
   const Plan plan =

@@ -196,6 +196,11 @@ struct IndexSpace {
 
 // Prints one line, without programs and reasons.
 std::string to_string(const IndexSpace& space);
+// Returns the names of the factors in that line. A name is a letter, followed
+// by a number if another factor has the letter.
+std::vector<std::string> factor_names(const IndexSpace& space);
+// Prints the operands: "ab,bc->ac".
+std::string operands_text(const IndexSpace& space);
 // Parses the text of to_string(). Error: kIndexSpaceSyntax.
 Result<IndexSpace> parse_index_space(std::string_view text);
 

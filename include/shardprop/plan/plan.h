@@ -42,6 +42,7 @@
 #include <shardprop/mesh/device_mesh.h>
 #include <shardprop/mesh/topology.h>
 #include <shardprop/placement/layout.h>
+#include <shardprop/plan/demanded_shardings.h>
 #include <shardprop/plan/local_run.h>
 #include <shardprop/plan/pin.h>
 #include <shardprop/plan/plan_conflict.h>
@@ -303,6 +304,8 @@ struct Plan {
   // The space from which the plan was chosen: `space` or a part of it. It
   // determines how the copies are redistributed.
   PlanSpace made_in;
+  // The demanded factor shardings of the space.
+  DemandedShardings demanded_shardings;
   RanOut ran_out = RanOut::kNothing;
   // The overlap multipliers of the best bound, by window, in parts of 1024.
   std::vector<std::int64_t> overlap_multipliers;

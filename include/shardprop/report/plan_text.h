@@ -14,7 +14,8 @@ struct TextOptions {
   // True: every module and every redistribution, with its reason. False: about
   // one screen of text.
   bool detail = false;
-  // True: the search procedures follow, with their clocks and gains.
+  // True: the search procedures follow, with their clocks and gains, and the
+  // demanded factor shardings, if there are any.
   bool statistics = false;
 };
 

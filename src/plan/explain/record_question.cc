@@ -98,6 +98,7 @@ void record_question(const PlanProblem& problem, Plan& plan) {
   plan.unsupported = unsupported_ops(problem);
   plan.guards = guards_of(problem.graph());
   plan.pins = problem.pins();
+  plan.demanded_shardings = problem.data().demanded_shardings;
   for (const ReadingNote& note : problem.graph().notes()) {
     plan.notes.emplace_back(GraphNote{to_string(note)});
   }

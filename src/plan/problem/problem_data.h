@@ -13,6 +13,7 @@
 
 #include <shardprop/graph/graph.h>
 #include <shardprop/mesh/topology.h>
+#include <shardprop/plan/demanded_shardings.h>
 #include <shardprop/plan/plan_options.h>
 #include <shardprop/redistribute/planner.h>
 #include <shardprop/strategy/layout_table.h>
@@ -92,6 +93,7 @@ struct ProblemData {
   std::vector<PinnedValues::Count> pinned;  // by pin
   std::shared_ptr<const FusionGroups> fusion;
   std::shared_ptr<const EqualChoices> equal_choices;
+  DemandedShardings demanded_shardings;  // empty for given choices
   // By value, for given choices only: the layouts of its copies.
   std::vector<std::vector<LayoutId>> copied_to;
 };

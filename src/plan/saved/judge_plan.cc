@@ -74,6 +74,7 @@ class Judge {
     }
     judged.plan.options = saved_.options;
     judged.plan.space = saved_.space;
+    judged.plan.demanded_shardings = saved_.demanded_shardings;
     judged.plan.pins = saved_.pins;
     judged.plan.recipes = saved_.recipes;
     judged.plan.procedures = saved_.procedures;

@@ -136,6 +136,7 @@ class PlanProblemBuilder {
     seeds_.demand_by_pieces(
         tensor_parallel_dims(data_.mesh, data_.options.recipe));
     seeds_.follow();
+    data_.demanded_shardings = seeds_.list();
   }
 
   // Weights do not have the dims that views merge, so a weight in mesh order

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <map>
 #include <utility>
 
 namespace shardprop {
@@ -168,8 +169,9 @@ void ShardingSeeds::add(ValueId value, LayoutId layout, bool in_mesh_order) {
     return;
   }
   std::vector<LayoutId>& known = demanded_[value.index()];
-  if (known.size() == kMostDemandedLayouts ||
-      std::find(known.begin(), known.end(), layout) != known.end()) {
+  if (std::find(known.begin(), known.end(), layout) != known.end()) return;
+  if (known.size() == kMostDemandedLayouts) {
+    layouts_left_out_.emplace(value, layout);
     return;
   }
   known.push_back(layout);
@@ -187,7 +189,11 @@ void ShardingSeeds::offer(NodeId node, const OperatorDemands& demands) {
     const auto of_factor = std::count_if(
         known.begin(), known.end(),
         [&](const auto& other) { return other.first == sharding.first; });
-    if (of_factor < kMostOfferedShardings) known.insert(at, sharding);
+    if (of_factor < kMostOfferedShardings) {
+      known.insert(at, sharding);
+    } else {
+      shardings_left_out_.emplace(node, sharding.first, sharding.second);
+    }
   }
 }
 
@@ -195,6 +201,34 @@ const OperatorDemands& ShardingSeeds::of(NodeId node) const {
   static const OperatorDemands kNone;
   const auto found = offered_.find(node);
   return found == offered_.end() ? kNone : found->second;
+}
+
+DemandedShardings ShardingSeeds::list() {
+  DemandedShardings out;
+  out.most_of_factor = kMostOfferedShardings;
+  out.most_of_value = kMostDemandedLayouts;
+  out.left_out_of_factors =
+      static_cast<std::int64_t>(shardings_left_out_.size());
+  out.left_out_of_values = static_cast<std::int64_t>(layouts_left_out_.size());
+  std::map<std::tuple<std::string, std::string, std::string, FactorSharding>,
+           std::int64_t>
+      operators;
+  for (const auto& [id, demands] : offered_) {
+    if (demands.shards_pieces) ++out.split_operators;
+    const Node& node = graph_.node(id);
+    const Application& applied = application(node);
+    if (!applied.space || demands.offered.empty()) continue;
+    const std::vector<std::string> names = factor_names(*applied.space);
+    const std::string rule = operands_text(*applied.space);
+    for (const auto& [factor, sharding] : demands.offered) {
+      ++operators[{node.op_name(), rule, names[index(factor)], sharding}];
+    }
+  }
+  for (auto& [key, count] : operators) {
+    auto& [op, rule, factor, sharding] = key;
+    out.demanded.push_back({op, rule, factor, sharding, count});
+  }
+  return out.empty() ? DemandedShardings{} : out;
 }
 
 const ShardingSeeds::Application& ShardingSeeds::application(const Node& node) {

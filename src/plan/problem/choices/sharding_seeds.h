@@ -25,12 +25,14 @@
 #include <shardprop/graph/graph.h>
 #include <shardprop/mesh/device_mesh.h>
 #include <shardprop/ops/op_library.h>
+#include <shardprop/plan/demanded_shardings.h>
 #include <shardprop/strategy/op_strategy.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <tuple>
 #include <unordered_map>
@@ -89,6 +91,8 @@ class ShardingSeeds {
 
   // Returns the demanded shardings of the node. Most nodes have none.
   const OperatorDemands& of(NodeId node) const;
+  // Returns the list of all of them, with the caps; empty if there are none.
+  DemandedShardings list();
 
  private:
   // Application is an operator applied to certain arguments; `space` is empty
@@ -156,6 +160,9 @@ class ShardingSeeds {
   std::vector<Demand> demands_;                  // in order of discovery
   std::vector<std::vector<LayoutId>> demanded_;  // by value
   std::map<NodeId, OperatorDemands> offered_;
+  // The demands that the space lacks because of the caps.
+  std::set<std::pair<ValueId, LayoutId>> layouts_left_out_;
+  std::set<std::tuple<NodeId, FactorId, FactorSharding>> shardings_left_out_;
 };
 
 }  // namespace shardprop
