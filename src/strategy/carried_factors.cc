@@ -11,22 +11,24 @@ namespace shardprop {
 namespace {
 
 // Returns whether ranks concatenate values, which they do in mesh order.
-bool gathers(const Decomposition& program) {
-  return std::any_of(program.steps.begin(), program.steps.end(),
-                     [](const DecompositionStep& step) {
-                       return step.collective && step.collective->kind ==
-                                                     CollectiveKind::kAllGather;
-                     });
+bool gathers_in_order(const Decomposition& program) {
+  return std::any_of(
+      program.steps.begin(), program.steps.end(),
+      [](const DecompositionStep& step) {
+        return step.collective &&
+               step.collective->kind == CollectiveKind::kAllGather &&
+               step.collective->in_order;
+      });
 }
 
 Carried carried_by_kind(const IndexSpace& space, const Factor& factor) {
-  if (space.is_random || factor.kind != FactorKind::kParallel) {
-    return Carried::kMeshOrder;
+  if (space.is_random) return Carried::kMeshOrder;
+  if (space.program != nullptr && factor.program != ProgramUse::kNever) {
+    return gathers_in_order(*space.program) ? Carried::kMeshOrder
+                                            : Carried::kAny;
   }
-  const bool runs_program =
-      space.program != nullptr && factor.program != ProgramUse::kNever;
-  return runs_program && gathers(*space.program) ? Carried::kMeshOrder
-                                                 : Carried::kAny;
+  return factor.kind == FactorKind::kParallel ? Carried::kAny
+                                              : Carried::kMeshOrder;
 }
 
 // Returns the joined factor that joins all these, and perhaps other factors.

@@ -16,11 +16,12 @@ enum class Carried : std::uint8_t {
 };
 
 // Returns this for each factor. A factor accepts any sharding if it is parallel
-// and no rank needs to know which elements it has.
+// or has a program, and no rank needs to know which elements it has.
 //
-//   relu, sum, mm    all factors: kAny
-//   arange           kAnyOrder (its first number depends on the offset)
-//   rand             kMeshOrder (draws by global element)
+//   relu, sum, mm, softmax    all factors: kAny
+//   arange, rows of an index  kAnyOrder (the program reads the offset)
+//   rand                      kMeshOrder (draws by global element)
+//   topk along its dim        kMeshOrder (the program gathers values in order)
 std::vector<Carried> carried_factors(const IndexSpace& space);
 
 // Returns whether a factor accepts a sharding in canonical form.

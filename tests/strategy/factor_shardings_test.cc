@@ -191,19 +191,40 @@ std::vector<Carried> carried_of(const OpSchema& op) {
   return carried_factors(value_of(library().index_space(op)));
 }
 
-TEST_CASE("operators that need positions stay in mesh order") {
+TEST_CASE("operators that need positions have one run per rank") {
   CHECK(carried_of(applied("aten.relu.default", {"f32[4]"})) ==
         std::vector{Carried::kAny});
   const auto lower = carried_of(applied("aten.tril.default", {"f32[2,4,4]"}));
   CHECK(lower ==
         std::vector{Carried::kAny, Carried::kMeshOrder, Carried::kMeshOrder});
+  const auto matrix = carried_of(applied("aten.tril.default", {"f32[4,4]"}));
+  CHECK(matrix == std::vector{Carried::kAnyOrder, Carried::kAnyOrder});
   const auto numbers =
       carried_of(applied("aten.arange.default", {}, {{"end", 4.0}}));
-  CHECK(numbers[0] < Carried::kAny);
+  CHECK(numbers[0] == Carried::kAnyOrder);
+  const auto rows = carried_of(
+      applied("aten.embedding.default", {"f32[8,4]", "i64[6]"}));
+  CHECK(std::count(rows.begin(), rows.end(), Carried::kAnyOrder) == 1);
+  const auto scanned = carried_of(
+      applied("aten.cumsum.default", {"f32[4,6]"}, {{"dim", std::int64_t{1}}}));
+  CHECK(scanned == std::vector{Carried::kAny, Carried::kAnyOrder});
   for (const Carried carried :
        carried_of(applied("aten.bernoulli.default", {"f32[4,4]"}))) {
     CHECK(carried == Carried::kMeshOrder);
   }
+}
+
+TEST_CASE("a program without positions accepts any sharding") {
+  CHECK(carried_of(applied("aten._softmax.default", {"f32[4,6]"},
+                           {{"dim", std::int64_t{1}},
+                            {"half_to_float", false}})) ==
+        std::vector{Carried::kAny, Carried::kAny});
+}
+
+TEST_CASE("ranks gather the best elements in mesh order") {
+  const auto best = carried_of(
+      applied("aten.topk.default", {"f32[4,6]"}, {{"k", std::int64_t{2}}}));
+  CHECK(std::count(best.begin(), best.end(), Carried::kMeshOrder) >= 1);
 }
 
 TEST_CASE("the sharding of one factor is a layout of one dim") {

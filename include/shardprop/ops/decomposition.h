@@ -53,6 +53,9 @@ struct LocalOp {
 // all-gather concatenates the ranks' values along dim 0, in mesh order.
 struct RankCollective {
   CollectiveKind kind = CollectiveKind::kAllReduce;
+  // Whether the program needs the values of an all-gather in the order of the
+  // ranks' parts. If so, the factors are sharded in mesh order.
+  bool in_order = true;
   LocalRef value;
   std::optional<ReduceOp> op;  // reduce op of an all-reduce
   // Meta of the value for full tensors, and for each dim the factors of the

@@ -30,10 +30,10 @@ behind = element(dilation, d - 2) * (size(weight, d) - 1) - before - element(str
 overlaps = behind >= 1
 behind = 0 if not overlaps
 start = full([1], offset(input, d))
-parts = all_gather(unsqueeze(cat([start, start + local_size(input, d)]), 0))
+parts = all_gather_unordered(unsqueeze(cat([start, start + local_size(input, d)]), 0))
 not_front = trailing(logical_not(select(parts, 1, 1) == offset(input, d)), rank(input))
 not_next = trailing(logical_not(select(parts, 1, 0) - local_size(input, d) == offset(input, d)), rank(input))
-edges = all_gather(unsqueeze(cat([slice(input, d, 0, behind), slice(input, d, 0 - before)], d), 0))
+edges = all_gather_unordered(unsqueeze(cat([slice(input, d, 0, behind), slice(input, d, 0 - before)], d), 0))
 front = sum(masked_fill(slice(edges, d + 1, behind), not_front, 0), [0], dtype=dtype(input))
 next = sum(masked_fill(slice(edges, d + 1, 0, behind), not_next, 0), [0], dtype=dtype(input))
 image = cat([front, input, next], d)
@@ -55,7 +55,7 @@ from = 0 - behind if overlaps
 to = 0
 to = None if overlaps
 past = slice(all, d, from, to) if all
-sent = all_gather(unsqueeze(cat([slice(all, d, 0, before), past], d), 0)) if all
+sent = all_gather_unordered(unsqueeze(cat([slice(all, d, 0, before), past], d), 0)) if all
 first_rows = sum(masked_fill(slice(sent, d + 1, before), not_front, 0), [0], dtype=dtype(input)) if all
 last_rows = sum(masked_fill(slice(sent, d + 1, 0, before), not_next, 0), [0], dtype=dtype(input)) if all
 own = slice(all, d, before, end) if all

@@ -161,8 +161,8 @@ void gathered_by_program(const OpCall& call, IndexSpace& space) {
 
 constexpr std::string_view kSelected = R"(
 m = bitwise_or(mask, zeros_like(input, dtype=dtype(mask)))
-taken = all_gather(unsqueeze(sum(m), 0))
-starts = all_gather(full([1], offset(out, 0)))
+taken = all_gather_unordered(unsqueeze(sum(m), 0))
+starts = all_gather_unordered(full([1], offset(out, 0)))
 before = sum(masked_fill(taken, starts >= offset(out, 0), 0))
 own = remainder(arange(numel(grad)) + before, numel(grad))
 return masked_scatter(zeros_like(input), m, index_select(grad, 0, own)))";

@@ -21,16 +21,16 @@ void linear(const OpCall& call, IndexSpace& space) {
 // at smaller offsets are summed.
 constexpr std::string_view kCumsum = R"(
 total = sum(self, dim, True, dtype=dtype(out))
-totals = all_gather(unsqueeze(total, 0))
-starts = all_gather(full([1], offset(self, dim)))
+totals = all_gather_unordered(unsqueeze(total, 0))
+starts = all_gather_unordered(full([1], offset(self, dim)))
 behind = trailing(starts, rank(self)) >= offset(self, dim)
 before = sum(masked_fill(totals, behind, 0), 0, dtype=dtype(out))
 return cumsum(self, dim, dtype=dtype(out)) + before)";
 
 constexpr std::string_view kCumprod = R"(
 total = prod(self, dim, True, dtype=dtype(out))
-totals = all_gather(unsqueeze(total, 0))
-starts = all_gather(full([1], offset(self, dim)))
+totals = all_gather_unordered(unsqueeze(total, 0))
+starts = all_gather_unordered(full([1], offset(self, dim)))
 behind = trailing(starts, rank(self)) >= offset(self, dim)
 before = prod(masked_fill(totals, behind, 1), 0, dtype=dtype(out))
 return cumprod(self, dim, dtype=dtype(out)) * before)";

@@ -120,8 +120,8 @@ std::function<void(const OpCall&, IndexSpace&)> whole(std::string_view reason) {
 // first dim starts after the elements that the ranks before it read.
 constexpr std::string_view kMaskedScatter = R"(
 m = bitwise_or(mask, zeros_like(self, dtype=dtype(mask)))
-taken = all_gather(unsqueeze(sum(m), 0))
-starts = all_gather(full([1], offset(self, 0)))
+taken = all_gather_unordered(unsqueeze(sum(m), 0))
+starts = all_gather_unordered(full([1], offset(self, 0)))
 before = sum(masked_fill(taken, starts >= offset(self, 0), 0))
 own = remainder(arange(numel(source)) + before, numel(source))
 return masked_scatter(self, m, index_select(reshape(source, [-1]), 0, own)))";

@@ -8,7 +8,8 @@ namespace {
 
 constexpr auto kFunctions = std::to_array<ProgramFunction>({
     {"additive", 1, 1, 1},       {"all_dims_but", 2, 2, 2},
-    {"all_gather", 1, 1, 1},     {"all_reduce_max", 1, 1, 1},
+    {"all_gather", 1, 1, 1},     {"all_gather_unordered", 1, 1, 1},
+    {"all_reduce_max", 1, 1, 1},
     {"all_reduce_min", 1, 1, 1}, {"all_reduce_sum", 1, 1, 1},
     {"as_index", 1, 1, 1},       {"by_program", 2, 2, 2},
     {"cast", 2, 2, 2},           {"class_dim", 1, 1, 1},

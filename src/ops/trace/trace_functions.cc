@@ -432,8 +432,9 @@ std::optional<TraceValue> Tracer::step_function(const std::string& name,
     return keeps ? v.at(0)
                  : operation("aten.squeeze.dims", {v.at(0), v.at(1)}, {});
   }
-  if (name == "all_gather") {
-    return collective(CollectiveKind::kAllGather, std::nullopt, v.at(0));
+  if (name == "all_gather" || name == "all_gather_unordered") {
+    return collective(CollectiveKind::kAllGather, std::nullopt, v.at(0),
+                      name == "all_gather");
   }
   const std::pair<std::string_view, ReduceOp> reductions[] = {
       {"all_reduce_sum", ReduceOp::kSum},
@@ -553,11 +554,11 @@ TraceValue Tracer::places(std::int64_t size, const RankScalar& local_size,
 // The collective runs over the mesh dims that shard the program's factors.
 // Metas are those of one rank's value.
 TraceValue Tracer::collective(CollectiveKind kind, std::optional<ReduceOp> op,
-                              const TraceValue& value) {
+                              const TraceValue& value, bool in_order) {
   require(out_->per_rank, "a program on full tensors has no collectives");
   const TensorValue& x = tensor_of(value);
   DecompositionStep step;
-  step.collective = RankCollective{kind, x.ref, op, x.meta, {}};
+  step.collective = RankCollective{kind, in_order, x.ref, op, x.meta, {}};
   return add_step(std::move(step), x.meta);
 }
 

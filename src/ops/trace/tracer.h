@@ -73,7 +73,7 @@ class Tracer {
   TraceValue local_indices(const TraceValue& x, const TraceValue& indices);
   TraceValue outside(const TraceValue& x, const TensorValues& local);
   TraceValue collective(CollectiveKind kind, std::optional<ReduceOp> op,
-                        const TraceValue& value);
+                        const TraceValue& value, bool in_order = true);
 
   // trace_operations.cc: operators, as steps. `name` is a full overload name,
   // or a base name whose overload is looked up.
