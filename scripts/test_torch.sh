@@ -124,6 +124,14 @@ for file in "$@"; do
       --library "$build/kernels/libshardprop_kernels_c.so")
   fi
   "$python" -W ignore "$file" "${arguments[@]}" || failed+=("$file")
+  # Factors in all orders of mesh dims and with strides: over 1,000,000
+  # strategies.
+  if [[ $file == */prove_drawn.py && ${SHARDPROP_FULL:-} == 1 ]]; then
+    say "$file --shardings"
+    "$python" -W ignore "$file" --shardings --calls 60 --sample 40 \
+      --meshes 2 3 2,2 2,3 2,2,2 --slice "${SHARDPROP_SLICE:-1/1}" \
+      -j "$processes" || failed+=("$file --shardings")
+  fi
   times+=("$((SECONDS - began)) s  $file")
 done
 
