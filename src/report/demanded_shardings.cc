@@ -33,10 +33,9 @@ DemandedShardings read_demanded_shardings(const JsonCursor& at,
   out.left_out_of_values = at["left_out_of_values"].integer();
   out.split_operators = at["split_operators"].integer();
   for (const JsonCursor& one : at["demanded"].elements()) {
-    DemandedSharding sharding{one["op"].text(), one["rule"].text(),
-                              one["factor"].text(),
-                              read_layout(one["sharding"], mesh),
-                              one["operators"].integer(1)};
+    DemandedSharding sharding{
+        one["op"].text(), one["rule"].text(), one["factor"].text(),
+        read_layout(one["sharding"], mesh), one["operators"].integer(1)};
     if (sharding.sharding.has_partial() ||
         sharding.sharding.min_tensor_rank() > 1) {
       one["sharding"].fail("not a layout of one dim");

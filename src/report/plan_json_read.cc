@@ -121,8 +121,8 @@ class Reader {
     plan_.made_in =
         root_.has("made_in") ? space(root_["made_in"]) : plan_.space;
     if (root_.has("demanded_shardings")) {
-      plan_.demanded_shardings = read_demanded_shardings(
-          root_["demanded_shardings"], plan_.mesh);
+      plan_.demanded_shardings =
+          read_demanded_shardings(root_["demanded_shardings"], plan_.mesh);
     }
     if (root_.has("ran_out")) {
       if (const auto what = parse_ran_out(root_["ran_out"].text())) {

@@ -12,13 +12,13 @@ namespace {
 
 // Returns whether ranks concatenate values, which they do in mesh order.
 bool gathers_in_order(const Decomposition& program) {
-  return std::any_of(
-      program.steps.begin(), program.steps.end(),
-      [](const DecompositionStep& step) {
-        return step.collective &&
-               step.collective->kind == CollectiveKind::kAllGather &&
-               step.collective->in_order;
-      });
+  return std::any_of(program.steps.begin(), program.steps.end(),
+                     [](const DecompositionStep& step) {
+                       return step.collective &&
+                              step.collective->kind ==
+                                  CollectiveKind::kAllGather &&
+                              step.collective->in_order;
+                     });
 }
 
 Carried carried_by_kind(const IndexSpace& space, const Factor& factor) {

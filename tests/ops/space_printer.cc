@@ -79,6 +79,9 @@ void print(std::ostream& out, const Decomposition& program) {
       out << " collective " << static_cast<int>(step.collective->kind) << ' ';
       print(out, step.collective->value);
       if (step.collective->op) out << to_string(*step.collective->op);
+      if (step.collective->kind == CollectiveKind::kAllGather) {
+        out << (step.collective->in_order ? " in_order " : " unordered ");
+      }
       out << to_string(step.collective->meta);
       print(out, step.collective->dims);
     }

@@ -202,8 +202,8 @@ TEST_CASE("operators that need positions have one run per rank") {
   const auto numbers =
       carried_of(applied("aten.arange.default", {}, {{"end", 4.0}}));
   CHECK(numbers[0] == Carried::kAnyOrder);
-  const auto rows = carried_of(
-      applied("aten.embedding.default", {"f32[8,4]", "i64[6]"}));
+  const auto rows =
+      carried_of(applied("aten.embedding.default", {"f32[8,4]", "i64[6]"}));
   CHECK(std::count(rows.begin(), rows.end(), Carried::kAnyOrder) == 1);
   const auto scanned = carried_of(
       applied("aten.cumsum.default", {"f32[4,6]"}, {{"dim", std::int64_t{1}}}));
@@ -215,9 +215,9 @@ TEST_CASE("operators that need positions have one run per rank") {
 }
 
 TEST_CASE("a program without positions accepts any sharding") {
-  CHECK(carried_of(applied("aten._softmax.default", {"f32[4,6]"},
-                           {{"dim", std::int64_t{1}},
-                            {"half_to_float", false}})) ==
+  CHECK(carried_of(
+            applied("aten._softmax.default", {"f32[4,6]"},
+                    {{"dim", std::int64_t{1}}, {"half_to_float", false}})) ==
         std::vector{Carried::kAny, Carried::kAny});
 }
 

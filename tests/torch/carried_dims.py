@@ -10,8 +10,8 @@ propagate --batch --all` on [2,2] and [2]. Each strategy that shards one factor 
 again, with its shards in the other order of mesh dims, or strided. A layout that no
 strategy keeps has an input that moves. With --samples, the calls of PyTorch's operator
 samples are added, which takes minutes. Prints the moves by reason, then those by
-operator that have no allowed reason; exits 1 if there are any, or
-if no strategy carries a dim.
+operator that have no allowed reason; exits 1 if there are any, or if no strategy
+carries a dim.
 """
 
 import argparse
@@ -38,6 +38,7 @@ _STRIDE = ("SS({0},2)",)
 DIVIDED = "a mesh dim would be divided between two factors"
 ORDERED = "the kernel needs elements in order"
 NO_PROGRAM = "windowed, scanned or segmented without a program"
+UNEVEN = "a minor factor of an uneven major one"
 NONE = "NONE"
 
 
@@ -111,7 +112,7 @@ def rank_of(call, operand):
 
 
 def asked(calls, options):
-    """Yields (call, mesh, dims by input, placements by input)."""
+    """Yields (call, mesh, dims by input, placements by input, form)."""
     command = [options.bin, "propagate", "--all", "--limit", "2000", "--batch"]
     for mesh, form in (((2, 2), _ORDER), ((2,), _STRIDE)):
         lines = [capture.batch_line(call, mesh) for call in calls]
@@ -131,7 +132,7 @@ def asked(calls, options):
                     else [entry.format(dim) for entry in form]
                     for dim in dims
                 ]
-                yield call, mesh, dims, placements
+                yield call, mesh, dims, placements, form
 
 
 def kept_by_some(moved, options):
@@ -169,31 +170,64 @@ def spaces_of(calls, options):
     return dict(zip(calls, texts, strict=True))
 
 
-def reason_of(space, dims):
-    """Returns why a dim of the inputs moves, from the printed index space."""
-    found = re.match(r"(\S+)->\S* \{(.*?)\}", space)
-    flags = re.search(r"flags=(\d+)", space)
-    if found is None:
+class Space:
+    """A `Space` is a printed index space, with the facts that are reasons."""
+
+    def __init__(self, text):
+        found = re.match(r"(\S+)->(\S*) \{(.*?)\}", text)
+        self.is_known = found is not None
+        if not self.is_known:
+            return
+        self.inputs, self.outputs = (
+            [self._terms(operand) for operand in side.split(",")]
+            for side in found.groups()[:2]
+        )
+        self.words, self.sizes = {}, {}
+        for factor in found.group(3).split(","):
+            name, _, rest = factor.partition("=")
+            size, *words = rest.split()
+            self.words[name], self.sizes[name] = set(words), int(size)
+        flags = re.search(r"flags=(\d+)", text)
+        self.is_random = flags is not None and flags.group(1)[3] == "1"
+        self.gathers_in_order = " in_order " in text
+        # Names of the factors whose offset is read: "<2i0,1*" is the offset in
+        # dim 1 of input 0.
+        self.positions = set()
+        for side, operand, dim in re.findall(r"<2([io])(\d+),(\d+)\*", text):
+            terms = (self.inputs if side == "i" else self.outputs)[int(operand)]
+            if int(dim) < len(terms):
+                self.positions |= set(terms[int(dim)])
+
+    @staticmethod
+    def _terms(operand):
+        """Returns the names of the factors of each dim of "(ab)c1"."""
+        terms = re.findall(r"\((?:[a-zA-Z]\d*)+\)|1|[a-zA-Z]\d*", operand)
+        return [re.findall(r"[a-zA-Z]\d*", term) for term in terms]
+
+
+def reason_of(space, call, dims, form):
+    """Returns why a dim of the inputs moves, given the printed index space."""
+    space = Space(space)
+    if not space.is_known:
         return NONE
-    if flags and flags.group(1)[3] == "1":
+    if space.is_random:
         return ORDERED  # random numbers by position
-    kinds = {}
-    for text in found.group(2).split(","):
-        name, _, rest = text.partition("=")
-        kinds[name] = rest.split()[1:]
-    for operand, dim in zip(found.group(1).split(","), dims, strict=False):
-        if dim is None:
+    for operand, dim in enumerate(dims):
+        if dim is None or dim >= len(space.inputs[operand]):
             continue
-        terms = re.findall(r"\((?:[a-z]\d*)+\)|1(?!\d)|[a-z]\d*", operand)
-        if dim >= len(terms):
-            continue
-        names = re.findall(r"[a-z]\d*", terms[dim])
-        words = {word for name in names for word in kinds.get(name, [])}
+        names = space.inputs[operand][dim]
+        words = set().union(*(space.words.get(name, set()) for name in names))
         if words & {"windowed", "scanned", "segmented"} and "program" not in words:
             return NO_PROGRAM
-        if len(names) > 1:
-            return DIVIDED
-        if words & {"windowed", "scanned", "segmented"}:
+        # A dim of windows with a stride has several elements per position.
+        elements = call.inputs[operand].shape[dim]
+        if len(names) > 1 or elements != space.sizes.get("".join(names)):
+            # Four parts: of two mesh dims, or two pieces over two ranks.
+            is_uneven = elements % 4 != 0
+            return UNEVEN if is_uneven else DIVIDED
+        if words & {"program"} and space.gathers_in_order:
+            return ORDERED
+        if form == _STRIDE and space.positions & set(names):
             return ORDERED
     return NONE
 
@@ -203,27 +237,30 @@ def main():
     calls = captured(options)
     questions = list(asked(calls, options))
     if not questions:
-        print("no call has a strategy that carries a dim")
+        print("no strategy carries a dim: nothing was checked")
         return 1
     lines = [
         capture.batch_line(call, mesh, placements=placements)
-        for call, mesh, _, placements in questions
+        for call, mesh, _, placements, _ in questions
     ]
     answers = ask([options.bin, "propagate", "--batch"], lines)
     spaces = spaces_of(calls, options)
     asked_of, moved, examples = collections.Counter(), collections.Counter(), {}
     open_ones = []
-    for (call, mesh, dims, placements), answer in zip(questions, answers, strict=True):
+    for question, answer in zip(questions, answers, strict=True):
+        call, _, _, placements, _ = question
         asked_of[call.op] += 1
         if [one["placements"] for one in answer.get("inputs", [])] != placements:
-            open_ones.append((call, mesh, dims, placements))
-    kept = kept_by_some([(c, m, p) for c, m, _, p in open_ones], options)
+            open_ones.append(question)
+    kept = kept_by_some([(c, m, p) for c, m, _, p, _ in open_ones], options)
     cheaper = 0
-    for (call, mesh, dims, placements), keeps in zip(open_ones, kept, strict=True):
+    for (call, mesh, dims, placements, form), keeps in zip(
+        open_ones, kept, strict=True
+    ):
         if keeps:
             cheaper += 1
             continue
-        reason = reason_of(spaces[call], dims)
+        reason = reason_of(spaces[call], call, dims, form)
         moved[call.op, reason] += 1
         shapes = ",".join(str(list(meta.shape)) for meta in call.inputs)
         text = ", ".join(" ".join(entries) for entries in placements)

@@ -160,7 +160,7 @@ class ShardingSeeds {
   std::vector<Demand> demands_;                  // in order of discovery
   std::vector<std::vector<LayoutId>> demanded_;  // by value
   std::map<NodeId, OperatorDemands> offered_;
-  // The demands that the space lacks because of the caps.
+  // These are the demands that the space lacks because of the caps.
   std::set<std::pair<ValueId, LayoutId>> layouts_left_out_;
   std::set<std::tuple<NodeId, FactorId, FactorSharding>> shardings_left_out_;
 };
