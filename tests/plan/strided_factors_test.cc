@@ -115,7 +115,7 @@ TEST_CASE("batch and tokens share the rows of a matmul") {
   CHECK(sharding_of_rows(in_order, "up") == "S(0)@1,S(0)@0");
 }
 
-// "aten.mm.default ab,bc->ac a SS(0,2) x2"
+// "aten.mm.default mk,kn->mn m SS(0,2) x2"
 std::vector<std::string> demanded_in_words(const Plan& plan) {
   std::vector<std::string> out;
   for (const DemandedSharding& one : plan.demanded_shardings.demanded) {
@@ -131,7 +131,7 @@ TEST_CASE("a plan lists the shardings that its graph demands") {
   const Plan plan = planned(graph, {});
   const std::vector<std::string> words = demanded_in_words(plan);
   CHECK(std::count(words.begin(), words.end(),
-                   "aten.mm.default ab,bc->ac a SS(0,2) x2") == 1);
+                   "aten.mm.default mk,kn->mn m SS(0,2) x2") == 1);
   CHECK(plan.demanded_shardings.most_of_factor == 8);
   CHECK(plan.demanded_shardings.most_of_value == 8);
   CHECK(plan.demanded_shardings.left_out_of_factors == 0);

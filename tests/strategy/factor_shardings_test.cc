@@ -197,7 +197,7 @@ TEST_CASE("operators that need positions have one run per rank") {
   const auto lower = carried_of(applied("aten.tril.default", {"f32[2,4,4]"}));
   CHECK(lower ==
         std::vector{Carried::kAny, Carried::kMeshOrder, Carried::kMeshOrder});
-  const auto matrix = carried_of(applied("aten.tril.default", {"f32[4,4]"}));
+  const auto matrix = carried_of(applied("aten.trace.default", {"f32[4,4]"}));
   CHECK(matrix == std::vector{Carried::kAnyOrder, Carried::kAnyOrder});
   const auto numbers =
       carried_of(applied("aten.arange.default", {}, {{"end", 4.0}}));
