@@ -158,8 +158,8 @@ inline constexpr int kSpreadRounds = 3;
 // Larger networks are not searched in this way.
 inline constexpr double kCheaperPlansBudgetShare = 0.2;
 inline constexpr std::uint64_t kCheaperPlansWork = 20'000'000;
-// Unit: the cost of the last plan, which does not fit. As long as no plan fits,
-// the assignments below these costs are visited first.
+// Unit: the expected cost of the best plan that fits: that of a plan near it, or
+// the lower bound. The assignments below these costs are visited first.
 inline constexpr double kFirstCheaperPlans[] = {1.02, 1.1, 1.5};
 // Unit: variables of a problem. For larger ones, no second network is built.
 inline constexpr std::size_t kMostVariablesOfCheaperPlans = 1000;

@@ -100,25 +100,35 @@ void MemorySearch::reserve_rounds(NetworkOptions& network) {
 // fits. The rounds miss plans whose redistributions take less than the
 // reserves. Returns whether none is left.
 bool MemorySearch::none_is_cheaper() {
-  bool is_complete = false;
-  search_.run(PlanProcedure::kCheaperPlans,
-              [&] { is_complete = judge_cheaper(); });
-  return is_complete;
-}
-
-bool MemorySearch::judge_cheaper() {
-  const PlanProblem& problem = search_.problem();
-  if (problem.variables().size() > tuning::kMostVariablesOfCheaperPlans) {
-    return false;
-  }
   // Any overlap multipliers give a bound of each plan. The multipliers of
   // a plan that is nearly the best leave the fewest assignments to visit.
   const PlanEvaluation& near =
       best_.found() ? best_.solution().evaluation : last_.evaluation;
-  const std::int64_t expected = near.objective;
-  const NetworkOptions options{
-      .memory_limit = limit_,
-      .overlap_multipliers = OverlapMultipliers::extreme(near.windows)};
+  bool is_complete = false;
+  search_.run(PlanProcedure::kCheaperPlans, [&] {
+    is_complete = judge_cheaper(OverlapMultipliers::extreme(near.windows),
+                                near.objective);
+  });
+  return is_complete;
+}
+
+void MemorySearch::judge_rest(
+    const std::vector<std::int64_t>& overlap_multipliers) {
+  search_.run(PlanProcedure::kCheaperPlans, [&] {
+    judge_cheaper(overlap_multipliers, best_.solution().lower_bound);
+  });
+}
+
+// Plans that cost little more than `expected` come before others.
+bool MemorySearch::judge_cheaper(
+    const std::vector<std::int64_t>& overlap_multipliers,
+    std::int64_t expected) {
+  const PlanProblem& problem = search_.problem();
+  if (problem.variables().size() > tuning::kMostVariablesOfCheaperPlans) {
+    return false;
+  }
+  const NetworkOptions options{.memory_limit = limit_,
+                               .overlap_multipliers = overlap_multipliers};
   Result<PlanNetwork> built = PlanNetwork::create(problem, options);
   if (!built) {
     best_.solution().failure = std::move(built).error();
@@ -139,7 +149,8 @@ bool MemorySearch::judge_cheaper() {
         {.below =
              [&] {
                return best_.found()
-                          ? std::min(most, best_.solution().evaluation.objective)
+                          ? std::min(most,
+                                     best_.solution().evaluation.objective)
                           : most;
              },
          .visit =
@@ -149,9 +160,10 @@ bool MemorySearch::judge_cheaper() {
         budget, tuning::kJudgementWork * network.num_variables());
   };
   for (const double factor : tuning::kFirstCheaperPlans) {
-    if (best_.found()) break;
-    visit_below(
-        static_cast<std::int64_t>(factor * static_cast<double>(expected)));
+    const auto most =
+        static_cast<std::int64_t>(factor * static_cast<double>(expected));
+    if (best_.found() && best_.solution().evaluation.objective <= most) break;
+    visit_below(most);
   }
   const bool is_complete = visit_below(solver::kForbidden);
   search_.begin_with({}, budget.work_spent());

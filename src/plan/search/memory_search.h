@@ -30,12 +30,17 @@ class MemorySearch {
   // memory. Returns the last network that it solved.
   SolvedNetwork run(SolvedNetwork last);
 
+  // Judges the plans that cost less than the best one found so far.
+  // `overlap_multipliers` are those of the best bound.
+  void judge_rest(const std::vector<std::int64_t>& overlap_multipliers);
+
  private:
   bool solve(const NetworkOptions& network, const Attempt& attempt);
   bool make_small();
   void fit();
   bool none_is_cheaper();
-  bool judge_cheaper();
+  bool judge_cheaper(const std::vector<std::int64_t>& overlap_multipliers,
+                     std::int64_t expected);
   void reserve_rounds(NetworkOptions& network);
   void reserve(NetworkOptions& network) const;
   bool solve_in_round(const NetworkOptions& network);
@@ -47,7 +52,7 @@ class MemorySearch {
   NetworkSearch& search_;
   PlanIncumbent& best_;  // of the search
   std::int64_t limit_;
-  SolvedNetwork last_;          // the last one with a solution
+  SolvedNetwork last_;  // the last one with a solution
   // The network that led to the best plan that fits; null if none did.
   std::optional<NetworkOptions> best_look_;
   bool nothing_there_ = false;  // the last round had no solution

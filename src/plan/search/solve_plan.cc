@@ -296,6 +296,11 @@ class PlanSolver {
       network_.memory_limit = options_.memory_limit;
     }
     if (best_.found_here() && !best_.is_done()) search_overlap();
+    if (limited && scope_.first_plans && best_.found() && !best_.is_done() &&
+        !search_.out_of_limits()) {
+      search_.free_network();
+      MemorySearch(search_).judge_rest(network_.overlap_multipliers);
+    }
     if (!parts_.empty() && best_.found_here() && !best_.is_done()) {
       search_.free_network();
       parts_.push_back(*best_.solution().assignment);
