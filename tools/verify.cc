@@ -253,8 +253,9 @@ Command verify_command() {
   options.push_back(format_option());
   options.push_back(output_option());
   return {.name = "verify",
-          .summary = "run a plan, or your programs, on simulated ranks and "
-                     "compare every value",
+          .summary =
+              "run a plan, or your programs, on simulated ranks and "
+              "compare every value",
           .example = "shardprop verify model.pt2 --mesh dp=2,tp=2 --trace",
           .options = std::move(options),
           .run = run_verify};

@@ -51,9 +51,8 @@ void bind_program(nb::module_& module) {
         value_of(add_reading_of(plan, "the plan", reading));
         auto library = value_of(library_with(reading.rules));
         const auto graph = value_of(graph_of(plan, loaded.graph, *library));
-        SpmdProgram program =
-            value_of(lower(plan, *graph, *library,
-                           {.optimizer_step = optimizer_step}));
+        SpmdProgram program = value_of(
+            lower(plan, *graph, *library, {.optimizer_step = optimizer_step}));
         return LoweredProgram{std::move(program), std::move(library)};
       },
       nb::arg("plan"), nb::arg("graph"), nb::arg("optimizer_step") = true);

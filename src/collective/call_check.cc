@@ -159,7 +159,7 @@ class ReadRanges {
   // Returns a tensor read that overlaps `written`, or null. Tensors with number
   // `except` are ignored.
   const LocalTensor* conflict(const LocalTensor& written,
-                           std::size_t except) const {
+                              std::size_t except) const {
     const ByteRange range = byte_range(written);
     if (range.first == range.end) return nullptr;
     auto at = std::lower_bound(ranges_.begin(), ranges_.end(), range.end,

@@ -73,7 +73,8 @@ Result<void> BlockRelations::check_readers() const {
           [&](ValueId input) { return block_of(input) == block; });
     };
     for (std::size_t r = 0; r < rows_.size(); ++r) {
-      if (rows_[r].inserted > 0 && own != r && reads(rows_[r].here) && reads(rows_[r].next)) {
+      if (rows_[r].inserted > 0 && own != r && reads(rows_[r].here) &&
+          reads(rows_[r].next)) {
         return fail(unlike("`" + node.name + "` outside reads each block"));
       }
     }

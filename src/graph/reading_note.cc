@@ -40,8 +40,7 @@ class ReadingNoteText {
   }
 
   std::string operator()(const LeftOutOperatorNote& note) const {
-    return quoted_name(note.op) +
-           " has effects and no results; it is left out";
+    return quoted_name(note.op) + " has effects and no results; it is left out";
   }
 
   std::string operator()(const UndeclaredOperatorNote& note) const {
@@ -95,10 +94,10 @@ std::string_view code_of(const ReadingNote& note) {
   // In the order of the variant's types.
   static constexpr std::array<std::string_view,
                               std::variant_size_v<ReadingNote>>
-      kReadingCodes = {"assumed_sizes",     "fixed_size",
-                       "checkpoints",       "left_out_operator",
+      kReadingCodes = {"assumed_sizes",       "fixed_size",
+                       "checkpoints",         "left_out_operator",
                        "undeclared_operator", "extra_dims",
-                       "as_written",        "write_through_view"};
+                       "as_written",          "write_through_view"};
   return kReadingCodes[note.index()];
 }
 

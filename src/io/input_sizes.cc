@@ -96,7 +96,8 @@ Result<void> InputSizes::read() {
         seen.push_back(tensor->sizes[d].value.value_or(0));
       }
       const InputDim at{
-          std::string(is_users || spec.target.empty() ? spec.value : spec.target),
+          std::string(is_users || spec.target.empty() ? spec.value
+                                                      : spec.target),
           d, is_users};
       if (!is_users) {
         of_model_.emplace_back(at, seen[0]);
@@ -106,11 +107,12 @@ Result<void> InputSizes::read() {
         ones_.push_back(at);
         continue;
       }
-      const auto same = std::find_if(
-          sizes_.begin(), sizes_.end(),
-          [&](const SeenSize& size) { return size.seen == seen; });
-      SeenSize& size =
-          same != sizes_.end() ? *same : sizes_.emplace_back(SeenSize{seen, {}});
+      const auto same =
+          std::find_if(sizes_.begin(), sizes_.end(),
+                       [&](const SeenSize& size) { return size.seen == seen; });
+      SeenSize& size = same != sizes_.end()
+                           ? *same
+                           : sizes_.emplace_back(SeenSize{seen, {}});
       size.users.push_back(at);
     }
   }
@@ -207,9 +209,9 @@ Result<const SeenSize*> InputSizes::named(const std::string& name,
     if (all.empty()) return fail(unknown(name, place));
     if (all.size() > 1) {
       Error error = unknown(name, place);
-      error.message = '`' + name + "` is not one size: " +
-                      to_string(all[0]->users[0]) + " is " +
-                      std::to_string(all[0]->seen[0]) + ", " +
+      error.message = '`' + name +
+                      "` is not one size: " + to_string(all[0]->users[0]) +
+                      " is " + std::to_string(all[0]->seen[0]) + ", " +
                       to_string(all[1]->users[0]) + " is " +
                       std::to_string(all[1]->seen[0]);
       return fail(std::move(error));
@@ -236,7 +238,8 @@ Result<const SeenSize*> InputSizes::named(const std::string& name,
   // One input that has the size twice does not say which of its dims follows it.
   for (const InputDim& at : found->users) {
     for (const InputDim& other : found->users) {
-      if (at.input != other.input || at.dim == other.dim || at.dim > 0) continue;
+      if (at.input != other.input || at.dim == other.dim || at.dim > 0)
+        continue;
       return fail(Error{
           ErrorCode::kInvalidArgument,
           to_string(at) + " and dim " + std::to_string(other.dim) +
@@ -271,8 +274,7 @@ Result<void> InputSizes::check_single(const FreeSize& size) const {
     }
   }
   for (const SeenSize& other : sizes_) {
-    if (other.seen != size.seen &&
-        std::gcd(other.seen[0], size.seen[0]) != 1) {
+    if (other.seen != size.seen && std::gcd(other.seen[0], size.seen[0]) != 1) {
       return divided(to_string(other.users[0]) + " in part", other.seen[0]);
     }
   }
@@ -316,12 +318,12 @@ Result<std::vector<FreeSize>> free_sizes(
     }
     const auto [same, is_new] = wanted.emplace(found, std::pair(name, value));
     if (!is_new) {
-      return fail(Error{ErrorCode::kInvalidArgument,
-                        '`' + same->second.first + "` and `" + name +
-                            "` are one size",
-                        place,
-                        {},
-                        "give it once"});
+      return fail(
+          Error{ErrorCode::kInvalidArgument,
+                '`' + same->second.first + "` and `" + name + "` are one size",
+                place,
+                {},
+                "give it once"});
     }
     if (value < 1) {
       return fail(Error{ErrorCode::kInvalidArgument,

@@ -159,13 +159,13 @@ Result<Graph> import(std::string_view json, const pt2::StoredTensors& stored,
   SP_CHECK(read_others(options, rebound));
   std::vector<const pt2::Program*> others;
   for (const pt2::Program& other : rebound.others) others.push_back(&other);
-  SP_CHECK(pt2::rebind_sizes(rebound.program, others, library,
-                             rebound.given.sizes));
+  SP_CHECK(
+      pt2::rebind_sizes(rebound.program, others, library, rebound.given.sizes));
   rebound.others.clear();
   SP_ASSIGN(program, parsed(json));
   if (edit) edit(program);
-  SP_ASSIGN(const Graph exported, pt2::to_graph(std::move(program), stored, name,
-                                                library, rebound.given));
+  SP_ASSIGN(const Graph exported, pt2::to_graph(std::move(program), stored,
+                                                name, library, rebound.given));
   auto graph = pt2::to_graph(std::move(rebound.program), stored,
                              std::move(name), library, rebound.given);
   if (!graph) {

@@ -36,9 +36,8 @@ std::string program_file(const fs::path& folder, const std::string& stem) {
 // Returns N of "rankN.pt2"; empty for other names.
 std::optional<std::int64_t> rank_of_file(std::string_view name) {
   const std::size_t dot = std::min(name.find('.'), name.size());
-  const bool is_program =
-      std::find(std::begin(kSuffixes), std::end(kSuffixes),
-                name.substr(dot)) != std::end(kSuffixes);
+  const bool is_program = std::find(std::begin(kSuffixes), std::end(kSuffixes),
+                                    name.substr(dot)) != std::end(kSuffixes);
   if (!is_program || !name.starts_with("rank")) return std::nullopt;
   return parse_int(name.substr(4, dot - 4));
 }
@@ -82,8 +81,8 @@ Result<std::vector<std::string>> program_files(const std::string& folder,
   }
   std::vector<std::string> files;
   for (std::int64_t i = 0; i < mesh.size(); ++i) {
-    files.push_back(program_file(
-        folder, "rank" + std::to_string(mesh.rank_at_index(i))));
+    files.push_back(
+        program_file(folder, "rank" + std::to_string(mesh.rank_at_index(i))));
   }
   const bool is_complete =
       std::none_of(files.begin(), files.end(),
@@ -131,15 +130,15 @@ Result<void> check_layouts(const std::vector<ShardedTensor>& tensors,
                            const DeviceMesh& mesh) {
   for (const ShardedTensor& tensor : tensors) {
     if (!tensor.layout || tensor.layout->mesh_ndim() == mesh.ndim()) continue;
-    return fail(Error{ErrorCode::kPlacementCount,
-                      "`" + tensor.name + "` has " +
-                          std::to_string(tensor.layout->mesh_ndim()) +
-                          " placements, and the mesh has " +
-                          std::to_string(mesh.ndim()) + " dims",
-                      {},
-                      {"layout: " + to_string(*tensor.layout),
-                       "mesh: " + to_string(mesh)},
-                      "give one placement for each mesh dim"});
+    return fail(Error{
+        ErrorCode::kPlacementCount,
+        "`" + tensor.name + "` has " +
+            std::to_string(tensor.layout->mesh_ndim()) +
+            " placements, and the mesh has " + std::to_string(mesh.ndim()) +
+            " dims",
+        {},
+        {"layout: " + to_string(*tensor.layout), "mesh: " + to_string(mesh)},
+        "give one placement for each mesh dim"});
   }
   return {};
 }
@@ -151,12 +150,12 @@ Result<DeviceMesh> mesh_of(const std::optional<DeviceMesh>& given,
                 "give --mesh, or `mesh` in shardings.json");
   }
   if (given && written && !(*given == *written)) {
-    return fail(Error{ErrorCode::kInvalidArgument,
-                      "the programs are for another mesh",
-                      {},
-                      {"programs: " + to_string(*written),
-                       "given: " + to_string(*given)},
-                      "give the mesh of the programs"});
+    return fail(Error{
+        ErrorCode::kInvalidArgument,
+        "the programs are for another mesh",
+        {},
+        {"programs: " + to_string(*written), "given: " + to_string(*given)},
+        "give the mesh of the programs"});
   }
   return given ? *given : *written;
 }
@@ -190,11 +189,10 @@ Result<std::shared_ptr<const RankProgram>> load_rank_program(
     const LoadOptions& options) {
   auto out = std::make_shared<RankProgram>();
   out->file = file;
-  SP_ASSIGN(Graph graph, load_edited(file, library, options,
-                                     [&](pt2::Program& program) {
-                                       edit_rank_program(program,
-                                                         out->planned_nodes);
-                                     }));
+  SP_ASSIGN(Graph graph,
+            load_edited(file, library, options, [&](pt2::Program& program) {
+              edit_rank_program(program, out->planned_nodes);
+            }));
   out->graph = std::make_shared<const Graph>(std::move(graph));
   return std::shared_ptr<const RankProgram>(std::move(out));
 }

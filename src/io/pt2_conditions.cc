@@ -157,7 +157,8 @@ std::optional<bool> holds(std::string_view srepr,
     const std::size_t comma = comma_between(srepr);
     if (comma == std::string_view::npos) return std::nullopt;
     std::string_view second = srepr.substr(comma + 1);
-    second.remove_prefix(std::min(second.find_first_not_of(' '), second.size()));
+    second.remove_prefix(
+        std::min(second.find_first_not_of(' '), second.size()));
     const auto left = SymExpr::parse(srepr.substr(0, comma));
     const auto right = SymExpr::parse(second);
     if (!left || !right) return std::nullopt;

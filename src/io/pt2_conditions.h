@@ -21,9 +21,8 @@ std::optional<bool> holds(std::string_view srepr,
                           const SymExpr::Bindings& bindings);
 
 // Returns the size of a dim of an input; empty if it is unknown.
-using SizeOfInput =
-    std::function<std::optional<std::int64_t>(std::string_view input,
-                                              std::size_t dim)>;
+using SizeOfInput = std::function<std::optional<std::int64_t>(
+    std::string_view input, std::size_t dim)>;
 
 // Returns whether a guard holds: a comparison in Python between sums, products
 // and quotients of numbers and of `L['input'].size()[dim]`. Empty if the text is

@@ -33,7 +33,8 @@ const NamedArgument* argument_named(const Node& node, std::string_view name) {
 
 // Returns the results of the operator itself. An operator without results has a
 // None, which is dropped.
-std::vector<Argument> results_before_bases(const Node& node, std::size_t written) {
+std::vector<Argument> results_before_bases(const Node& node,
+                                           std::size_t written) {
   std::vector<Argument> own(
       node.outputs.begin(),
       node.outputs.end() - static_cast<std::ptrdiff_t>(written));
@@ -50,8 +51,9 @@ bool is_auto_functionalized(std::string_view target) {
 std::string_view wrapped_operator(const Node& node) {
   if (!is_auto_functionalized(node.target) || node.inputs.empty()) return {};
   const auto* wrapped = std::get_if<Foreign>(&node.inputs.front().value);
-  return wrapped == nullptr || wrapped->kind != "as_operator" ? std::string_view()
-                                                              : wrapped->name;
+  return wrapped == nullptr || wrapped->kind != "as_operator"
+             ? std::string_view()
+             : wrapped->name;
 }
 
 Result<std::optional<FunctionalizedCall>> wrapped_call(const Node& node) {

@@ -131,14 +131,15 @@ Error Values::no_bound(const std::string& name, std::int64_t value) const {
     }
   }
   const bool is_fixed = symbols_.contains(name);
-  Error error{ErrorCode::kInvalidArgument,
-              name_in_quotes(name) + (is_fixed ? " is a size of the example inputs, not "
-                                        "one that depends on data"
-                                      : " is not a size of this program"),
-              "bound " + name + "=" + std::to_string(value),
-              {},
-              to_bound.empty() ? "leave the bound out"
-                               : "sizes to bound: " + to_bound};
+  Error error{
+      ErrorCode::kInvalidArgument,
+      name_in_quotes(name) + (is_fixed
+                                  ? " is a size of the example inputs, not "
+                                    "one that depends on data"
+                                  : " is not a size of this program"),
+      "bound " + name + "=" + std::to_string(value),
+      {},
+      to_bound.empty() ? "leave the bound out" : "sizes to bound: " + to_bound};
   if (!fixed.empty()) {
     error.notes.push_back("sizes of the example inputs: " + fixed);
   }
@@ -162,7 +163,8 @@ Result<std::string> Values::symbol_named(const Program& program,
       all.empty() ? "export the model with dynamic_shapes, or leave it out"
                   : "sizes to set: " + symbol_list(all);
   const auto refuse = [&](const std::string& why, std::string advice) {
-    return fail(Error{ErrorCode::kInvalidArgument, name_in_quotes(name) + ' ' + why,
+    return fail(Error{ErrorCode::kInvalidArgument,
+                      name_in_quotes(name) + ' ' + why,
                       place,
                       {},
                       std::move(advice)});
@@ -191,8 +193,8 @@ Result<std::string> Values::symbol_named(const Program& program,
     return refuse("is no symbolic size: " + place_of_dim + " is fixed", help);
   }
   if (found.size() > 1) {
-    return refuse("is not one size: " + place_of_dim + " is " + symbol_list(found),
-                  help);
+    return refuse(
+        "is not one size: " + place_of_dim + " is " + symbol_list(found), help);
   }
   if (!symbols_.contains(found.front())) {
     return refuse("is computed: " + place_of_dim + " is " + found.front(),
@@ -263,8 +265,8 @@ Result<void> Values::set_sizes(
     const auto [same, is_new] = given_as.emplace(name, given);
     if (!is_new) {
       return fail(Error{ErrorCode::kInvalidArgument,
-                        name_in_quotes(same->second) + " and " + name_in_quotes(given) +
-                            " are one size",
+                        name_in_quotes(same->second) + " and " +
+                            name_in_quotes(given) + " are one size",
                         place,
                         {},
                         "give it once"});

@@ -15,7 +15,10 @@ namespace shardprop::pt2 {
 // Replaces the node that runs a region by the nodes of the region.
 Result<void> Importer::add_region(const Node& node, const Region& region) {
   SP_ASSIGN(Values values, Values::within(*region.body, frame_.values));
-  Frame inner{std::move(values), {}, frame_.prefix, frame_.is_autocast,
+  Frame inner{std::move(values),
+              {},
+              frame_.prefix,
+              frame_.is_autocast,
               frame_.checkpoint};
   inner.prefix += std::string(display_name(node)) + '.';
   inner.is_autocast = inner.is_autocast || region.is_autocast;
@@ -185,12 +188,12 @@ Result<void> Importer::take_as_written(const Node& node, NewNode& added) {
   }
   const bool is_known = is_taken ? op_proof(added.op.name()) == "torch"
                                  : added.op.function->is_view();
-  if (is_known && !has_extra_dims && fits.error().code == ErrorCode::kShapeMismatch) {
+  if (is_known && !has_extra_dims &&
+      fits.error().code == ErrorCode::kShapeMismatch) {
     return fail(std::move(fits).error());
   }
-  AsWrittenNote note{std::string(display_name(node)),
-                     {fits.error().message},
-                     !is_taken};
+  AsWrittenNote note{
+      std::string(display_name(node)), {fits.error().message}, !is_taken};
   note.findings.insert(note.findings.end(), fits.error().notes.begin(),
                        fits.error().notes.end());
   builder_.add_note(std::move(note));

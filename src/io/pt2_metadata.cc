@@ -118,8 +118,7 @@ CustomMetadata read_custom(std::string_view text) {
       found.decomposed_from = json.string();
     } else if (is_string && key == "checkpoint") {
       found.checkpoint = json.string();
-    } else if (key == "shardprop" &&
-               json.peek() == JsonReader::Kind::kObject) {
+    } else if (key == "shardprop" && json.peek() == JsonReader::Kind::kObject) {
       found.planned_node = read_planned_node(json);
     } else {
       json.skip();

@@ -37,7 +37,9 @@ std::optional<std::vector<const T*>> same_kind(
 }
 
 bool equal(const None&, const None&) { return true; }
-bool equal(const TensorName& a, const TensorName& b) { return a.name == b.name; }
+bool equal(const TensorName& a, const TensorName& b) {
+  return a.name == b.name;
+}
 bool equal(const TensorNames& a, const TensorNames& b) { return a == b; }
 bool equal(const Text& a, const Text& b) { return a.text == b.text; }
 bool equal(const TextList& a, const TextList& b) { return a.texts == b.texts; }
@@ -73,7 +75,8 @@ class Rebinding {
 
   // Rebinds a graph and its regions. `others` are the same graph at the other
   // exports.
-  Result<void> run(GraphBody& body, const std::vector<const GraphBody*>& others);
+  Result<void> run(GraphBody& body,
+                   const std::vector<const GraphBody*>& others);
 
  private:
   Result<void> node(Node& node, const std::vector<const Node*>& others);
@@ -337,7 +340,8 @@ Result<void> Rebinding::run(GraphBody& body,
     std::vector<const Node*> nodes;
     for (const GraphBody* other : others) nodes.push_back(&other->nodes[i]);
     if (auto done = node(body.nodes[i], nodes); !done) {
-      return fail(std::move(done).error().at("node " + shown(body.nodes[i].name)));
+      return fail(
+          std::move(done).error().at("node " + shown(body.nodes[i].name)));
     }
   }
   for (std::size_t i = 0; i < body.tensors.size(); ++i) {
@@ -368,9 +372,9 @@ bool has_symbolic_inputs(const Program& program) {
       program.input_specs.begin(), program.input_specs.end(),
       [&](const InputSpec& spec) {
         if (spec.role != InputKind::kUser || spec.value.empty()) return false;
-        const auto tensor = std::find_if(
-            program.tensors.begin(), program.tensors.end(),
-            [&](const Tensor& t) { return t.name == spec.value; });
+        const auto tensor =
+            std::find_if(program.tensors.begin(), program.tensors.end(),
+                         [&](const Tensor& t) { return t.name == spec.value; });
         return tensor != program.tensors.end() &&
                std::any_of(tensor->sizes.begin(), tensor->sizes.end(),
                            [](const SymValue& s) { return s.is_symbolic(); });

@@ -8,16 +8,10 @@ namespace {
 
 constexpr std::string_view kAutocast = "wrap_with_autocast";
 constexpr std::string_view kCheckpoints[] = {"wrap_activation_checkpoint",
-                                            "tag_activation_checkpoint"};
+                                             "tag_activation_checkpoint"};
 constexpr std::string_view kRegions[] = {
-    kAutocast,
-    kCheckpoints[0],
-    kCheckpoints[1],
-    "wrap_with_set_grad_enabled",
-    "wrap",
-    "invoke_subgraph",
-    "hints_wrap",
-    "strict_mode",
+    kAutocast, kCheckpoints[0],   kCheckpoints[1], "wrap_with_set_grad_enabled",
+    "wrap",    "invoke_subgraph", "hints_wrap",    "strict_mode",
 };
 
 std::string_view base_name(std::string_view target) {

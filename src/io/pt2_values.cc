@@ -240,8 +240,7 @@ void Values::add_ranges(const Program& program) {
   }
 }
 
-Result<Values> Values::create(const Program& program,
-                              const GivenSizes& given) {
+Result<Values> Values::create(const Program& program, const GivenSizes& given) {
   Values values;
   SP_CHECK(values.add_names(program));
   SP_CHECK(values.learn_regions(program));
@@ -264,12 +263,12 @@ Result<Values> Values::within(const GraphBody& region, const Values& outer) {
 Result<Values::Scalar> Values::resolve(const SymValue& value) const {
   if (!value.is_symbolic()) return Scalar{value.value.value_or(0), {}};
   SP_ASSIGN(const SymExpr expression, parse(value.expression));
-  const auto number = value.value && !is_resized_
-                          ? value.value
-                          : expression.evaluate(hints_);
+  const auto number =
+      value.value && !is_resized_ ? value.value : expression.evaluate(hints_);
   if (!number) {
     return fail(ErrorCode::kNoSizeHint,
-                "nothing says how large " + name_in_quotes(to_string(expression)) +
+                "nothing says how large " +
+                    name_in_quotes(to_string(expression)) +
                     " was when the program was exported",
                 "export it with example inputs, or with fixed sizes");
   }
@@ -293,8 +292,9 @@ Result<Values::Scalar> Values::scalar(const SymName& argument) const {
 Result<ResolvedTensor> Values::tensor(std::string_view name) const {
   const auto found = tensors_.find(name);
   if (found == tensors_.end()) {
-    return fail(ErrorCode::kDanglingName,
-                name_in_quotes(name) + " has no entry among the graph's tensors");
+    return fail(
+        ErrorCode::kDanglingName,
+        name_in_quotes(name) + " has no entry among the graph's tensors");
   }
   const Tensor& tensor = *found->second;
   const auto at_place = [&](Error error) {

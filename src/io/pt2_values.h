@@ -48,8 +48,7 @@ class Values {
   //
   // Errors: kRepeatedKey, kSymExprSyntax, kListTooLong; kInvalidArgument if a
   // given size is unknown to the program, of another kind or out of range.
-  static Result<Values> create(const Program& program,
-                               const GivenSizes& given);
+  static Result<Values> create(const Program& program, const GivenSizes& given);
   // Returns the values of a region of the program of `outer`. Errors: as
   // `create`.
   static Result<Values> within(const GraphBody& region, const Values& outer);

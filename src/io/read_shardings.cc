@@ -58,8 +58,8 @@ Result<void> add_order(WrittenTensor& written) {
   for (const std::vector<std::string>& cuts : written.shard_orders) {
     std::vector<std::ptrdiff_t> places;
     for (const std::string& dim : cuts) {
-      const auto found = std::find(written.mesh_dims.begin(),
-                                   written.mesh_dims.end(), dim);
+      const auto found =
+          std::find(written.mesh_dims.begin(), written.mesh_dims.end(), dim);
       const std::ptrdiff_t place = found - written.mesh_dims.begin();
       if (place >= static_cast<std::ptrdiff_t>(written.placements.size())) {
         return fail(ErrorCode::kShardOrder,

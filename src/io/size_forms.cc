@@ -37,8 +37,8 @@ std::string listed(const std::vector<std::int64_t>& seen) {
 }
 
 Error unreadable(std::string message, std::string help) {
-  return {ErrorCode::kInvalidArgument, std::move(message), {}, {},
-          std::move(help)};
+  return {
+      ErrorCode::kInvalidArgument, std::move(message), {}, {}, std::move(help)};
 }
 
 constexpr const char* kAnotherExport =
@@ -89,8 +89,7 @@ std::vector<SizeForms::Candidate> SizeForms::multiples(
     const std::vector<std::int64_t>& seen) const {
   std::vector<Candidate> out;
   for (const Monomial& m : monomials_) {
-    bool fits = !all_equal(
-        std::vector(m.values.begin(), m.values.end() - 1));
+    bool fits = !all_equal(std::vector(m.values.begin(), m.values.end() - 1));
     for (std::size_t e = 0; e < exports_ && fits; ++e) {
       fits = seen[e] * m.values[0] == seen[0] * m.values[e];
     }
@@ -101,7 +100,8 @@ std::vector<SizeForms::Candidate> SizeForms::multiples(
                           m.text),
                     std::nullopt, true};
     if (seen[0] % m.values[0] == 0) {
-      found.text = times(std::to_string(saturated(seen[0] / m.values[0])), m.text);
+      found.text =
+          times(std::to_string(saturated(seen[0] / m.values[0])), m.text);
     }
     if (product % m.values[0] == 0) found.value = product / m.values[0];
     out.push_back(std::move(found));
@@ -161,9 +161,9 @@ Result<std::int64_t> SizeForms::factored(std::int64_t seen) const {
     }
   }
   if (value > kMostMonomial || rest * value > kMostInt) {
-    return fail(unreadable(
-        std::to_string(seen) + " is too large at the given sizes",
-        "give smaller sizes"));
+    return fail(
+        unreadable(std::to_string(seen) + " is too large at the given sizes",
+                   "give smaller sizes"));
   }
   return static_cast<std::int64_t>(rest * value);
 }
@@ -256,10 +256,10 @@ Result<double> SizeForms::real(const std::vector<double>& seen) const {
 }
 
 bool SizeForms::may_follow(std::int64_t number) const {
-  return number > 0 && std::any_of(sizes_.begin(), sizes_.end(),
-                                   [&](const FreeSize& size) {
-                                     return number % size.seen[0] == 0;
-                                   });
+  return number > 0 &&
+         std::any_of(sizes_.begin(), sizes_.end(), [&](const FreeSize& size) {
+           return number % size.seen[0] == 0;
+         });
 }
 
 bool SizeForms::is_next_to_size(std::int64_t number) const {
@@ -271,12 +271,11 @@ bool SizeForms::is_next_to_size(std::int64_t number) const {
 }
 
 bool SizeForms::may_follow(double number) const {
-  return std::any_of(monomials_.begin() + 1, monomials_.end(),
-                     [&](const Monomial& m) {
-                       const auto value = static_cast<double>(m.values[0]);
-                       return is_near(number, value) ||
-                              is_near(number * value, 1);
-                     });
+  return std::any_of(
+      monomials_.begin() + 1, monomials_.end(), [&](const Monomial& m) {
+        const auto value = static_cast<double>(m.values[0]);
+        return is_near(number, value) || is_near(number * value, 1);
+      });
 }
 
 }  // namespace shardprop::pt2

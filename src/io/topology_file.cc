@@ -296,9 +296,9 @@ Result<Topology> read(toml::table root, const std::string& origin) {
   SP_CHECK(read_measured(root, topology, origin));
   SP_CHECK(read_samples(root, origin));
   static constexpr std::string_view kKeys[] = {
-      "name", "description", "base",   "engine", "generation", "node_reduces",
-      "node", "network",     "device", "eager",  "overlap",    "measured",
-      "samples"};
+      "name",         "description", "base",    "engine", "generation",
+      "node_reduces", "node",        "network", "device", "eager",
+      "overlap",      "measured",    "samples"};
   SP_CHECK(refuse_rest(root, origin, kKeys));
   return topology;
 }

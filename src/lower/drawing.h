@@ -2,9 +2,9 @@
 // shardprop.random_bits and operators on integers and floats (element_ops.h).
 #pragma once
 
+#include <shardprop/ops/row_traits.h>
 #include "lower/element_ops.h"
 #include "lower/program_builder.h"
-#include <shardprop/ops/row_traits.h>
 
 #include <shardprop/base/result.h>
 #include <shardprop/graph/node.h>

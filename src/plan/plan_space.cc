@@ -9,7 +9,8 @@ std::string joined_in_words(std::uint32_t joined_dims) {
   for (int m = 1; joined_dims >> m != 0; ++m) {
     if ((joined_dims >> m & 1U) == 0) continue;
     const bool goes_on = (joined_dims >> (m - 1) & 1U) != 0;
-    if (!goes_on) out += (out.empty() ? "mesh dims " : "") + std::to_string(m - 1);
+    if (!goes_on)
+      out += (out.empty() ? "mesh dims " : "") + std::to_string(m - 1);
     out += ", " + std::to_string(m);
     if ((joined_dims >> (m + 1) & 1U) == 0) out += " as one, ";
   }

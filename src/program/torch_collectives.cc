@@ -90,12 +90,12 @@ std::string lower_case(std::string_view text) {
 
 Result<ReduceOp> reduction(std::string_view text, const std::string& op) {
   if (const auto parsed = parse_reduce_op(lower_case(text))) return *parsed;
-  return fail(Error{ErrorCode::kReduction,
-                    "the reduction `" + std::string(text) + "` of `" + op +
-                        "` is not known",
-                    {},
-                    {},
-                    "use sum, avg, product, min, max, band, bor or bxor"});
+  return fail(Error{
+      ErrorCode::kReduction,
+      "the reduction `" + std::string(text) + "` of `" + op + "` is not known",
+      {},
+      {},
+      "use sum, avg, product, min, max, band, bor or bxor"});
 }
 
 }  // namespace
@@ -131,14 +131,14 @@ Result<TorchCollective> torch_collective(const OpSchema& op) {
   };
   const auto group = text("group_name", "tag");
   if (!kind || !group) {
-    return fail(Error{
-        ErrorCode::kUnknownOperator,
-        "the collective `" + op.name() + "` is not simulated",
-        {},
-        {"simulated: all_reduce, all_gather_into_tensor, "
-         "reduce_scatter_tensor, all_to_all_single, broadcast and their "
-         "coalesced forms"},
-        "write the program with collectives of _c10d_functional"});
+    return fail(
+        Error{ErrorCode::kUnknownOperator,
+              "the collective `" + op.name() + "` is not simulated",
+              {},
+              {"simulated: all_reduce, all_gather_into_tensor, "
+               "reduce_scatter_tensor, all_to_all_single, broadcast and their "
+               "coalesced forms"},
+              "write the program with collectives of _c10d_functional"});
   }
   TorchCollective out;
   out.kind = *kind;

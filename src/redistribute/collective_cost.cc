@@ -270,15 +270,15 @@ class Builder {
     const double tree_share = place_.nodes == 2 ? 1 : 0.5;
     const double switch_share =
         place_.nodes == 2 ? tuning_.nvls_share : tree_share;
-    lines_.push_back({.algorithm = "nvls_tree",
-                      .protocol = "Simple",
-                      .latency_us = tuning_.nvls_node +
-                                    2 * std::log2(nodes_) *
-                                        (tuning_.nvls_tree_network_step +
-                                         topology_.network_latency_us.value),
-                      .bandwidth_gbps =
-                          std::min(switch_share * node, tree_share * bus()),
-                      .correction = if_full_node(LineCorrection::kSwitchTree)});
+    lines_.push_back(
+        {.algorithm = "nvls_tree",
+         .protocol = "Simple",
+         .latency_us =
+             tuning_.nvls_node + 2 * std::log2(nodes_) *
+                                     (tuning_.nvls_tree_network_step +
+                                      topology_.network_latency_us.value),
+         .bandwidth_gbps = std::min(switch_share * node, tree_share * bus()),
+         .correction = if_full_node(LineCorrection::kSwitchTree)});
   }
 
   void exchange() {

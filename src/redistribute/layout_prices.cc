@@ -24,10 +24,9 @@ std::uint32_t LayoutPrices::compute_size(std::uint32_t layout) {
 }
 
 std::int64_t LayoutPrices::compute_bytes(std::uint32_t layout) {
-  const std::int64_t computed =
-      graph_ != nullptr && is_even(layout)
-          ? meta_.bytes() / graph_->all_parts(layout)
-          : pricer_.bytes(sizes_[size_of(layout)]);
+  const std::int64_t computed = graph_ != nullptr && is_even(layout)
+                                    ? meta_.bytes() / graph_->all_parts(layout)
+                                    : pricer_.bytes(sizes_[size_of(layout)]);
   layouts_[layout].bytes = computed;
   return computed;
 }

@@ -15,7 +15,7 @@ namespace shardprop::redistribute {
 
 struct PricedMove {
   std::uint32_t to;
-  Label label;  // counts no steps
+  Label label;              // counts no steps
   std::int64_t held_bytes;  // 0 if not required
 };
 

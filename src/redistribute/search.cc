@@ -84,9 +84,8 @@ class PairSearch : private ShortestPaths<PairSearch, WaitingCode> {
   }
   Label move_label(LayoutPrices::RunPrices& prices, std::uint32_t at,
                    const Step& step, MoveForm form, std::uint32_t to) {
-    return problem_.memory_limit
-               ? move_label(at, step.move, step.group, to)
-               : label_of(prices.nanoseconds(form, to), 1);
+    return problem_.memory_limit ? move_label(at, step.move, step.group, to)
+                                 : label_of(prices.nanoseconds(form, to), 1);
   }
   Label move_label(std::uint32_t at, Move move, Mask group, std::uint32_t to) {
     const MovePrice price = prices_->price(at, move, group, to);

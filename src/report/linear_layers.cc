@@ -51,8 +51,8 @@ std::optional<WeightUse> use_of_weight(const Graph& graph,
     if (!rows || space->factor(rows->factor).kind != FactorKind::kIndexed) {
       return std::nullopt;
     }
-    found.style = rows->factor == cut->factor ? "embedding_rowwise"
-                                              : "embedding_colwise";
+    found.style =
+        rows->factor == cut->factor ? "embedding_rowwise" : "embedding_colwise";
     return found;
   }
   return std::nullopt;
@@ -60,8 +60,8 @@ std::optional<WeightUse> use_of_weight(const Graph& graph,
 
 }  // namespace
 
-LinearLayers::LinearLayers(const Plan& plan, std::int32_t mesh_dim, const Graph& graph,
-             const OpLibrary& library)
+LinearLayers::LinearLayers(const Plan& plan, std::int32_t mesh_dim,
+                           const Graph& graph, const OpLibrary& library)
     : graph_(graph), library_(library), mesh_dim_(mesh_dim) {
   for (const PlannedNode& node : plan.nodes) nodes_.emplace(node.name, &node);
   derive_from_inputs();
@@ -71,7 +71,8 @@ LinearLayers::LinearLayers(const Plan& plan, std::int32_t mesh_dim, const Graph&
   open_pairs();
 }
 
-std::optional<LinearLayers::Style> LinearLayers::style_of(const std::string& parameter) const {
+std::optional<LinearLayers::Style> LinearLayers::style_of(
+    const std::string& parameter) const {
   const auto found = layers_.find(parameter);
   if (found == layers_.end() || found->second.style.empty()) {
     return std::nullopt;
@@ -121,9 +122,9 @@ void LinearLayers::derive_from_inputs() {
     if (input.kind != InputKind::kUser) derived_.insert(input.value);
   }
   for (const Node& node : graph_.nodes()) {
-    const bool is_derived = std::all_of(
-        node.inputs.begin(), node.inputs.end(),
-        [&](ValueId value) { return derived_.contains(value); });
+    const bool is_derived =
+        std::all_of(node.inputs.begin(), node.inputs.end(),
+                    [&](ValueId value) { return derived_.contains(value); });
     if (!is_derived) continue;
     derived_.insert(node.outputs.begin(), node.outputs.end());
   }
@@ -154,7 +155,8 @@ void LinearLayers::add(const PlannedValue& value) {
   layers_.emplace(value.name, std::move(layer));
 }
 
-std::set<std::string> LinearLayers::feeders_of(ValueId from, bool& moves) const {
+std::set<std::string> LinearLayers::feeders_of(ValueId from,
+                                               bool& moves) const {
   std::set<std::string> found;
   std::set<ValueId> seen;
   std::vector<ValueId> open = {from};
@@ -205,8 +207,7 @@ void LinearLayers::open_pairs() {
     const Node& matmul = graph_.node(*layer.matmul);
     for (std::size_t i = 0; i < matmul.inputs.size(); ++i) {
       layer.moves_between = layer.moves_between || redistributes(matmul, i);
-      layer.feeders.merge(
-          feeders_of(matmul.inputs[i], layer.moves_between));
+      layer.feeders.merge(feeders_of(matmul.inputs[i], layer.moves_between));
     }
     for (const std::string& feeder : layer.feeders) {
       readers[feeder].insert(name);
@@ -221,11 +222,10 @@ void LinearLayers::open_pairs() {
     handed_out.merge(feeders_of(output.value, moves));
   }
   for (auto& [name, layer] : layers_) {
-    layer.is_open =
-        layer.style == "rowwise" ? !layer.moves_between
-        : layer.style == "colwise"
-            ? !handed_out.contains(name) && readers.contains(name)
-            : false;
+    layer.is_open = layer.style == "rowwise" ? !layer.moves_between
+                    : layer.style == "colwise"
+                        ? !handed_out.contains(name) && readers.contains(name)
+                        : false;
   }
   for (bool is_new = true; is_new;) {
     is_new = false;
@@ -239,8 +239,7 @@ void LinearLayers::open_pairs() {
       };
       const std::set<std::string>& met =
           layer.style == "rowwise" ? layer.feeders : readers[name];
-      layer.is_open =
-          !met.empty() && std::all_of(met.begin(), met.end(), fits);
+      layer.is_open = !met.empty() && std::all_of(met.begin(), met.end(), fits);
       is_new = is_new || !layer.is_open;
     }
   }

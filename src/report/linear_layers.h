@@ -41,13 +41,13 @@ class LinearLayers {
   struct Layer {
     std::optional<NodeId> matmul;
     bool is_read_alone = false;  // by a matmul or a lookup
-    std::string style;  // empty: read whole
+    std::string style;           // empty: read whole
     int dim = 0;
     // True if the layer exchanges shards with its neighbours: the layers whose
     // output it reads, or the layers that read its output.
     bool is_open = false;
-    bool moves_between = false;      // a path to it redistributes
-    std::set<std::string> feeders;   // of parameters
+    bool moves_between = false;     // a path to it redistributes
+    std::set<std::string> feeders;  // of parameters
   };
 
   const PlannedNode* planned_node(const Node& node) const;
@@ -73,8 +73,8 @@ class LinearLayers {
   std::int32_t mesh_dim_;
   std::map<std::string_view, const PlannedNode*> nodes_;
   std::set<ValueId> derived_;
-  std::map<std::string, Layer> layers_;        // by parameter
-  std::map<NodeId, std::string> layer_at_;     // by matmul
+  std::map<std::string, Layer> layers_;     // by parameter
+  std::map<NodeId, std::string> layer_at_;  // by matmul
 };
 
 }  // namespace shardprop

@@ -36,16 +36,15 @@ ModuleText::ModuleText(const Plan& plan, bool detail)
 std::string ModuleText::text() { return std::exchange(lines_.text, {}); }
 
 std::string ModuleText::expensive_moves() {
-  const std::vector<ExpensiveMove> moves =
-      shardprop::expensive_moves(plan_);
+  const std::vector<ExpensiveMove> moves = shardprop::expensive_moves(plan_);
   if (moves.empty()) return {};
   lines_.add("\nredistributions, costliest first");
   for (std::size_t i = 0; i < std::min(moves.size(), kMostMoves); ++i) {
     const ExpensiveMove& move = moves[i];
-    lines_.add("  {} in {}{}", time_text(move.nanoseconds),
-               move.module.empty() ? plan_.graph_name : move.module,
-               move.count > 1 ? fmt::format(", {} times", move.count)
-                             : std::string());
+    lines_.add(
+        "  {} in {}{}", time_text(move.nanoseconds),
+        move.module.empty() ? plan_.graph_name : move.module,
+        move.count > 1 ? fmt::format(", {} times", move.count) : std::string());
     add_move(move.first, 1, "    ");
   }
   std::int64_t rest = 0;
@@ -96,7 +95,7 @@ void ModuleText::add_module(const Module& module, const std::string& prefix,
   lines_.add("{:<44} {:>22} {:>24}{}", title,
              time_text(times.compute[0]) + " + " + time_text(times.compute[1]),
              time_text(times.communication[0]) + " + " +
-                time_text(times.communication[1]),
+                 time_text(times.communication[1]),
              module.repeats > 1 ? "  each" : "");
   if (!detail_ && depth >= kMostDepth) {
     is_shortened_ = is_shortened_ || !module.children.empty();
@@ -160,8 +159,7 @@ bool ModuleText::alike(const ModuleMove& a, const ModuleMove& b) const {
       plan_.nodes[a.node].phase != plan_.nodes[b.node].phase) {
     return false;
   }
-  if (a.inside)
-    return plan_.nodes[a.node].inside == plan_.nodes[b.node].inside;
+  if (a.inside) return plan_.nodes[a.node].inside == plan_.nodes[b.node].inside;
   const PlannedCopy& x = plan_.copies[a.copy];
   const PlannedCopy& y = plan_.copies[b.copy];
   return x.src == y.src && x.dst == y.dst && x.steps == y.steps;
@@ -170,8 +168,7 @@ bool ModuleText::alike(const ModuleMove& a, const ModuleMove& b) const {
 void ModuleText::add_move(const ModuleMove& move, std::size_t count,
                           const std::string& indent) {
   const PlannedNode& node = plan_.nodes[move.node];
-  const std::string_view phase =
-      node.phase == Phase::kForward ? "fwd" : "bwd";
+  const std::string_view phase = node.phase == Phase::kForward ? "fwd" : "bwd";
   const std::string times =
       count > 1 ? fmt::format("   and {} more like it", count - 1) : "";
   if (move.inside) {
@@ -185,8 +182,9 @@ void ModuleText::add_move(const ModuleMove& move, std::size_t count,
              to_string(copy.src), to_string(copy.dst), times);
   add_steps(copy.steps, indent,
             copy.once_a_step ? "   " + once_in(plan_) : std::string());
-  lines_.text += wrapped("because " + reasons_[move.copy],
-                         {.indent = indent.size() + 4, .behind = indent.size() + 6});
+  lines_.text +=
+      wrapped("because " + reasons_[move.copy],
+              {.indent = indent.size() + 4, .behind = indent.size() + 6});
 }
 
 template <class Steps>

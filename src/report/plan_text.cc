@@ -129,7 +129,8 @@ class Printer {
   bool is_cache(const FoldedName& row) const {
     constexpr double kLeastShare = 0.01;
     double all = 0;
-    for (const PlannedValue& value : plan_.values) all += full_bytes(value.tensor);
+    for (const PlannedValue& value : plan_.values)
+      all += full_bytes(value.tensor);
     double own = 0;
     for (const std::size_t member : row.members) {
       const PlannedValue& value = plan_.values[member];
@@ -225,9 +226,9 @@ class Printer {
     for (const PlanPin& pin : plan_.pins) {
       line("  {}   {}{}", to_string(pin.pin), counted(pin.pinned, "value"),
            pin.matched > pin.pinned
-               ? fmt::format(
-                     " of {} that it matches; its placements do not fit the others",
-                     count_text(pin.matched))
+               ? fmt::format(" of {} that it matches; its placements do not "
+                             "fit the others",
+                             count_text(pin.matched))
                : std::string());
     }
   }

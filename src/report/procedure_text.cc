@@ -42,8 +42,9 @@ std::string procedures_to_text(std::span<const Procedure> procedures,
   for (const Procedure& procedure : procedures) {
     width = std::max(width, procedure.name.size());
   }
-  std::string text = fmt::format(kProcedureLine, kProcedureHeading, width, "runs", "clock",
-                                 "work", "improved", "gap closed");
+  std::string text =
+      fmt::format(kProcedureLine, kProcedureHeading, width, "runs", "clock",
+                  "work", "improved", "gap closed");
   for (const Procedure& procedure : procedures) {
     const std::string name = printable(procedure.name);
     if (!procedure.enabled) {

@@ -48,8 +48,7 @@ Topology read_topology(const JsonCursor& at) {
   for (const TopologyField& field : topology_fields()) {
     // Plans of earlier releases lack the figures that came later: these have
     // a default.
-    const bool has_default =
-        field.may_be_zero || (out.*field.figure).value > 0;
+    const bool has_default = field.may_be_zero || (out.*field.figure).value > 0;
     if (has_default && !at["figures"].has(field.key)) continue;
     const JsonCursor figure = at["figures"][field.key];
     if (figure["unit"].text() != field.unit)

@@ -182,11 +182,13 @@ Result<Difference> compare(const LocalTensor& held, const LocalTensor& whole,
     case reference::Domain::kReal:
       return compared<double>(held, whole, layout, mesh, communicator, bound);
     case reference::Domain::kInteger:
-      return compared<std::int64_t>(held, whole, layout, mesh, communicator, bound);
+      return compared<std::int64_t>(held, whole, layout, mesh, communicator,
+                                    bound);
     case reference::Domain::kComplex:
       break;
   }
-  return compared<reference::Complex>(held, whole, layout, mesh, communicator, bound);
+  return compared<reference::Complex>(held, whole, layout, mesh, communicator,
+                                      bound);
 }
 
 }  // namespace shardprop::verification

@@ -167,9 +167,9 @@ Result<std::shared_ptr<Expected::Body>> run_once(
             lower_unsharded(graph, *library, optimizer));
   SP_CHECK(check_fits(verification::bytes_of(program, options.own_dtypes),
                       "the values of the unsharded program"));
-  SP_CHECK(verification::check_declared(
-      program, *library, options.own_dtypes,
-      verification::CollectiveCalls::kRefused));
+  SP_CHECK(
+      verification::check_declared(program, *library, options.own_dtypes,
+                                   verification::CollectiveCalls::kRefused));
   auto body = std::make_shared<Expected::Body>();
   body->library = std::move(library);
   body->options = options;

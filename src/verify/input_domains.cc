@@ -60,8 +60,7 @@ class Search {
       // result also restrict them.
       const bool hands_on =
           (node.op.function->is_view() && use.operand == 0) ||
-          (row != nullptr &&
-           row->definition.traits().selects_from(argument));
+          (row != nullptr && row->definition.traits().selects_from(argument));
       if (!hands_on) continue;
       for (const ValueId output : node.outputs) visit(output);
     }

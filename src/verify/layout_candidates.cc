@@ -76,8 +76,7 @@ auto simplicity(const Layout& layout) {
 
 }  // namespace
 
-std::vector<Layout> layout_candidates(const DeviceMesh& mesh,
-                                      const Dims& whole,
+std::vector<Layout> layout_candidates(const DeviceMesh& mesh, const Dims& whole,
                                       const LayoutChoices& choices) {
   std::vector<Layout> out;
   const bool has_terms =

@@ -16,16 +16,15 @@ enum class TermOps : std::uint8_t { kSums, kAll };
 
 // `LayoutChoices` says which placements are possible.
 struct LayoutChoices {
-  std::vector<int> sharded_dims;      // tensor dims of which ranks hold less
-  std::vector<bool> may_be_partial;   // by mesh dim
-  bool strided = false;               // strided shards too
+  std::vector<int> sharded_dims;     // tensor dims of which ranks hold less
+  std::vector<bool> may_be_partial;  // by mesh dim
+  bool strided = false;              // strided shards too
   TermOps ops = TermOps::kSums;
 };
 
 // Returns the layouts, the ones with the fewest terms and shards first. If
 // several mesh dims shard one tensor dim, both orders are listed.
-std::vector<Layout> layout_candidates(const DeviceMesh& mesh,
-                                      const Dims& whole,
+std::vector<Layout> layout_candidates(const DeviceMesh& mesh, const Dims& whole,
                                       const LayoutChoices& choices);
 
 }  // namespace shardprop::verification

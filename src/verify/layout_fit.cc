@@ -85,8 +85,7 @@ double apart(std::complex<double> a, std::complex<double> b) {
 
 RankValues::RankValues(const DeviceMesh& mesh,
                        const std::vector<LocalTensor>& held,
-                       const LocalTensor& whole,
-                       const Bound& bound)
+                       const LocalTensor& whole, const Bound& bound)
     : mesh_(mesh), whole_sizes_(whole.sizes()), whole_(elements(whole)) {
   is_exact_ =
       reference::domain_of(whole.dtype()) == reference::Domain::kInteger;
@@ -105,8 +104,8 @@ double RankValues::bound(double factor) const {
 
 bool RankValues::has_sizes_of(const Layout& layout) const {
   for (std::int64_t i = 0; i < mesh_.size(); ++i) {
-    const Dims sizes = local_shape(layout, mesh_, whole_sizes_,
-                                   mesh_.coordinate_at_index(i));
+    const Dims sizes =
+        local_shape(layout, mesh_, whole_sizes_, mesh_.coordinate_at_index(i));
     if (sizes != sizes_[index(i)]) return false;
   }
   return true;
@@ -115,8 +114,8 @@ bool RankValues::has_sizes_of(const Layout& layout) const {
 RankValues::Elements RankValues::part(const Layout& layout,
                                       std::int64_t at) const {
   Elements out;
-  const LocalRegion region = local_region(layout, mesh_, whole_sizes_,
-                                          mesh_.coordinate_at_index(at));
+  const LocalRegion region =
+      local_region(layout, mesh_, whole_sizes_, mesh_.coordinate_at_index(at));
   for (const std::int64_t e : execute::elements_of(region, whole_sizes_)) {
     out.push_back(whole_[index(e)]);
   }
@@ -179,8 +178,8 @@ LayoutFit RankValues::in(const Layout& layout, double factor) const {
   const std::vector<Elements>& found = *terms.values;
   const double most = bound(factor);
   for (std::int64_t i = 0; i < mesh_.size(); ++i) {
-    const LocalRegion region = local_region(layout, mesh_, whole_sizes_,
-                                            mesh_.coordinate_at_index(i));
+    const LocalRegion region =
+        local_region(layout, mesh_, whole_sizes_, mesh_.coordinate_at_index(i));
     const auto places = execute::elements_of(region, whole_sizes_);
     for (std::size_t e = 0; e < places.size(); ++e) {
       const Element wanted = factor * whole_[index(places[e])];
@@ -247,9 +246,9 @@ bool RankValues::every_rank_counts(const Layout& layout) const {
   if (op == ReduceOp::kSum || op == ReduceOp::kAvg) return true;
   for (std::int64_t i = 0; i < mesh_.size(); ++i) {
     const Elements wanted = part(layout, i);
-    const bool is_right =
-        std::equal(wanted.begin(), wanted.end(), held_[index(i)].begin(),
-                   [&](Element a, Element b) { return apart(a, b) <= bound(1); });
+    const bool is_right = std::equal(
+        wanted.begin(), wanted.end(), held_[index(i)].begin(),
+        [&](Element a, Element b) { return apart(a, b) <= bound(1); });
     if (is_right && wanted.size() > kFewElements) return false;
   }
   return true;

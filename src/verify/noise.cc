@@ -35,8 +35,7 @@ bool is_float(const LocalTensor& tensor) {
 }
 
 std::vector<std::complex<double>> numbers(const LocalTensor& tensor) {
-  const reference::Tensor held =
-      reference::contiguous(as_reference(tensor));
+  const reference::Tensor held = reference::contiguous(as_reference(tensor));
   if (reference::domain_of(tensor.dtype()) == reference::Domain::kComplex) {
     return reference::values<reference::Complex>(held);
   }
@@ -77,8 +76,8 @@ class Measurement {
     const auto found = body_.values.find(name);
     if (found == body_.values.end() || !is_float(found->second)) return;
     const LocalTensor& value = found->second;
-    const double tolerance = body_.options.tolerance.value_or(
-        tolerance_of(value.dtype(), true));
+    const double tolerance =
+        body_.options.tolerance.value_or(tolerance_of(value.dtype(), true));
     if (tolerance <= 0) return;
     // The second run of an f64 run mostly has f32 values, with larger errors.
     const double share = own_ ? 1 : kF64Roundoff / kF32Roundoff;

@@ -16,10 +16,11 @@ Result<std::vector<AsyncTensor>> as_list(Result<AsyncTensor> started) {
   return std::vector<AsyncTensor>{*std::move(started)};
 }
 
-Result<std::vector<AsyncTensor>> start_call(
-    Communicator& communicator, const TorchCollective& call,
-    std::span<const LocalTensor> inputs, const Group& group,
-    const CoalescedOptions& options) {
+Result<std::vector<AsyncTensor>> start_call(Communicator& communicator,
+                                            const TorchCollective& call,
+                                            std::span<const LocalTensor> inputs,
+                                            const Group& group,
+                                            const CoalescedOptions& options) {
   const CollectiveOptions single{options.outs.front(), options.where};
   switch (call.kind) {
     case CollectiveKind::kAllReduce:
@@ -32,8 +33,8 @@ Result<std::vector<AsyncTensor>> start_call(
       return reduce_scatter_tensor_coalesced(communicator, inputs, call.op,
                                              group, options);
     case CollectiveKind::kBroadcast:
-      return as_list(broadcast(communicator, inputs.front(), call.root, group,
-                               single));
+      return as_list(
+          broadcast(communicator, inputs.front(), call.root, group, single));
     default:
       break;
   }
@@ -41,8 +42,8 @@ Result<std::vector<AsyncTensor>> start_call(
   if (call.output_splits && !call.output_splits->empty()) {
     splits = {call.output_splits, call.input_splits};
   }
-  return as_list(all_to_all_single(communicator, inputs.front(), splits,
-                                   group, single));
+  return as_list(
+      all_to_all_single(communicator, inputs.front(), splits, group, single));
 }
 
 }  // namespace
@@ -75,8 +76,9 @@ Result<std::vector<LocalTensor>> RankEvaluator::start(
   }
   if (options.outs.size() != inputs.size() || inputs.empty()) {
     return fail(ErrorCode::kCollectiveCall,
-                "`" + op.name() + "` has another number of results than of "
-                                  "operands");
+                "`" + op.name() +
+                    "` has another number of results than of "
+                    "operands");
   }
   SP_ASSIGN(std::vector<AsyncTensor> results,
             start_call(communicator_, call, inputs, group, options));

@@ -61,8 +61,8 @@ Result<std::vector<std::int64_t>> RankGroups::listed(
   return std::vector<std::int64_t>(begin, begin + size);
 }
 
-Result<std::vector<std::int64_t>> RankGroups::found(
-    const TorchCollective& call, std::int64_t rank) const {
+Result<std::vector<std::int64_t>> RankGroups::found(const TorchCollective& call,
+                                                    std::int64_t rank) const {
   const DeviceMesh& mesh = programs_.mesh;
   if (!call.ranks.empty()) return listed(call, rank);
   for (const NamedGroups& groups : programs_.groups) {
@@ -86,14 +86,14 @@ Result<std::vector<std::int64_t>> RankGroups::found(
     if (mesh.size(dim) == size) fitting.push_back(dim);
   }
   if (fitting.size() == 1) return along(fitting.front(), rank);
-  return fail(Error{
-      ErrorCode::kGroup,
-      "the group `" + call.group + "` of a collective is not on the mesh",
-      {},
-      {"ranks of the group: " +
-           (call.group_size ? std::to_string(size) : "not stated"),
-       "mesh: " + to_string(mesh)},
-      "list the ranks of the group under `groups` in shardings.json"});
+  return fail(
+      Error{ErrorCode::kGroup,
+            "the group `" + call.group + "` of a collective is not on the mesh",
+            {},
+            {"ranks of the group: " +
+                 (call.group_size ? std::to_string(size) : "not stated"),
+             "mesh: " + to_string(mesh)},
+            "list the ranks of the group under `groups` in shardings.json"});
 }
 
 Result<std::vector<std::int64_t>> RankGroups::members(

@@ -41,13 +41,13 @@ Result<std::vector<const ShardedTensor*>> layouts_of_inputs(
     const std::string& name = runnable.value(input.value).name;
     const auto found = stated.find(name);
     if (found == stated.end() || !found->second->layout) {
-      return fail(Error{ErrorCode::kFieldMissing,
-                        "shardings.json has no layout of the input `" + name +
-                            "`",
-                        program.file,
-                        {},
-                        "add it to `inputs` with its `name` in the graph and "
-                        "its `placements`"});
+      return fail(
+          Error{ErrorCode::kFieldMissing,
+                "shardings.json has no layout of the input `" + name + "`",
+                program.file,
+                {},
+                "add it to `inputs` with its `name` in the graph and "
+                "its `placements`"});
     }
     if (found->second->layout->has_partial()) {
       return fail(Error{ErrorCode::kInvalidArgument,
@@ -92,8 +92,7 @@ Result<RunnableProgram> runnable(const RankPrograms& programs,
   auto out = make();
   if (!out) return fail(std::move(out).error().at(program.file));
   SP_CHECK(check_no_draws(program, out->program));
-  SP_ASSIGN(out->inputs,
-            layouts_of_inputs(programs, program, out->program));
+  SP_ASSIGN(out->inputs, layouts_of_inputs(programs, program, out->program));
   out->matched = matched_values(program, model);
   return out;
 }
@@ -154,12 +153,12 @@ class OneRank {
                                     const ProgramValue& own) const {
     const auto whole = expected_.inputs.find(stated.name);
     if (whole == expected_.inputs.end()) {
-      return fail(Error{ErrorCode::kDanglingName,
-                        "the single-device graph has no input `" + stated.name +
-                            "`",
-                        "shardings.json: $.inputs",
-                        {},
-                        "give the `name` that the input has in the graph"});
+      return fail(
+          Error{ErrorCode::kDanglingName,
+                "the single-device graph has no input `" + stated.name + "`",
+                "shardings.json: $.inputs",
+                {},
+                "give the `name` that the input has in the graph"});
     }
     const Layout& layout = *stated.layout;
     const Dims& sizes = whole->second.sizes();
@@ -169,24 +168,24 @@ class OneRank {
       return fail(Error(fits.error())
                       .at("shardings.json: input `" + stated.name + "`"));
     }
-    SP_ASSIGN(LocalTensor part,
-              verification::part_of(
-                  whole->second,
-                  local_region(layout, programs_.mesh, sizes,
-                               *programs_.mesh.coordinate_of(
-                                   communicator_.rank()))));
+    SP_ASSIGN(
+        LocalTensor part,
+        verification::part_of(
+            whole->second,
+            local_region(layout, programs_.mesh, sizes,
+                         *programs_.mesh.coordinate_of(communicator_.rank()))));
     const DType dtype =
         run_dtype(own.meta.dtype(), !expected_.options.own_dtypes);
     const bool has_dtype = part.dtype() == dtype;
     if (part.sizes() == own.meta.shape() && has_dtype) return part;
     SP_ASSIGN(const TensorMeta given,
-              TensorMeta::contiguous(part.sizes(), has_dtype ? own.meta.dtype()
-                                                             : part.dtype()));
+              TensorMeta::contiguous(
+                  part.sizes(), has_dtype ? own.meta.dtype() : part.dtype()));
     return fail(Error{
         ErrorCode::kLocalTensor,
-        "rank " + std::to_string(communicator_.rank()) + " takes `" +
-            own.name + "` as " + to_string(own.meta) +
-            ", and its layout gives " + to_string(given),
+        "rank " + std::to_string(communicator_.rank()) + " takes `" + own.name +
+            "` as " + to_string(own.meta) + ", and its layout gives " +
+            to_string(given),
         "shardings.json: input `" + stated.name + "`",
         {"layout: " + to_string(layout) + " on " + to_string(programs_.mesh)},
         "give the layout for which the program was made"});
@@ -234,8 +233,8 @@ Result<std::vector<RankRun>> run_rank_programs(const RankPrograms& programs,
                 runnable(programs, *program, model, expected.options));
       found = made.emplace(program.get(), std::move(one)).first;
     }
-    bytes = sat_add(bytes, bytes_of(found->second.program,
-                                    expected.options.own_dtypes));
+    bytes = sat_add(
+        bytes, bytes_of(found->second.program, expected.options.own_dtypes));
   }
   SP_CHECK(check_fits(bytes, "the values of all ranks"));
   std::vector<RankRun> runs(programs.ranks.size());

@@ -122,10 +122,9 @@ class ScheduleRun {
         moves = moves || moved;
       }
     }
-    const bool is_done =
-        std::all_of(ranks_.begin(), ranks_.end(), [](const auto& rank) {
-          return rank.next == rank.events.size();
-        });
+    const bool is_done = std::all_of(
+        ranks_.begin(), ranks_.end(),
+        [](const auto& rank) { return rank.next == rank.events.size(); });
     if (is_done) return {};
     return fail(deadlock());
   }

@@ -23,12 +23,11 @@ std::string RankValues::swapped_ranks(const Layout& layout) const {
     std::int64_t other = 0;
     for (; other < mesh_.size(); ++other) {
       const Elements wanted = part(layout, other);
-      const bool is_same =
-          own.size() == wanted.size() &&
-          std::equal(own.begin(), own.end(), wanted.begin(),
-                     [&](const auto& a, const auto& b) {
-                       return apart(a, b) <= bound(1);
-                     });
+      const bool is_same = own.size() == wanted.size() &&
+                           std::equal(own.begin(), own.end(), wanted.begin(),
+                                      [&](const auto& a, const auto& b) {
+                                        return apart(a, b) <= bound(1);
+                                      });
       if (is_same) break;
     }
     if (other == mesh_.size()) return {};

@@ -51,8 +51,8 @@ std::unordered_map<std::string, ModelValue> model_values(
 }
 
 // Returns the optimizer whose program has the inputs of the ranks.
-Result<Optimizer> optimizer_of(const RankPrograms& programs,
-                               const Graph& graph, const OpLibrary& library) {
+Result<Optimizer> optimizer_of(const RankPrograms& programs, const Graph& graph,
+                               const OpLibrary& library) {
   for (const Optimizer optimizer :
        {Optimizer::kNone, Optimizer::kSgd, Optimizer::kAdamW}) {
     SP_ASSIGN(const SpmdProgram model,
@@ -179,12 +179,12 @@ class Comparison {
     const auto known = values_.find(output.name);
     const LocalTensor* full = whole(output.name);
     if (known == values_.end() || full == nullptr) {
-      return fail(Error{ErrorCode::kDanglingName,
-                        "the single-device graph has no value `" + output.name +
-                            "`",
-                        "shardings.json: $.outputs",
-                        {},
-                        "give the `name` that the output has in the graph"});
+      return fail(
+          Error{ErrorCode::kDanglingName,
+                "the single-device graph has no value `" + output.name + "`",
+                "shardings.json: $.outputs",
+                {},
+                "give the `name` that the output has in the graph"});
     }
     SP_ASSIGN(const TensorMeta meta,
               TensorMeta::contiguous(full->sizes(), full->dtype()));
@@ -235,9 +235,10 @@ class Comparison {
         const std::vector<LocalTensor> own = held(name);
         if (full == nullptr || own.empty()) continue;
         count_value();
-        const auto right = values(name, own, *full).fit(
-            names_are_stated ? verification::TermOps::kAll
-                             : verification::TermOps::kSums);
+        const auto right =
+            values(name, own, *full)
+                .fit(names_are_stated ? verification::TermOps::kAll
+                                      : verification::TermOps::kSums);
         if (right) {
           right_.emplace(name, right->layout);
         } else {
@@ -285,7 +286,8 @@ class Comparison {
     const std::vector<LocalTensor> own =
         output == outputs_held_.end() ? held(name) : output->second;
     const LocalTensor& full = *whole(name);
-    verification::explain(values(name, own, full), programs_.mesh, own, full, wrong);
+    verification::explain(values(name, own, full), programs_.mesh, own, full,
+                          wrong);
     verification::explain_terms(programs_.mesh, wrong);
   }
 
@@ -339,8 +341,7 @@ Result<RankProgramsReport> run_and_compare_programs(
   const verification::RankGroups groups(programs);
   SP_ASSIGN(const auto collectives,
             verification::check_collectives(programs, groups));
-  SP_ASSIGN(const Optimizer optimizer,
-            optimizer_of(programs, graph, *library));
+  SP_ASSIGN(const Optimizer optimizer, optimizer_of(programs, graph, *library));
   SP_ASSIGN(const SpmdProgram model,
             lower_unsharded(graph, *library, optimizer));
   SP_ASSIGN(const std::vector<ShardedTensor> outputs,

@@ -7,8 +7,7 @@
 namespace shardprop::verification {
 namespace {
 
-void set_element(const LayoutFit& found, const Dims& sizes,
-                 WrongValue& wrong) {
+void set_element(const LayoutFit& found, const Dims& sizes, WrongValue& wrong) {
   wrong.where.rank = found.rank;
   wrong.where.element = place_in(found.difference.element, sizes);
   wrong.where.expected = found.difference.expected;
@@ -39,10 +38,10 @@ void say_sizes(const DeviceMesh& mesh, const std::vector<LocalTensor>& held,
                                    mesh.coordinate_at_index(i));
     if (sizes == own.sizes()) continue;
     wrong.where.rank = mesh.rank_at_index(i);
-    wrong.sentences.push_back(fmt::format(
-        "Rank {} holds {}, and the stated layout {} gives {}.",
-        wrong.where.rank, to_string(own), to_string(*wrong.stated),
-        to_string(LocalTensor::wrap(nullptr, sizes, own.dtype()))));
+    wrong.sentences.push_back(
+        fmt::format("Rank {} holds {}, and the stated layout {} gives {}.",
+                    wrong.where.rank, to_string(own), to_string(*wrong.stated),
+                    to_string(LocalTensor::wrap(nullptr, sizes, own.dtype()))));
     return;
   }
 }
@@ -80,10 +79,10 @@ void explain(const RankValues& values, const DeviceMesh& mesh,
   if (const auto multiple = values.multiple()) {
     wrong.layout = multiple->layout;
     wrong.factor = multiple->factor;
-    wrong.sentences.push_back(fmt::format(
-        "It is {} times the value in the layout {}: {}.",
-        ratio_text(multiple->factor), to_string(multiple->layout),
-        words(multiple->layout, mesh)));
+    wrong.sentences.push_back(
+        fmt::format("It is {} times the value in the layout {}: {}.",
+                    ratio_text(multiple->factor), to_string(multiple->layout),
+                    words(multiple->layout, mesh)));
   } else if (std::string order = values.wrong_order(); !order.empty()) {
     wrong.sentences.push_back(std::move(order));
   } else if (nearest) {
@@ -105,11 +104,10 @@ void explain_terms(const DeviceMesh& mesh, WrongValue& wrong) {
     const std::string missing =
         missing_reduction(read.layout, std::nullopt, mesh);
     if (missing.empty()) continue;
-    wrong.sentences.push_back(
-        fmt::format("`{}`, on which it depends, has the layout {}: {}. A {} "
-                    "may be missing between them.",
-                    read.name, to_string(read.layout),
-                    words(read.layout, mesh), missing));
+    wrong.sentences.push_back(fmt::format(
+        "`{}`, on which it depends, has the layout {}: {}. A {} "
+        "may be missing between them.",
+        read.name, to_string(read.layout), words(read.layout, mesh), missing));
     return;
   }
 }

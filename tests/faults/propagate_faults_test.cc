@@ -98,8 +98,7 @@ TEST_CASE("a thousand allocations that fail, in propagators and their cache") {
     failing_machine::heal();
     const auto made = fresh();
     REQUIRE(made.has_value());
-    const CachingPropagator broken =
-        value_of(CachingPropagator::create(*made));
+    const CachingPropagator broken = value_of(CachingPropagator::create(*made));
     failing_machine::memory_after(needed * i / kTries / 2);
     if (!ask_all(broken, mm, softmax)) ++refused;
     failing_machine::heal();
@@ -121,9 +120,9 @@ TEST_CASE("hits wait for no thread, wherever it has stopped in a miss") {
   const std::vector<Layout> given = {value_of(Layout::parse("S(0)")),
                                      value_of(Layout::parse("R"))};
   const auto fresh = [&] {
-    return value_of(CachingPropagator::create(value_of(
-        ShardingPropagator::create(value_of(DeviceMesh::parse("2")),
-                                   default_topology(), library))));
+    return value_of(
+        CachingPropagator::create(value_of(ShardingPropagator::create(
+            value_of(DeviceMesh::parse("2")), default_topology(), library))));
   };
   bool was_stopped = true;
   int stops = 0;

@@ -144,7 +144,8 @@ ValueId value_of_cache(const Graph& graph) {
 
 TEST_CASE("a cache that is updated is written by the in-place overload") {
   const Graph graph = test::decoding(standard_library(), true, false);
-  const std::set<std::string> one = operators_of(lowered(graph, "1", "cache=R"), 0);
+  const std::set<std::string> one =
+      operators_of(lowered(graph, "1", "cache=R"), 0);
   CHECK(one.contains("aten.index_copy_.default"));
   CHECK_FALSE(one.contains("aten.index_copy.default"));
   // Read back, the write is the update of the buffer.
@@ -168,7 +169,8 @@ TEST_CASE("a cache that is updated is written by the in-place overload") {
   }
 }
 
-TEST_CASE("rows that are written into an updated buffer are copied into a view") {
+TEST_CASE(
+    "rows that are written into an updated buffer are copied into a view") {
   GraphBuilder b("rows", standard_library());
   const ValueId cache =
       test::add_input(b, InputKind::kBuffer, "cache", "f32[8,4]");

@@ -21,7 +21,6 @@ namespace {
 
 using pt2::SizeForms;
 
-
 SizeForms two_exports() {
   return SizeForms({{"batch", {5, 11}, 64}, {"seq", {37, 101}, 8192}});
 }
@@ -164,7 +163,7 @@ Json unsliced(int batch, int seq) {
 using Sizes = std::map<std::string, std::int64_t>;
 
 Result<Graph> read_sized(const Json& json, const std::vector<Json>& others,
-                   const Sizes& sizes) {
+                         const Sizes& sizes) {
   LoadOptions options;
   options.sizes = sizes;
   for (const Json& other : others) {
@@ -180,7 +179,7 @@ std::uint64_t hash_sized(const Result<Graph>& graph) {
 }
 
 void refused_size(const Result<Graph>& graph, const std::string& message,
-             const std::string& help, const std::string& place = "") {
+                  const std::string& help, const std::string& place = "") {
   CAPTURE(message);
   REQUIRE_FALSE(graph);
   CAPTURE(to_string(graph.error()));
@@ -209,23 +208,25 @@ TEST_CASE("two exports give the graph at any sizes") {
         wanted(5, 64));
   // Three exports, each of which changes one size.
   CHECK(hash_sized(read_sized(sized(2, 8), {sized(4, 8), sized(2, 16)},
-                     {{"batch", 64}, {"seq", 128}})) == wanted(64, 128));
+                              {{"batch", 64}, {"seq", 128}})) ==
+        wanted(64, 128));
 }
 
 TEST_CASE("one export is enough if its sizes divide no number of the model") {
-  CHECK(hash_sized(read_sized(unsliced(11, 37), {}, {{"batch", 64}, {"seq", 128}})) ==
+  CHECK(hash_sized(
+            read_sized(unsliced(11, 37), {}, {{"batch", 64}, {"seq", 128}})) ==
         hash_sized(read_json(unsliced(64, 128))));
   CHECK(hash_sized(read_sized(unsliced(5, 37), {}, {{"seq", 128}})) ==
         hash_sized(read_json(unsliced(5, 128))));
   refused_size(read_sized(unsliced(4, 37), {}, {{"batch", 64}}),
-          "one export does not tell which numbers follow `batch`",
-          "--size batch=64 --other-size GRAPH2", "size batch=64");
-  refused_size(read_sized(unsliced(5, 10), {}, {{"batch", 64}}), "which numbers follow",
-          "--other-size GRAPH2");
+               "one export does not tell which numbers follow `batch`",
+               "--size batch=64 --other-size GRAPH2", "size batch=64");
+  refused_size(read_sized(unsliced(5, 10), {}, {{"batch", 64}}),
+               "which numbers follow", "--other-size GRAPH2");
   // The end of the slice, 36, is no multiple of 37.
   refused_size(read_sized(sized(5, 37), {}, {{"seq", 128}}),
-          "one export does not tell whether 36 follows", "--other-size GRAPH2",
-          "slice_1");
+               "one export does not tell whether 36 follows",
+               "--other-size GRAPH2", "slice_1");
   // A scalar may be a size or a constant.
   Json json = unsliced(5, 37);
   json["graph_module"]["graph"]["nodes"][1] =
@@ -235,32 +236,34 @@ TEST_CASE("one export is enough if its sizes divide no number of the model") {
             {"mat2", tensor_argument("p_w")},
             {"beta", Json{{"as_int", 185}}}});
   refused_size(read_sized(json, {}, {{"seq", 128}}),
-          "one export does not tell whether 185 follows", "--other-size GRAPH2",
-          "beta");
+               "one export does not tell whether 185 follows",
+               "--other-size GRAPH2", "beta");
   json["graph_module"]["graph"]["nodes"][1]["inputs"][3]["arg"] = {
       {"as_float", 1 / 37.0}};
-  refused_size(read_sized(json, {}, {{"seq", 128}}), "one export does not tell whether 0.027",
-          "--other-size GRAPH2", "beta");
+  refused_size(read_sized(json, {}, {{"seq", 128}}),
+               "one export does not tell whether 0.027", "--other-size GRAPH2",
+               "beta");
 }
 
 TEST_CASE("sizes that a program with fixed sizes does not have") {
   const std::vector<Json> other{sized(5, 101)};
   refused_size(read_sized(sized(5, 37), other, {{"s7", 8}}),
-          "`s7` is not a size of this program",
-          "sizes to set: seq (dim 1 of x)", "size s7=8");
+               "`s7` is not a size of this program",
+               "sizes to set: seq (dim 1 of x)", "size s7=8");
   refused_size(read_sized(sized(5, 37), other, {{"batch", 8}}),
-          "`batch` is 5 in all exports", "--other-size", "size batch=8");
+               "`batch` is 5 in all exports", "--other-size", "size batch=8");
   refused_size(read_sized(sized(5, 37), other, {{"seq", 8}, {"x.1", 8}}),
-          "`seq` and `x.1` are one size", "give it once");
-  refused_size(read_sized(sized(5, 37), other, {{"seq", 0}}), "`seq` cannot be 0",
-          "at least 1");
+               "`seq` and `x.1` are one size", "give it once");
+  refused_size(read_sized(sized(5, 37), other, {{"seq", 0}}),
+               "`seq` cannot be 0", "at least 1");
   refused_size(read_sized(unsliced(1, 37), {}, {{"batch", 8}}),
-          "`batch` is 1 in an export", "of at least 2");
+               "`batch` is 1 in an export", "of at least 2");
   refused_size(read_sized(unsliced(37, 37), {}, {{"batch", 8}}),
-          "dim 0 of x and dim 1 are equal", "--other-size GRAPH2");
-  refused_size(read_sized(sized(5, 37), other, {}), "no use without a size", "--size");
+               "dim 0 of x and dim 1 are equal", "--other-size GRAPH2");
+  refused_size(read_sized(sized(5, 37), other, {}), "no use without a size",
+               "--size");
   refused_size(read_sized(program(), other, {{"s77", 8}}),
-          "the program has symbolic sizes", "leave the other export out");
+               "the program has symbolic sizes", "leave the other export out");
 }
 
 TEST_CASE("another program is no other export") {
@@ -270,21 +273,22 @@ TEST_CASE("another program is no other export") {
     return read_sized(sized(5, 37), {other}, {{"batch", 64}});
   };
   constexpr const char* kDiffer = "the exports are not one program";
-  refused_size(with([](Json& g) { g["nodes"].erase(4); }), kDiffer, "same model");
+  refused_size(with([](Json& g) { g["nodes"].erase(4); }), kDiffer,
+               "same model");
   refused_size(with([](Json& g) { g["nodes"][1]["name"] = "mm_7"; }), kDiffer,
-          "same model", "node `mm`");
+               "same model", "node `mm`");
   refused_size(with([](Json& g) {
-            g["nodes"][2]["inputs"][1]["arg"] = {{"as_ints", {11, 101}}};
-          }),
-          kDiffer, "same model", "size");
+                 g["nodes"][2]["inputs"][1]["arg"] = {{"as_ints", {11, 101}}};
+               }),
+               kDiffer, "same model", "size");
   refused_size(with([](Json& g) {
-            g["nodes"][2]["inputs"][1]["arg"] = {{"as_int", 11}};
-          }),
-          kDiffer, "same model", "node `view_1`");
-  refused_size(with([](Json& g) { g["tensor_values"]["mm"]["dtype"] = 6; }), kDiffer,
-          "same model", "tensor `mm`");
+                 g["nodes"][2]["inputs"][1]["arg"] = {{"as_int", 11}};
+               }),
+               kDiffer, "same model", "node `view_1`");
+  refused_size(with([](Json& g) { g["tensor_values"]["mm"]["dtype"] = 6; }),
+               kDiffer, "same model", "tensor `mm`");
   refused_size(with([](Json& g) { g["inputs"].erase(1); }), kDiffer,
-          "same model");
+               "same model");
   // An unreadable one has its own place.
   LoadOptions options;
   options.sizes = {{"batch", 64}};
@@ -309,8 +313,8 @@ TEST_CASE("rules are checked at the wanted sizes") {
   CHECK(hash_sized(read_sized(cut(5, 37), {cut(11, 101)}, {{"seq", 64}})) ==
         hash_sized(read_json(cut(5, 64))));
   refused_size(read_sized(cut(5, 37), {cut(11, 101)}, {{"seq", 16}}),
-          "the program does not hold at seq=16",
-          "export the program at these sizes", "slice_1");
+               "the program does not hold at seq=16",
+               "export the program at these sizes", "slice_1");
 }
 
 TEST_CASE("conditions on symbolic sizes") {
@@ -333,12 +337,11 @@ TEST_CASE("conditions on symbolic sizes") {
   CHECK_FALSE(pt2::holds("Equality(" + s7 + ")", sizes));
   CHECK_FALSE(pt2::holds("", sizes));
 
-  const pt2::SizeOfInput size_of =
-      [](std::string_view input, std::size_t dim) {
-        return input == "x" && dim < 2
-                   ? std::optional<std::int64_t>(dim == 0 ? 6 : 9)
-                   : std::nullopt;
-      };
+  const pt2::SizeOfInput size_of = [](std::string_view input, std::size_t dim) {
+    return input == "x" && dim < 2
+               ? std::optional<std::int64_t>(dim == 0 ? 6 : 9)
+               : std::nullopt;
+  };
   const auto guard = [&](std::string_view text) {
     return pt2::guard_holds(text, size_of);
   };
@@ -370,9 +373,10 @@ TEST_CASE("sizes must satisfy the conditions of the program") {
       Json::array({"L['x'].size()[0] % 4 == 0", "L['x'].size()[0] != 32"});
   CHECK(read_at(json, 12));
   CHECK(read_at(json, 16));
-  refused_size(read_at(json, 14), "does not hold at this size", "at which it holds",
-          "size s77=14");
-  refused_size(read_at(json, 32), "does not hold at this size", "at which it holds");
+  refused_size(read_at(json, 14), "does not hold at this size",
+               "at which it holds", "size s77=14");
+  refused_size(read_at(json, 32), "does not hold at this size",
+               "at which it holds");
   CHECK(read_at(json, 32).error().notes[0] ==
         "the program says L['x'].size()[0] != 32");
 
@@ -389,8 +393,8 @@ TEST_CASE("sizes must satisfy the conditions of the program") {
   check["outputs"] = Json::array();
   graph["nodes"].push_back(check);
   CHECK(read_at(json, 12));
-  refused_size(read_at(json, 14), "does not hold at this size", "at which it holds",
-          "size s77=14");
+  refused_size(read_at(json, 14), "does not hold at this size",
+               "at which it holds", "size s77=14");
   CHECK(read_at(json, 14).error().notes[0] ==
         "the program says Eq(Mod(s77, 4), 0)");
 }

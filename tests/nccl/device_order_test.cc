@@ -277,8 +277,8 @@ TEST_CASE("a tensor may be dropped while work on it is queued") {
 
 TEST_CASE("a barrier that fails at once leaves no work on freed memory") {
   const Group world = value_of(Group::world(1));
-  const auto ends = run_nccl_ranks(
-      1, {.timeout = 20s}, [&](Communicator& c) -> Result<void> {
+  const auto ends =
+      run_nccl_ranks(1, {.timeout = 20s}, [&](Communicator& c) -> Result<void> {
         c.abort({ErrorCode::kRankFailed, "a rank gave up"});
         queue_of(c).push(slow_step());
         CHECK_CODE(c.barrier(world), ErrorCode::kRankFailed);

@@ -207,10 +207,10 @@ Result<LocalTensor> FakeQueue::allocate(const Dims& sizes, DType dtype) {
   if (device_.type == DeviceType::kHost) {
     SP_ASSIGN(const LocalTensor memory, LocalTensor::empty(sizes, dtype));
     // As on a device, memory is used again only behind the work on it.
-    std::shared_ptr<void> owner(
-        memory.data(), [state = state_, kept = memory.owner()](void*) {
-          push_to(*state, [kept] { return true; });
-        });
+    std::shared_ptr<void> owner(memory.data(),
+                                [state = state_, kept = memory.owner()](void*) {
+                                  push_to(*state, [kept] { return true; });
+                                });
     return LocalTensor::wrap(memory.data(), sizes, dtype, std::move(owner));
   }
   const LocalTensor empty =

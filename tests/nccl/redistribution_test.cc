@@ -349,8 +349,8 @@ TEST_CASE("memory of a run on a device that hangs is not freed, and counted") {
   for (const Engine engine : {Engine::kNccl, Engine::kThreads}) {
     CAPTURE(engine);
     // The terms have been copied, and the world fails.
-    const auto ends = run_two_slowly(src, dst, engine,
-                                     {RunEnd::Kind::kWorldFails, 0, true});
+    const auto ends =
+        run_two_slowly(src, dst, engine, {RunEnd::Kind::kWorldFails, 0, true});
     REQUIRE(ends[0].error);
     CAPTURE(to_string(*ends[0].error));
     CHECK(ends[0].memory.held() == 1);

@@ -72,8 +72,7 @@ class AlternativePlans {
   // Adds the copies that lead from `source` to layout `to` in `slot`, and keeps
   // the last one until `until`. Returns false if no transfer leads there.
   bool add_moves(PlanAssignment& plan, PlanBufferId id, Source& source,
-                 BufferLayout to, std::int64_t slot,
-                 std::int64_t until) const {
+                 BufferLayout to, std::int64_t slot, std::int64_t until) const {
     const BufferLayout from = layout_of(plan, id, source);
     std::int64_t& freed_at =
         source ? plan.copies[*source].freed_at : plan.freed_at[id.index()];
@@ -207,8 +206,8 @@ class AlternativePlans {
       grows = false;
       for (std::size_t c = 0; c < plan.copies.size(); ++c) {
         AssignedCopy copy = plan.copies[c];
-        const bool is_dropped = copy.freed_at == kDropped ||
-                                (c < is_gone_.size() && is_gone_[c]);
+        const bool is_dropped =
+            copy.freed_at == kDropped || (c < is_gone_.size() && is_gone_[c]);
         if (is_dropped || place[c] || (copy.source && !place[*copy.source])) {
           continue;
         }

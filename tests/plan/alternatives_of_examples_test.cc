@@ -26,8 +26,8 @@ namespace {
 
 using testing::value_of;
 
-constexpr std::size_t kMostPlans = 4'000;      // of one alternative
-constexpr std::size_t kMostOfOneProblem = 6;   // alternatives
+constexpr std::size_t kMostPlans = 4'000;     // of one alternative
+constexpr std::size_t kMostOfOneProblem = 6;  // alternatives
 constexpr std::uint64_t kWorkOfPlan = 20'000'000;
 constexpr std::uint64_t kWorkOfForced = 100'000'000;
 
@@ -134,10 +134,9 @@ TEST_CASE("each alternative of an example costs what its plan costs") {
       CAPTURE(c);
       const BufferUse& use = users[c].uses[0];
       check_price(problem, plan, use, *other, objective, checked);
-      const LayoutId now = problem.variable(use.variable)
-                               .choices->layout(
-                                   plan.choices[use.variable.index()],
-                                   use.operand);
+      const LayoutId now =
+          problem.variable(use.variable)
+              .choices->layout(plan.choices[use.variable.index()], use.operand);
       CHECK(other->layout != now);
       check_bound(problem, use, now, objective + other->nanoseconds, checked);
       ++checked.alternatives;

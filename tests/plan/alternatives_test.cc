@@ -66,8 +66,8 @@ TEST_CASE("an alternative costs no less than the best plan that is forced") {
       if (!other) continue;
       CHECK(other->nanoseconds >= 0);
       bool complete = true;
-      const auto least = least_without(problem, plan, users[c].uses[0],
-                                       network, kMostAssignments, complete);
+      const auto least = least_without(problem, plan, users[c].uses[0], network,
+                                       kMostAssignments, complete);
       if (!complete) break;
       ++counted;
       REQUIRE(least);

@@ -52,9 +52,8 @@ TEST_CASE("the layers of the example graphs are runs of equal blocks") {
   };
   for (const auto& [name, runs] : expected) {
     CAPTURE(name);
-    const Graph graph =
-        value_of(load_graph("examples/graphs/" + name + ".json.gz",
-                            testing::standard_library()));
+    const Graph graph = value_of(load_graph(
+        "examples/graphs/" + name + ".json.gz", testing::standard_library()));
     CHECK(described(graph, Blocks(graph)) == runs);
   }
 }

@@ -26,9 +26,8 @@ constexpr std::int64_t kNoWay = std::numeric_limits<std::int64_t>::max();
 // A problem refers to its graph.
 struct GraphAndProblem {
   GraphAndProblem(const std::string& name, const char* mesh, double overlap)
-      : graph(value_of(
-            load_graph("examples/graphs/tiny/" + name + ".json.gz",
-                       testing::standard_library()))),
+      : graph(value_of(load_graph("examples/graphs/tiny/" + name + ".json.gz",
+                                  testing::standard_library()))),
         problem(value_of(PlanProblem::create(
             graph, value_of(DeviceMesh::parse(mesh)), testing::dear_compute(),
             testing::standard_library(), with_overlap(overlap)))) {}
@@ -102,9 +101,8 @@ void check_transition(const PlanBuffer& buffer, CachedLayouts from,
     CHECK(!found.is_possible);
     return;
   }
-  const std::int64_t least =
-      least_transfer(*buffer.kind, {from.first, from.second},
-                     {to.first, to.second});
+  const std::int64_t least = least_transfer(
+      *buffer.kind, {from.first, from.second}, {to.first, to.second});
   REQUIRE(found.is_possible == (least != kNoWay));
   if (!found.is_possible) return;
   CHECK(found.nanoseconds + found.overlapped == least);

@@ -40,9 +40,9 @@ solver::Problem random_network(std::mt19937& draw) {
   for (std::size_t e = below(2 * variables); e-- > 0;) {
     const std::size_t a = below(variables);
     const std::size_t b = below(variables);
-    builder.add_edge(
-        solver::VariableId(a), solver::VariableId(b),
-        builder.add_table(choices[a], choices[b], costs(choices[a] * choices[b])));
+    builder.add_edge(solver::VariableId(a), solver::VariableId(b),
+                     builder.add_table(choices[a], choices[b],
+                                       costs(choices[a] * choices[b])));
   }
   for (std::size_t u = below(2 * variables); u-- > 0;) {
     const std::size_t v = below(variables);

@@ -28,10 +28,10 @@ class CopiedInput {
         b, "aten.permute.default",
         {{"", TensorArg{0}}, {"", std::vector<std::int64_t>{1, 0}}}, {x_},
         "turned");
-    b.add_output({.value = test::add_op(b, "aten.relu.default", one, {x_},
-                                        "relu")});
-    b.add_output({.value = test::add_op(b, "aten.neg.default", one, {view_},
-                                        "neg")});
+    b.add_output(
+        {.value = test::add_op(b, "aten.relu.default", one, {x_}, "relu")});
+    b.add_output(
+        {.value = test::add_op(b, "aten.neg.default", one, {view_}, "neg")});
     graph_ = std::make_unique<Graph>(value_of(std::move(b).build()));
     PlanOptions options;
     options.accumulate = accumulate;
@@ -131,7 +131,9 @@ TEST_CASE("all readers of a copy share its entry") {
 TEST_CASE("a reader of a view of a copy gets one entry without steps") {
   const CopiedInput given;
   CopyList list = given.list();
-  const auto entry = [&] { return list.read(given.view(), 0, reader_node("neg")); };
+  const auto entry = [&] {
+    return list.read(given.view(), 0, reader_node("neg"));
+  };
   // The node of the view reads the copy itself, so the view adds no entry.
   const PlannedInput view = entry();
   CHECK(view.from == "turned");
@@ -163,8 +165,7 @@ TEST_CASE("a copy once a step has the share of one micro-batch, exactly") {
   // One micro-batch a step has no shares.
   const CopiedInput once;
   const CopyList all = once.list();
-  PlannedCopy same =
-      all.moved(once.x(), once.layout("S(0)"), once.layout("R"));
+  PlannedCopy same = all.moved(once.x(), once.layout("S(0)"), once.layout("R"));
   const PlannedCopy before = same;
   all.share(same);
   CHECK(same == before);

@@ -1,7 +1,7 @@
 // Sizes, times and costs at the edge of what integers hold.
 #include "plan/invariants.h"
-#include "plan/small_graphs.h"
 #include "plan/search/solve_plan.h"
+#include "plan/small_graphs.h"
 #include "support/result_checks.h"
 #include "support/standard_library.h"
 

@@ -91,7 +91,8 @@ TEST_CASE("a buffer that is not updated keeps its values") {
         "");
 }
 
-TEST_CASE("a tensor that is read again, or through a view, is not overwritten") {
+TEST_CASE(
+    "a tensor that is read again, or through a view, is not overwritten") {
   for (const char* op : {"aten.neg.default", "aten.t.default"}) {
     CAPTURE(op);
     DecodingStep step;
@@ -157,17 +158,16 @@ TEST_CASE("a part of a tensor and repeated elements are not written in place") {
   CHECK(part.update(part.cache, whole).in_place() == "");
 
   DecodingStep repeated("repeated", "f32[1,4]");
-  const ValueId wide = add_op(
-      repeated.b, "aten.expand.default",
-      {{"", TensorArg{0}}, {"size", std::vector<std::int64_t>{8, 4}}},
-      {repeated.cache}, "wide");
+  const ValueId wide =
+      add_op(repeated.b, "aten.expand.default",
+             {{"", TensorArg{0}}, {"size", std::vector<std::int64_t>{8, 4}}},
+             {repeated.cache}, "wide");
   const ValueId made = repeated.write(wide, "next");
-  const ValueId sum =
-      add_op(repeated.b, "aten.sum.dim_IntList",
-             {{"", TensorArg{0}},
-              {"dim", std::vector<std::int64_t>{0}},
-              {"keepdim", true}},
-             {made}, "sum");
+  const ValueId sum = add_op(repeated.b, "aten.sum.dim_IntList",
+                             {{"", TensorArg{0}},
+                              {"dim", std::vector<std::int64_t>{0}},
+                              {"keepdim", true}},
+                             {made}, "sum");
   CHECK(repeated.update(repeated.cache, sum).in_place() == "");
 }
 

@@ -24,9 +24,8 @@ inline ValueId transposed(GraphBuilder& b, ValueId value,
 
 inline ValueId product(GraphBuilder& b, ValueId left, ValueId right,
                        const std::string& name) {
-  return add_op(b, "aten.mm.default",
-                {{"", TensorArg{0}}, {"", TensorArg{1}}}, {left, right},
-                name.c_str());
+  return add_op(b, "aten.mm.default", {{"", TensorArg{0}}, {"", TensorArg{1}}},
+                {left, right}, name.c_str());
 }
 
 // h1 = x w1, h2 = h1 w2, ... and the gradients of all w. The gradient of the

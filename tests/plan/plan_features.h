@@ -27,7 +27,8 @@ class PlanFeatures {
       "a partial gradient is accumulated";
   static constexpr const char* kEachTime =
       "a gradient is reduced in each micro-batch";
-  static constexpr const char* kTwoLayouts = "a buffer is cached in two layouts";
+  static constexpr const char* kTwoLayouts =
+      "a buffer is cached in two layouts";
   static constexpr const char* kChain = "a copy is made of a copy";
   static constexpr const char* kShared = "a copy has two readers";
   static constexpr const char* kOverlapped = "a transfer is overlapped";
@@ -77,8 +78,8 @@ class PlanFeatures {
 
  private:
   void look_at(const PlanVariable& variable) {
-    const auto v = static_cast<std::size_t>(&variable -
-                                            problem_.variables().data());
+    const auto v =
+        static_cast<std::size_t>(&variable - problem_.variables().data());
     const std::uint32_t choice = plan_.choices[v];
     const ChoiceSet& set = *variable.choices;
     const auto layout = [&](std::size_t operand) -> const Layout& {
@@ -131,11 +132,12 @@ class PlanFeatures {
     const AssignedCopy& copy = plan_.copies[c];
     if (copy.freed_at <= copy.produced_at) return false;
     if (plan_.freed_at[copy.buffer.index()] > copy.produced_at) return true;
-    return std::any_of(
-        plan_.copies.begin(), plan_.copies.end(), [&](const AssignedCopy& of) {
-          return &of != &copy && of.buffer == copy.buffer &&
-                 of.produced_at <= copy.produced_at && of.freed_at > copy.produced_at;
-        });
+    return std::any_of(plan_.copies.begin(), plan_.copies.end(),
+                       [&](const AssignedCopy& of) {
+                         return &of != &copy && of.buffer == copy.buffer &&
+                                of.produced_at <= copy.produced_at &&
+                                of.freed_at > copy.produced_at;
+                       });
   }
 
   // Whether some transfer of the window overlaps with compute.

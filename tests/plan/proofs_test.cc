@@ -34,9 +34,9 @@ TEST_CASE("random training graphs cost what enumeration finds") {
     CAPTURE(i);
     // Graphs as small as the others rarely have a window for each reduction.
     const bool is_layered = i % 4 == 3;
-    const Graph graph =
-        is_layered ? test::layered_training(2)
-                   : test::random_training_graph(draw, {1 + i % 3});
+    const Graph graph = is_layered
+                            ? test::layered_training(2)
+                            : test::random_training_graph(draw, {1 + i % 3});
     test::TrainingSettings settings = test::random_settings(draw);
     if (is_layered) settings.options.pins = test::pins_of_batch(2);
     const PlanProblem problem = test::problem_with(graph, settings);

@@ -48,13 +48,13 @@ class RandomAssignments {
 
  private:
   bool is_possible(std::size_t v, const solver::Assignment& at) const {
-    return std::none_of(
-        before_[v].begin(), before_[v].end(), [&](const solver::Edge* edge) {
-          const auto& table = network_.table(edge->table);
-          return solver::is_forbidden(
-              table.costs[at[edge->a.index()] * table.columns +
-                          at[edge->b.index()]]);
-        });
+    return std::none_of(before_[v].begin(), before_[v].end(),
+                        [&](const solver::Edge* edge) {
+                          const auto& table = network_.table(edge->table);
+                          return solver::is_forbidden(
+                              table.costs[at[edge->a.index()] * table.columns +
+                                          at[edge->b.index()]]);
+                        });
   }
 
   const solver::Problem& network_;

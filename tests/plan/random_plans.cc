@@ -42,9 +42,8 @@ PlanSolution RandomPlans::next() {
   options.work_limit = 1'000'000;
   PlanSolution solution;
   solution.status = PlanStatus::kFeasible;
-  solution.assignment =
-      network_.decode(
-          network_.assignment(solver::solve(drawn(), options).assignment));
+  solution.assignment = network_.decode(
+      network_.assignment(solver::solve(drawn(), options).assignment));
   solution.evaluation = evaluate(problem_, *solution.assignment);
   return solution;
 }

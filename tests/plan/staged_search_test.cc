@@ -43,17 +43,16 @@ TEST_CASE("a slow machine makes the same plan under a work limit") {
   std::vector<std::vector<PlanRecipe>> recipes;
   for (const Budget& budget :
        {Budget({kNoTimeLimit, 0}), slow_budget({kNoTimeLimit, 0})}) {
-    const StagedResult found =
-        value_of(search_in_stages(graph, mesh, default_topology(), library,
-                                  options, budget));
+    const StagedResult found = value_of(search_in_stages(
+        graph, mesh, default_topology(), library, options, budget));
     REQUIRE(found.solution.assignment);
     CHECK(found.ran_out == RanOut::kWork);
     CHECK(found.space == PlanSpace{0});
     costs.push_back(found.solution.evaluation.objective);
     std::vector<PlanSolution::LeftOut> left_out;
-    recipes.push_back(value_of(
-        compare_recipes(graph, mesh, default_topology(), library, options,
-                        budget, found, left_out)));
+    recipes.push_back(
+        value_of(compare_recipes(graph, mesh, default_topology(), library,
+                                 options, budget, found, left_out)));
     CHECK(left_out.empty());
   }
   CHECK(costs[0] == costs[1]);

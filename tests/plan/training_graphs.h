@@ -65,8 +65,7 @@ inline Graph random_training_graph(std::mt19937& draw,
     used.push_back(false);
   }
   for (const ValueId parameter : parameters) {
-    const std::size_t gradient =
-        num_inputs + below(values.size() - num_inputs);
+    const std::size_t gradient = num_inputs + below(values.size() - num_inputs);
     used[gradient] = true;
     b.add_output({.value = values[gradient],
                   .kind = OutputKind::kGradient,

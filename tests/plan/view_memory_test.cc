@@ -258,10 +258,9 @@ Graph random_picks(std::mt19937& draw, int num_ops) {
         break;
       }
       case 4:
-        produced =
-            written(b, operand(), at,
-                    rows(b, operand(), some, some + 8, (n + "r").c_str()),
-                    n.c_str());
+        produced = written(
+            b, operand(), at,
+            rows(b, operand(), some, some + 8, (n + "r").c_str()), n.c_str());
         break;
       case 5:
         cache_now = written(b, cache_now, at,

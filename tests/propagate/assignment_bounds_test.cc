@@ -75,8 +75,8 @@ void check_bounds(BoundedCall& c, Counts& counts) {
     if (!is_fed(c.needs, assignment) || cost == kNever) continue;
     dearest = std::max(dearest, cost);
     for (std::size_t n = 1; n <= assignment.size(); ++n) {
-      const auto [at, is_new] = least_of_prefix.try_emplace(
-          words(prefix_of(assignment, n)), cost);
+      const auto [at, is_new] =
+          least_of_prefix.try_emplace(words(prefix_of(assignment, n)), cost);
       at->second = std::min(at->second, cost);
     }
   }
@@ -103,8 +103,8 @@ void check_bounds(BoundedCall& c, Counts& counts) {
       counts.bounded += cost > 0 && last > 0 ? 1 : 0;
       bool all_exact = true;
       for (std::size_t i = 0; i < c.given.size(); ++i) {
-        all_exact = all_exact && c.needs.is_exact(i) &&
-                    bounds.moves(i).is_listed();
+        all_exact =
+            all_exact && c.needs.is_exact(i) && bounds.moves(i).is_listed();
       }
       if (all_exact && limit == dearest) {
         CHECK(last == cost);
@@ -243,8 +243,7 @@ TEST_CASE("a shard where every strategy needs a partial is refused by name") {
   std::int16_t refused = kUnassigned;
   for (auto c = factors; c < static_cast<std::int16_t>(bounded.needs.choices());
        ++c) {
-    if (bounded.needs.is_fed_choice(c) &&
-        bounded.needs.of(c, 1).is_partial()) {
+    if (bounded.needs.is_fed_choice(c) && bounded.needs.of(c, 1).is_partial()) {
       refused = c;
     }
   }

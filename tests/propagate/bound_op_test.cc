@@ -18,9 +18,9 @@ using testing::value_of;
 DeviceMesh pair_mesh() { return value_of(DeviceMesh::parse("2")); }
 
 TEST_CASE("a bound call has its outputs, its space and what it reads") {
-  const BoundOp bound = value_of(
-      bind_op(*shared_library(), pair_mesh(),
-              call("aten.add.Tensor", {"f32[16,8]", "f32[8]"})));
+  const BoundOp bound =
+      value_of(bind_op(*shared_library(), pair_mesh(),
+                       call("aten.add.Tensor", {"f32[16,8]", "f32[8]"})));
   REQUIRE(bound.op->outputs.size() == 1);
   CHECK(to_string(bound.op->outputs[0]) == "f32[16,8]");
   CHECK(bound.space->inputs.size() == 2);
@@ -31,9 +31,9 @@ TEST_CASE("a bound call has its outputs, its space and what it reads") {
 }
 
 TEST_CASE("an in-place call writes its first operand, which is its result") {
-  const BoundOp bound = value_of(
-      bind_op(*shared_library(), pair_mesh(),
-              call("aten.add_.Tensor", {"f32[16,8]", "f32[8]"})));
+  const BoundOp bound =
+      value_of(bind_op(*shared_library(), pair_mesh(),
+                       call("aten.add_.Tensor", {"f32[16,8]", "f32[8]"})));
   REQUIRE(bound.writes.size() == 1);
   CHECK(bound.writes[0].operand == 0);
   CHECK(bound.writes[0].output == 0U);
@@ -75,13 +75,12 @@ TEST_CASE("threads that bind one call get the same bound call") {
 
 TEST_CASE("an operand that is not read gets a replicated place") {
   // In training, the second operand (`self`) is not read.
-  const OpSchema op =
-      call("aten.rrelu_with_noise_backward.default",
-           {"f32[64,8]", "f32[64,8]", "f32[64,8]"},
-           {{"lower", 0.125},
-            {"upper", 0.5},
-            {"training", true},
-            {"self_is_result", false}});
+  const OpSchema op = call("aten.rrelu_with_noise_backward.default",
+                           {"f32[64,8]", "f32[64,8]", "f32[64,8]"},
+                           {{"lower", 0.125},
+                            {"upper", 0.5},
+                            {"training", true},
+                            {"self_is_result", false}});
   const IndexSpace space =
       *value_of(bind_op(*shared_library(), pair_mesh(), op)).space;
   REQUIRE(space.unread == std::vector<std::size_t>{1});

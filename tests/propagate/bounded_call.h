@@ -40,8 +40,8 @@ struct BoundedCall {
   }
   OperandMoves moves(std::size_t input, std::span<const Placement> partials,
                      redistribute::Reach::Orders orders) {
-    return {planner, recent, given[input], bound_op.op->inputs[input], partials,
-            orders};
+    return {planner,  recent, given[input], bound_op.op->inputs[input],
+            partials, orders};
   }
 
   // The exact cost of moving all inputs to `operands`; kNoMove if one cannot.

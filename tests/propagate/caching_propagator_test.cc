@@ -382,8 +382,7 @@ TEST_CASE("a cache of any size is created, and bounded") {
        {CacheOptions{.most_entries = kMost, .most_bytes = kMost},
         CacheOptions{.most_entries = kMost},
         CacheOptions{.most_bytes = kMost}}) {
-    const auto cache =
-        CachingPropagator::create(propagator_on("2"), options);
+    const auto cache = CachingPropagator::create(propagator_on("2"), options);
     REQUIRE(cache.has_value());
     auto reader = value_of(cache->reader());
     const auto given = layouts({"S(0)", "R"});

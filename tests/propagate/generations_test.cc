@@ -30,8 +30,10 @@ std::shared_ptr<const OpLibrary> mm_with_partials(
     const std::function<void()>& on_bind) {
   return value_of(shared_library()->with(
       {.name = "aten.mm",
-       .definition = einsum("mk,kn->mn").refine(
-           "hook", [on_bind](const auto&, IndexSpace&) { on_bind(); })}));
+       .definition = einsum("mk,kn->mn")
+                         .refine("hook", [on_bind](const auto&, IndexSpace&) {
+                           on_bind();
+                         })}));
 }
 
 std::shared_ptr<const OpLibrary> mm_without_partials() {
@@ -46,19 +48,19 @@ OpSchema mm_of(std::int64_t rows) {
 
 CachingPropagator cache_on(std::shared_ptr<const OpLibrary> library,
                            const CacheOptions& options = {}) {
-  return testing::cache_of(
-      value_of(ShardingPropagator::create(value_of(DeviceMesh::parse("2")),
-                                          default_topology(),
-                                          std::move(library))),
-      options);
+  return testing::cache_of(value_of(ShardingPropagator::create(
+                               value_of(DeviceMesh::parse("2")),
+                               default_topology(), std::move(library))),
+                           options);
 }
 
 bool has_partials(const OutputSharding& sharding) {
   return to_string(sharding.outputs[0].layout()) == "P(sum)";
 }
 
-TEST_CASE("a call after set_library() does not get the answer of a miss that "
-          "began before it") {
+TEST_CASE(
+    "a call after set_library() does not get the answer of a miss that "
+    "began before it") {
   std::promise<void> began;
   std::promise<void> may_end;
   std::atomic<bool> first{true};

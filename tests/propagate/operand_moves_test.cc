@@ -126,8 +126,7 @@ TEST_CASE("partials that could make a move cheaper are not listed") {
   for (const std::string_view text : {"P(sum),R", "R,R", "S(0),S(0)"}) {
     const Layout to = value_of(Layout::parse(text));
     CHECK(value_of(moves.cost(to)) ==
-          value_of(
-              c.planner.cost(c.given[0], to, c.bound_op.op->inputs[0])));
+          value_of(c.planner.cost(c.given[0], to, c.bound_op.op->inputs[0])));
   }
 }
 

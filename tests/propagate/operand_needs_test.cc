@@ -92,8 +92,7 @@ TEST_CASE("partials() lists each partial of a fed choice once") {
   CHECK(sums.partials(0) == std::vector{kSumOf});
   CHECK(sums.partials(1) == std::vector{kSumOf});
   const OperandNeeds second(space, layouts({"R", "P(max)"}));
-  CHECK(second.partials(0) ==
-        std::vector{Placement::partial(ReduceOp::kMax)});
+  CHECK(second.partials(0) == std::vector{Placement::partial(ReduceOp::kMax)});
   const OperandNeeds none(space, layouts({"R", "R"}));
   CHECK(none.partials(0).empty());
 }
@@ -123,9 +122,9 @@ class ComparedNeeds : public StrategyVisitor {
       for (const std::int16_t choice : assignment) {
         placements.push_back(c_.needs.of(choice, i));
       }
-      CHECK(operands[i] ==
-            canonical(value_of(Layout::create(placements)), c_.mesh,
-                      c_.bound_op.op->inputs[i].shape()));
+      CHECK(operands[i] == canonical(value_of(Layout::create(placements)),
+                                     c_.mesh,
+                                     c_.bound_op.op->inputs[i].shape()));
       ++compared;
     }
     return true;

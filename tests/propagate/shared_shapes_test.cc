@@ -27,8 +27,8 @@ struct Answered {
   Answered(std::string_view mesh_text, const OpSchema& the_op,
            const std::vector<std::string_view>& given)
       : op(the_op), bounded(mesh_text, the_op, layouts(given)) {
-    has_family = write_family(key, sizes, op, bounded.given,
-                              bounded.bound_op.looks);
+    has_family =
+        write_family(key, sizes, op, bounded.given, bounded.bound_op.looks);
     answer = value_of(propagator_on(mesh_text).propagate(op, bounded.given));
     const auto chosen =
         choose_strategy(bounded.context, bounded.bound_op, bounded.given);
@@ -133,9 +133,8 @@ TEST_CASE("an answer that moves, is uneven or reads a size serves no other") {
                       moving.bounded.mesh, moving.sizes) == nullptr);
   CHECK(Answered("2", mm_of(7, 16, 4), {"S(0)", "R"}).shapes == nullptr);
   // A view merges and splits dims by sizes that are arguments.
-  const OpSchema view =
-      call("aten.view.default", {"f32[8,6]"},
-           {{"size", std::vector<std::int64_t>{2, 4, 6}}});
+  const OpSchema view = call("aten.view.default", {"f32[8,6]"},
+                             {{"size", std::vector<std::int64_t>{2, 4, 6}}});
   CHECK(Answered("2", view, {"R"}).shapes == nullptr);
 }
 

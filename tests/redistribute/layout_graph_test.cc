@@ -47,8 +47,8 @@ struct Listed {
       placements.push_back(Placement::shard(d));
     }
     layouts = testing::all_layouts(mesh, placements);
-    alphabet.emplace(value_of(Alphabet::create(active, meta, layouts,
-                                               SplitFactors::kEndpoints)));
+    alphabet.emplace(value_of(
+        Alphabet::create(active, meta, layouts, SplitFactors::kEndpoints)));
     graph = LayoutGraph::build(active, *alphabet, kManyStates);
     REQUIRE(graph != nullptr);
   }
@@ -152,8 +152,7 @@ TEST_CASE("a LayoutGraph counts the parts of each tensor dim") {
       std::int64_t all_parts = 1;
       for (int m = 0; m < listed.mesh.ndim(); ++m) {
         if (!layout[m].is_shard()) continue;
-        parts[static_cast<std::size_t>(layout[m].dim())] *=
-            listed.mesh.size(m);
+        parts[static_cast<std::size_t>(layout[m].dim())] *= listed.mesh.size(m);
         all_parts *= listed.mesh.size(m);
       }
       CHECK(std::ranges::equal(graph.parts(at), parts));
@@ -208,11 +207,10 @@ TEST_CASE("exchanges of one form between even shards cost the same") {
         const Targets& targets = graph.targets(at, exits, run, scratch);
         for (std::size_t k = 0; k < targets.states.size(); ++k) {
           const State& to = graph.states()[targets.states[k]];
-          const std::int64_t price =
-              pricer
-                  .price(move, group, from, from_size, to,
-                         pricer.local_size(to))
-                  .nanoseconds;
+          const std::int64_t price = pricer
+                                         .price(move, group, from, from_size,
+                                                to, pricer.local_size(to))
+                                         .nanoseconds;
           const auto [known, is_new] = prices.try_emplace(
               {group, graph.all_parts(at), targets.forms[k]}, price);
           CHECK(known->second == price);
@@ -258,8 +256,8 @@ TEST_CASE("an alphabet with strided shards has no LayoutGraph") {
   const TensorMeta meta = value_of(TensorMeta::parse("f32[16,8]"));
   const ActiveDims active(mesh);
   const Layout strided = value_of(Layout::parse("SS(0,4),R"));
-  const Alphabet alphabet = value_of(Alphabet::create(
-      active, meta, {&strided, 1}, SplitFactors::kEndpoints));
+  const Alphabet alphabet = value_of(
+      Alphabet::create(active, meta, {&strided, 1}, SplitFactors::kEndpoints));
   const LayoutGraphs graphs;
   for (int request = 0; request < 10; ++request) {
     CHECK(graphs.get(active, alphabet) == nullptr);

@@ -53,11 +53,11 @@ TEST_CASE("every move of a graph has the price of MovePricer") {
         std::pair{"2,2,2", "f32[16,3,8]"}, std::pair{"4", "f32[0,8]"}}) {
     CAPTURE(mesh);
     CAPTURE(tensor);
-    const PricedTensor priced(
-        mesh, tensor, std::string_view(mesh) == "4" ? "P(sum)"
-                      : std::string_view(mesh) == "2,2,2"
-                          ? "P(sum),P(avg),R"
-                          : "P(sum),P(avg)");
+    const PricedTensor priced(mesh, tensor,
+                              std::string_view(mesh) == "4" ? "P(sum)"
+                              : std::string_view(mesh) == "2,2,2"
+                                  ? "P(sum),P(avg),R"
+                                  : "P(sum),P(avg)");
     const auto graph =
         LayoutGraph::build(priced.active, priced.alphabet, 1 << 12);
     REQUIRE(graph != nullptr);

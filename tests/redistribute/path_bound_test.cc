@@ -77,8 +77,7 @@ void compare(std::string_view mesh_text, std::string_view tensor,
   const Alphabet alphabet = value_of(
       Alphabet::create(active, meta, layouts, SplitFactors::kEndpoints));
   const GroupTimes times(topology, mesh, active, bucket_bytes);
-  const SearchProblem problem{active, alphabet, times,  mesh,
-                              meta,   {},       nullptr};
+  const SearchProblem problem{active, alphabet, times, mesh, meta, {}, nullptr};
   const std::vector<Label> labels = least_labels(reference);
   for (std::size_t b = 0; b < layouts.size(); ++b) {
     const auto target = to_state(layouts[b], active, alphabet).value();
@@ -88,8 +87,7 @@ void compare(std::string_view mesh_text, std::string_view tensor,
       const Label least = labels[a * layouts.size() + b];
       if (least >= redistribute::kUnreached) continue;
       INFO(to_string(layouts[a]) << " -> " << to_string(layouts[b]));
-      REQUIRE(redistribute::nanoseconds_of(least) ==
-              reference.cost(a, b));
+      REQUIRE(redistribute::nanoseconds_of(least) == reference.cost(a, b));
       const auto source = to_state(layouts[a], active, alphabet).value();
       const Label found = bound(source);
       CHECK(found <= least);
@@ -134,12 +132,12 @@ TEST_CASE("no path costs less than its PathBound") {
 TEST_CASE("no path of a tensor in a bucket costs less than its PathBound") {
   Compared out;
   const Topology topology = small_nodes("dgx-h100", 2);
-  for (const std::int64_t bucket_bytes : {std::int64_t{1} << 12,
-                                          std::int64_t{1} << 24}) {
+  for (const std::int64_t bucket_bytes :
+       {std::int64_t{1} << 12, std::int64_t{1} << 24}) {
     for (const std::string_view tensor : {"bf16[5,7]", "f32[512,64]"}) {
       compare("2,4", tensor, topology,
-              {Placement::replicate(), Placement::shard(0),
-               Placement::shard(1), kSummed},
+              {Placement::replicate(), Placement::shard(0), Placement::shard(1),
+               kSummed},
               bucket_bytes, out);
     }
   }
@@ -158,11 +156,10 @@ TEST_CASE("a cut after a cut that must change is unsettled too") {
   const TensorMeta meta = value_of(TensorMeta::parse("f32[64,64]"));
   const ActiveDims active(mesh);
   const Layout summed = value_of(Layout::parse("P(sum),P(sum),P(sum)"));
-  const Alphabet alphabet = value_of(Alphabet::create(
-      active, meta, {&summed, 1}, SplitFactors::kEndpoints));
+  const Alphabet alphabet = value_of(
+      Alphabet::create(active, meta, {&summed, 1}, SplitFactors::kEndpoints));
   const GroupTimes times(default_topology(), mesh, active, 0);
-  const SearchProblem problem{active, alphabet, times,  mesh,
-                              meta,   {},       nullptr};
+  const SearchProblem problem{active, alphabet, times, mesh, meta, {}, nullptr};
   const auto state = [&](std::string_view text) {
     return to_state(value_of(Layout::parse(text)), active, alphabet).value();
   };

@@ -217,12 +217,12 @@ TEST_CASE("a name in another namespace is another operator") {
   REQUIRE(function);
   CHECK_FALSE(reference::evaluates(*mine, *function));
   CHECK(reference::evaluates(*mine, *mine->find("aten.relu.default")));
-  OpSchema op = testing::value_of(make_op_schema(
-      function, {{"self", TensorArg{0}}},
-      {testing::value_of(TensorMeta::parse("f32[2]"))}));
+  OpSchema op = testing::value_of(
+      make_op_schema(function, {{"self", TensorArg{0}}},
+                     {testing::value_of(TensorMeta::parse("f32[2]"))}));
   set_results(op, testing::value_of(mine->infer_results(op)));
-  const auto x = reference::tensor_of(
-      Dims{2}, DType::kF32, std::vector<double>{-1, 1});
+  const auto x =
+      reference::tensor_of(Dims{2}, DType::kF32, std::vector<double>{-1, 1});
   CHECK_CODE(reference::evaluate(*mine, op, std::vector<reference::Tensor>{x}),
              ErrorCode::kNoReference);
 }

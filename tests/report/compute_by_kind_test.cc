@@ -32,7 +32,8 @@ std::int64_t check_parts(const Plan& plan) {
   return cuts;
 }
 
-TEST_CASE("kinds and modules add up to the compute, kernel boundaries included") {
+TEST_CASE(
+    "kinds and modules add up to the compute, kernel boundaries included") {
   const OpLibrary& library = testing::standard_library();
   PlanOptions options;
   options.optimizer = Optimizer::kAdamW;

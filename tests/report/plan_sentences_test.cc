@@ -55,8 +55,7 @@ std::string sentence(CopyReason reason, bool is_limited = false) {
 
 CopyReason with_alternative(std::int64_t nanoseconds) {
   CopyReason reason = node_reason(CopyCause::kCost);
-  reason.alternative =
-      CopyAlternative{nanoseconds, spoken_layout("S(0),S(1)")};
+  reason.alternative = CopyAlternative{nanoseconds, spoken_layout("S(0),S(1)")};
   return reason;
 }
 
@@ -64,15 +63,15 @@ TEST_CASE("a reason names the user, its line and the layout that it reads") {
   CHECK(sentence(node_reason(CopyCause::kOnlyLayout)) ==
         "`mm_1` (model.py:53) reads it as R,S(1); the space of plans has no "
         "other layout for it");
-  CHECK(sentence(input_reason(CopyUser::Kind::kNode, "add",
-                              CopyCause::kSource)) ==
+  CHECK(sentence(
+            input_reason(CopyUser::Kind::kNode, "add", CopyCause::kSource)) ==
         "`add` reads a copy of it as R,S(1)");
   CHECK(sentence(input_reason(CopyUser::Kind::kResult, "out",
                               CopyCause::kOnlyLayout)) ==
         "the program returns it as R,S(1); the space of plans has no other "
         "layout for it");
-  CHECK(sentence(input_reason(CopyUser::Kind::kResult, "out",
-                              CopyCause::kSource)) ==
+  CHECK(sentence(
+            input_reason(CopyUser::Kind::kResult, "out", CopyCause::kSource)) ==
         "the program returns a copy of it as R,S(1)");
 }
 
@@ -111,12 +110,12 @@ TEST_CASE("a reason names the pin or the recipe, or counts the other users") {
 }
 
 TEST_CASE("gradients and updates end in the layout that is stored") {
-  CHECK(sentence(input_reason(CopyUser::Kind::kGradient, "w",
-                              CopyCause::kSource)) ==
+  CHECK(sentence(
+            input_reason(CopyUser::Kind::kGradient, "w", CopyCause::kSource)) ==
         "the gradient of `w` is a copy of it and ends in the stored layout "
         "R,S(1)");
-  CHECK(sentence(input_reason(CopyUser::Kind::kGradient, "z",
-                              CopyCause::kShared)) ==
+  CHECK(sentence(
+            input_reason(CopyUser::Kind::kGradient, "z", CopyCause::kShared)) ==
         "the gradient of `z` ends in the optimizer state's layout R,S(1)");
   CHECK(sentence(input_reason(CopyUser::Kind::kUpdate, "cache",
                               CopyCause::kShared)) ==
@@ -145,8 +144,9 @@ TEST_CASE("every note is a sentence with its figures") {
   CHECK(note_in_words(UnevenHeadsNote{{12}, "tp", 8, 2'500}) ==
         "12 heads are not a multiple of tp=8: attention is replicated on its "
         "ranks, which costs 2.5 us");
-  CHECK(note_in_words(UnevenHeadsNote{{1}, "tp", 8, 2'500}).find("1 head is ") ==
-        0);
+  CHECK(
+      note_in_words(UnevenHeadsNote{{1}, "tp", 8, 2'500}).find("1 head is ") ==
+      0);
   CHECK(note_in_words(UnevenHeadsNote{{2, 12}, "tp", 8, 2'500})
             .find("2 and 12 heads are ") == 0);
   CHECK(note_in_words(BatchNormNote{9, {"dp", "tp"}, 1'000, 2'000}) ==
@@ -167,8 +167,8 @@ TEST_CASE("every note is a sentence with its figures") {
   CHECK(note_in_words(PipelineDimNote{"pp", 2}) ==
         "pipelines are not planned: pp=2 shards tensors as any other mesh dim "
         "does");
-  CHECK(note_in_words(LeftOutNote{"the recipe fsdp=dp",
-                                  ErrorCode::kOutOfMemory, "no memory"}) ==
+  CHECK(note_in_words(LeftOutNote{"the recipe fsdp=dp", ErrorCode::kOutOfMemory,
+                                  "no memory"}) ==
         "the search went on without the recipe fsdp=dp: no memory");
   CHECK(note_in_words(FailedPartNote{ErrorCode::kOutOfMemory, "no memory"}) ==
         "the plan is proven, although a part of the search failed: no memory");
@@ -177,10 +177,11 @@ TEST_CASE("every note is a sentence with its figures") {
         "the search started from the plan of `llama3`: 96 of 98 operators and "
         "11 of 12 tensors were matched by name");
   earlier.led_to_plan = false;
-  CHECK(note_in_words(earlier) ==
-        "the search did not start from the plan of `llama3`: 96 of 98 operators "
-        "and 11 of 12 tensors were matched by name, and no plan was found with "
-        "their layouts");
+  CHECK(
+      note_in_words(earlier) ==
+      "the search did not start from the plan of `llama3`: 96 of 98 operators "
+      "and 11 of 12 tensors were matched by name, and no plan was found with "
+      "their layouts");
   earlier.has_same_mesh_ndim = false;
   CHECK(note_in_words(earlier) ==
         "the search did not start from the plan of `llama3`, which has another "

@@ -42,9 +42,9 @@ TorchStyles styles_of_layers(const std::string& path,
   }
   b.add_output({.value = x});
   const Graph graph = value_of(std::move(b).build());
-  const Plan plan = value_of(make_plan(graph, value_of(DeviceMesh::parse("tp=2")),
-                                       default_topology(), standard_library(),
-                                       options));
+  const Plan plan =
+      value_of(make_plan(graph, value_of(DeviceMesh::parse("tp=2")),
+                         default_topology(), standard_library(), options));
   return tensor_parallel_styles(plan, graph, standard_library());
 }
 
@@ -59,8 +59,7 @@ TEST_CASE("layers of one style are one entry, without a note") {
 TEST_CASE("a weight that is read in full is replicated, not left out") {
   const TorchStyles styles = styles_of_layers("model.layers.", {"R", "R"});
   REQUIRE(styles.folded.size() == 1);
-  CHECK(styles.folded[0] ==
-        ModuleStyle{"model.layers.*.up_proj", "replicate"});
+  CHECK(styles.folded[0] == ModuleStyle{"model.layers.*.up_proj", "replicate"});
 }
 
 TEST_CASE("layers of several styles have numbered names and a note") {

@@ -4,9 +4,9 @@
 
 #include <shardprop/solver/checker.h>
 #include <shardprop/solver/problem.h>
-#include <solver/presolve/core.h>
 #include <solver/bound/dual_bound.h>
 #include <solver/model/network.h>
+#include <solver/presolve/core.h>
 
 #include <doctest/doctest.h>
 

@@ -148,8 +148,7 @@ TEST_CASE("a worker that does not recombine records no recombination") {
       worker.guide({.decoded = &start});
       PassTable passes;
       worker.record_recombination(passes, 1);
-      const Procedure row =
-          passes.procedures({})[index(Pass::kRecombination)];
+      const Procedure row = passes.procedures({})[index(Pass::kRecombination)];
       if (recombines) {
         runs += row.runs;
       } else {

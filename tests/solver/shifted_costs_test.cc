@@ -40,9 +40,8 @@ std::int64_t shifted_cost(const Core& core, const ShiftedCosts& shifted,
   }
   for (std::size_t e = 0; e < core.edges.size(); ++e) {
     const CoreEdge& edge = core.edges[e];
-    sum += shifted.edge(static_cast<int>(
-        e))[at(choices[at(edge.a)] * core.choices(edge.b) +
-               choices[at(edge.b)])];
+    sum += shifted.edge(static_cast<int>(e))[at(
+        choices[at(edge.a)] * core.choices(edge.b) + choices[at(edge.b)])];
   }
   return sum;
 }
@@ -58,12 +57,11 @@ void check_shifted(const Core& core, const DualBound& dual,
   for (std::size_t i = 0; i < met.size(); ++i) {
     const int v = met[i];
     const auto arcs = core.arcs(v);
-    const bool has_earlier = std::any_of(
-        arcs.begin(), arcs.end(), [&](const Arc& arc) {
-          return std::find(met.begin(),
-                           met.begin() + static_cast<std::ptrdiff_t>(i),
-                           arc.other) !=
-                 met.begin() + static_cast<std::ptrdiff_t>(i);
+    const bool has_earlier =
+        std::any_of(arcs.begin(), arcs.end(), [&](const Arc& arc) {
+          return std::find(
+                     met.begin(), met.begin() + static_cast<std::ptrdiff_t>(i),
+                     arc.other) != met.begin() + static_cast<std::ptrdiff_t>(i);
         });
     for (const std::int64_t cost : shifted.variable(v)) {
       CHECK(cost >= 0);
@@ -87,8 +85,8 @@ TEST_CASE("ShiftedCosts keeps the cost of every assignment") {
   int checked = 0;
   for (int i = 0; i < shardprop::testing::scaled(200); ++i) {
     CAPTURE(i);
-    const Problem problem = testing::random_problem(
-        rng, {.most_variables = 5, .most_choices = 3});
+    const Problem problem =
+        testing::random_problem(rng, {.most_variables = 5, .most_choices = 3});
     Network network(problem);
     if (network.infeasible) continue;
     const Core core(network, 1e6);

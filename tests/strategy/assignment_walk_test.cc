@@ -120,9 +120,8 @@ TEST_CASE("most_runs bounds the runs of mesh dims larger than 1") {
       StrategyOptions options;
       options.most_runs = most;
       std::vector<Choices> expected = every_assignment(composer.all, mesh);
-      std::erase_if(expected, [&](const Choices& a) {
-        return runs_in(a, mesh) > most;
-      });
+      std::erase_if(expected,
+                    [&](const Choices& a) { return runs_in(a, mesh) > most; });
       CHECK(walked(composer, mesh, options) == expected);
       CHECK(assignments_in_runs(3, mesh.num_active_dims(), most) ==
             static_cast<std::int64_t>(expected.size()));
@@ -138,8 +137,8 @@ TEST_CASE("most_runs bounds the runs of mesh dims larger than 1") {
 TEST_CASE("most_assignments lowers the runs on more than three mesh dims") {
   const FreeComposer composer{{0, 1, 2}};
   const DeviceMesh mesh = value_of(DeviceMesh::parse("2,2,2,2"));
-  const auto all = static_cast<std::int64_t>(
-      every_assignment(composer.all, mesh).size());
+  const auto all =
+      static_cast<std::int64_t>(every_assignment(composer.all, mesh).size());
   for (const std::int64_t most : {all, all - 1, std::int64_t{60}}) {
     StrategyOptions options;
     options.most_assignments = most;
@@ -258,8 +257,7 @@ TEST_CASE("layouts of a valid assignment follow from the factors it cuts") {
             o < inputs ? c.space.inputs[o] : c.space.outputs[o - inputs];
         const Layout& layout = (*layouts)[o];
         for (int m = 0; m < c.mesh.ndim(); ++m) {
-          const std::int16_t choice =
-              assignment[static_cast<std::size_t>(m)];
+          const std::int16_t choice = assignment[static_cast<std::size_t>(m)];
           const bool cuts =
               choice >= 0 &&
               static_cast<std::size_t>(choice) < c.space.factors.size() &&
@@ -323,8 +321,7 @@ TEST_CASE("options remove assignments and change no layout") {
 
 TEST_CASE("a choice needs reductions that the dtype defines") {
   // A sum of bools is not defined, so no linearity passes such partials.
-  const Composed floats(
-      applied("aten.clone.default", {"f32[8]"}), "2");
+  const Composed floats(applied("aten.clone.default", {"f32[8]"}), "2");
   const Composed bools(applied("aten.clone.default", {"bool[8]"}), "2");
   const auto reductions = [](const Composed& c) {
     std::set<ReduceOp> out;

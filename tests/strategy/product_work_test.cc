@@ -16,11 +16,9 @@ using testing::Strategies;
 
 // The work of a single matmul of f32 on the default topology.
 ProductCost matmul(double batch, double rows, double depth, double columns) {
-  return product_cost(default_topology(), MathClass::kF32,
-                      {.batch = batch,
-                       .rows = rows,
-                       .columns = columns,
-                       .depth = depth});
+  return product_cost(
+      default_topology(), MathClass::kF32,
+      {.batch = batch, .rows = rows, .columns = columns, .depth = depth});
 }
 
 void check_work(const Strategies& strategies, std::string_view strategy,

@@ -107,11 +107,10 @@ TEST_CASE("a folder gets all files or none, whichever move fails") {
       CHECK(test.files() == before);
       continue;
     }
-    CHECK(test.files() == std::map<std::string, std::string>{
-                              {"a", "new a"},
-                              {"b", "new b"},
-                              {"c", "new c"},
-                              {"mine", "mine"}});
+    CHECK(test.files() == std::map<std::string, std::string>{{"a", "new a"},
+                                                             {"b", "new b"},
+                                                             {"c", "new c"},
+                                                             {"mine", "mine"}});
     // It takes three moves for the new files, and one for the stale file.
     CHECK(failing == 4);
     break;
@@ -182,12 +181,12 @@ TEST_CASE("a folder replaces only files of earlier runs") {
   }
   fs::remove(test.path() / "dangling");
   fs::remove(test.path() / "folder");
-  CHECK(test.files() == std::map<std::string, std::string>{
-                            {"earlier", "output"},
-                            {"late", "output"},
-                            {"link", "-> real"},
-                            {"mine", "mine"},
-                            {"real", "real"}});
+  CHECK(test.files() ==
+        std::map<std::string, std::string>{{"earlier", "output"},
+                                           {"late", "output"},
+                                           {"link", "-> real"},
+                                           {"mine", "mine"},
+                                           {"real", "real"}});
 }
 
 TEST_CASE("new files have the mode that the process gives") {

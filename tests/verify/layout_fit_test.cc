@@ -43,8 +43,8 @@ std::vector<LocalTensor> parts(const DeviceMesh& mesh, const Layout& layout,
   std::vector<LocalTensor> out;
   for (std::int64_t i = 0; i < mesh.size(); ++i) {
     const Coordinate at = mesh.coordinate_at_index(i);
-    LocalTensor part = value_of(
-        part_of(whole, local_region(layout, mesh, shape, at)));
+    LocalTensor part =
+        value_of(part_of(whole, local_region(layout, mesh, shape, at)));
     double own = 1 / share;
     for (int d = 0; d < mesh.ndim(); ++d) {
       // The terms differ: -1/share and 3/share for two ranks.

@@ -68,7 +68,8 @@ TEST_CASE("a cache that is written in place counts once, as it was planned") {
       CHECK(report.ok);
       CHECK(report.peak_bytes <= plan.memory.unfused_peak_bytes);
       // A plan also counts what a redistribution takes while it runs.
-      if (!reads_old) CHECK(report.peak_bytes == plan.memory.unfused_peak_bytes);
+      if (!reads_old)
+        CHECK(report.peak_bytes == plan.memory.unfused_peak_bytes);
       const std::vector<std::int64_t> held =
           live_bytes(value_of(lower(plan, graph, *shared_library())));
       CHECK(*std::max_element(held.begin(), held.end()) ==

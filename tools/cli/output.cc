@@ -73,8 +73,8 @@ int create_in(const std::filesystem::path& folder, mode_t mode,
   const std::string stem = ".shardprop-" + std::to_string(::getpid()) + "-";
   for (int i = 0; i < kMostNames; ++i) {
     path = (folder / (stem + std::to_string(i))).string();
-    const int file = ::open(path.c_str(),
-                            O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    const int file =
+        ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (file >= 0 || errno != EEXIST) return file;
   }
   return -1;
@@ -84,8 +84,8 @@ int write_beside(const std::filesystem::path& target, const struct stat* older,
                  std::string_view data) {
   std::string beside;
   // Other users cannot read the file before it has the older file's mode.
-  Descriptor file(create_in(target.parent_path(),
-                            older == nullptr ? 0666 : 0600, beside));
+  Descriptor file(
+      create_in(target.parent_path(), older == nullptr ? 0666 : 0600, beside));
   if (file.get() < 0) return errno;
   int number = write_all(file.get(), data);
   if (number == 0 && older != nullptr &&

@@ -88,8 +88,7 @@ std::string report_json(const RankProgramsReport& report) {
 std::string wrong_text(const RankProgramsReport& report) {
   const WrongValue& wrong = *report.wrong;
   const VerifyMismatch& at = wrong.where;
-  std::string out =
-      fmt::format("first wrong value: `{}`", printable(at.value));
+  std::string out = fmt::format("first wrong value: `{}`", printable(at.value));
   if (!at.op.empty()) out += "   " + printable(at.op);
   out += '\n';
   if (!wrong.source.empty()) {
@@ -99,13 +98,13 @@ std::string wrong_text(const RankProgramsReport& report) {
     out += fmt::format("  in module {}\n", printable(wrong.module_path));
   }
   if (!at.element.empty()) {
-    out += fmt::format(
-        "  rank {}: {} is {} on one device and comes out as {}\n", at.rank,
-        at.element, at.expected, at.found);
+    out +=
+        fmt::format("  rank {}: {} is {} on one device and comes out as {}\n",
+                    at.rank, at.element, at.expected, at.found);
   }
   if (wrong.stated) {
-    out += fmt::format("  Its stated layout is {}.\n",
-                       to_string(*wrong.stated));
+    out +=
+        fmt::format("  Its stated layout is {}.\n", to_string(*wrong.stated));
   }
   for (const std::string& sentence : wrong.sentences) {
     out += fmt::format("  {}\n", printable(sentence));

@@ -103,7 +103,8 @@ Words words_of(std::string_view as, const GraphPlan& given) {
       as == "fully-shard"
           ? fully_shard_styles(plan)
           : tensor_parallel_styles(plan, *given.graph, *given.library);
-  return {styles.pins, styles.unsaid, styles.notes, [&plan, as, styles](JsonText& json) {
+  return {styles.pins, styles.unsaid, styles.notes,
+          [&plan, as, styles](JsonText& json) {
             json.member("mesh_dim", plan.mesh.name(styles.mesh_dim));
             write_torch(json, as, styles);
           }};

@@ -79,7 +79,7 @@ struct CopyReason {
   std::optional<CopyUser> user;
   // For a node: the index of its input (PlannedNode::inputs).
   std::optional<std::size_t> operand;
-  Layout wanted;  // the layout in which `user` reads the value
+  Layout wanted;                 // the layout in which `user` reads the value
   std::int64_t other_users = 0;  // users of the copy besides `user`
   std::optional<CopyAlternative> alternative;
   std::optional<Pin> pin;

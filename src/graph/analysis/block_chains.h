@@ -34,7 +34,6 @@ std::vector<std::int32_t> likely_distances(
 // operands of a pair that are one and the same element have no pair.
 BlockChains block_chains(const GraphStructure& structure,
                          const std::vector<std::uint64_t>& labels,
-                         const std::vector<bool>& taken,
-                         std::int32_t distance);
+                         const std::vector<bool>& taken, std::int32_t distance);
 
 }  // namespace shardprop

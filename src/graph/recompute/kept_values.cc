@@ -131,8 +131,7 @@ class KeptValues {
     step.fuses = step.is_view || (is_on_elements && !looks_up);
     step.may_run_again =
         step.is_view || (is_on_elements && !looks_up && !writes &&
-                         !space->is_random &&
-                         !node.op.function->is_random());
+                         !space->is_random && !node.op.function->is_random());
   }
 
   bool fuse(const Step& a, const Step& b) const { return a.fuses && b.fuses; }
@@ -223,7 +222,8 @@ class KeptValues {
         if (steps_[reader].is_forward) readers.push_back(reader);
       }
       if (readers.size() < 2) continue;
-      const std::size_t last = *std::max_element(readers.begin(), readers.end());
+      const std::size_t last =
+          *std::max_element(readers.begin(), readers.end());
       const std::size_t unfused = first_unfused(readers, last);
       for (const std::size_t reader : readers) {
         if (reader > unfused && fuse(steps_[s], steps_[reader])) {
@@ -237,8 +237,7 @@ class KeptValues {
     std::vector<bool> visited(steps_.size(), false);
     for (std::size_t start = 0; start < steps_.size(); ++start) {
       if (!steps_[start].is_forward) continue;
-      std::priority_queue<std::size_t, std::vector<std::size_t>,
-                          std::greater<>>
+      std::priority_queue<std::size_t, std::vector<std::size_t>, std::greater<>>
           open;
       open.push(start);
       while (!open.empty()) {
@@ -266,8 +265,8 @@ class KeptValues {
     if (step.is_parameter) return 0;
     const double distance = static_cast<double>(
         std::clamp<std::int64_t>(step.from_backward, 1, kMostDistance));
-    const double scaled = static_cast<double>(step.bytes) *
-                          std::pow(kWeightOfDistance, distance);
+    const double scaled =
+        static_cast<double>(step.bytes) * std::pow(kWeightOfDistance, distance);
     const auto most = static_cast<double>(MinCut::kUncut >> 8U);
     const auto bytes = static_cast<std::int64_t>(std::min(scaled, most));
     const bool is_written =

@@ -6,8 +6,8 @@
 namespace shardprop {
 namespace {
 
-using Traits = boost::adjacency_list_traits<boost::vecS, boost::vecS,
-                                            boost::directedS>;
+using Traits =
+    boost::adjacency_list_traits<boost::vecS, boost::vecS, boost::directedS>;
 
 struct FlowEdge {
   std::int64_t capacity = 0;
@@ -73,8 +73,7 @@ std::vector<bool> MinCut::reaches_sink(std::size_t source,
       boost::get(&FlowVertex::color, graph),
       boost::get(&FlowVertex::distance, graph),
       boost::get(boost::vertex_index, graph), source, sink);
-  return leading_to(graph, sink,
-                    [](const FlowEdge& e) { return e.left > 0; });
+  return leading_to(graph, sink, [](const FlowEdge& e) { return e.left > 0; });
 }
 
 }  // namespace shardprop

@@ -134,9 +134,8 @@ class RunningGraph {
         runs.push_back({{slots_.again(n), false, n}, {n, true}});
       }
     }
-    std::sort(runs.begin(), runs.end(), [](const auto& a, const auto& b) {
-      return a.first < b.first;
-    });
+    std::sort(runs.begin(), runs.end(),
+              [](const auto& a, const auto& b) { return a.first < b.first; });
     std::vector<Run> out;
     out.reserve(runs.size());
     for (const auto& [key, run] : runs) out.push_back(run);
@@ -156,7 +155,8 @@ class RunningGraph {
     if (base != value.id && graph_.value(base).is_input()) {
       added.shares_storage_with = first_[base.index()];
     }
-    SP_ASSIGN(first_[input.value.index()], builder_.add_input(std::move(added)));
+    SP_ASSIGN(first_[input.value.index()],
+              builder_.add_input(std::move(added)));
     return {};
   }
 

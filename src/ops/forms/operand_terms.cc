@@ -2,8 +2,8 @@
 // alternatives.
 
 #include "ops/forms/bound_notation.h"
-#include "ops/rules/rule_words.h"
 #include "ops/rules/conditions.h"
+#include "ops/rules/rule_words.h"
 
 #include <utility>
 #include <variant>

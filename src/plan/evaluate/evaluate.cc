@@ -233,9 +233,9 @@ std::vector<std::int64_t> bytes_by_slot(const PlanProblem& problem,
                                         KernelMemory kernels) {
   std::vector<std::int64_t> out =
       bytes_without_buckets(problem, assignment, kernels);
-  const std::vector<Bucket> buckets =
-      kernels == KernelMemory::kFused ? buckets_of(problem, assignment, out)
-                                      : buckets_of(problem, assignment);
+  const std::vector<Bucket> buckets = kernels == KernelMemory::kFused
+                                          ? buckets_of(problem, assignment, out)
+                                          : buckets_of(problem, assignment);
   for (const Bucket& bucket : buckets) {
     for (std::int64_t s = bucket.begins_at(); s <= bucket.emptied_at; ++s) {
       out[index(s)] = sat_add(out[index(s)], buffer_bytes(bucket, s));

@@ -1,8 +1,8 @@
 // assemble_plan() turns a solution into the `Plan` that the caller receives.
 #pragma once
 
-#include "plan/problem/plan_problem.h"
 #include "plan/evaluate/plan_solution.h"
+#include "plan/problem/plan_problem.h"
 
 #include <shardprop/plan/plan.h>
 

@@ -1,8 +1,8 @@
 #include "plan/explain/model_flops.h"
 
 #include "base/index.h"
-#include "graph/analysis/pass_through.h"
 #include "graph/analysis/dim_roles.h"
+#include "graph/analysis/pass_through.h"
 
 #include <shardprop/plan/plan_options.h>
 

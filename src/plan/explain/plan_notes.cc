@@ -194,8 +194,7 @@ class Notes {
     ReplicatedOpsNote note;
     for (const auto& [name, nanoseconds] : compute) {
       note.ops.push_back(name);
-      note.compute_nanoseconds =
-          sat_add(note.compute_nanoseconds, nanoseconds);
+      note.compute_nanoseconds = sat_add(note.compute_nanoseconds, nanoseconds);
     }
     for (const std::size_t copy : copies) {
       note.communication_nanoseconds = sat_add(

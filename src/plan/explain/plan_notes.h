@@ -2,8 +2,8 @@
 // their cost.
 #pragma once
 
-#include "plan/problem/plan_problem.h"
 #include "plan/evaluate/plan_solution.h"
+#include "plan/problem/plan_problem.h"
 
 #include <shardprop/plan/plan.h>
 

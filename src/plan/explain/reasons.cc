@@ -36,10 +36,9 @@ bool decides(const PlanProblem& problem, const Pin& pin, const BufferUse& use) {
   if (user.kind == PlanVariable::Kind::kOutput) return false;
   if (user.kind == PlanVariable::Kind::kInput) {
     const ValueId input = user.makes[0];
-    const bool is_gradient =
-        graph.gradient_of(input) == user.uses[use.operand];
-    const bool is_for = pin.place == Pin::Place::kState ? is_gradient
-                                                        : pin.pins_buffer();
+    const bool is_gradient = graph.gradient_of(input) == user.uses[use.operand];
+    const bool is_for =
+        pin.place == Pin::Place::kState ? is_gradient : pin.pins_buffer();
     return is_for && matches_input(pin, graph.value(input));
   }
   const Node& node = graph.nodes()[user.index];
@@ -116,8 +115,7 @@ CopyReason reason_of(const PlanProblem& problem, const PlanAssignment& plan,
     reason.cause = CopyCause::kShared;
   } else if (const auto other = alternatives.without(copy)) {
     reason.cause = CopyCause::kCost;
-    reason.alternative = {other->nanoseconds,
-                          problem.layouts()[other->layout]};
+    reason.alternative = {other->nanoseconds, problem.layouts()[other->layout]};
   } else {
     add_why_no_other(problem, use, reason);
   }

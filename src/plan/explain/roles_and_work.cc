@@ -10,9 +10,9 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 #include <set>
-#include <iterator>
 #include <string>
 #include <tuple>
 #include <utility>

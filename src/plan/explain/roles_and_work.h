@@ -2,8 +2,8 @@
 // mesh dim and the work of a step.
 #pragma once
 
-#include "plan/problem/plan_problem.h"
 #include "plan/evaluate/plan_solution.h"
+#include "plan/problem/plan_problem.h"
 
 #include <shardprop/graph/node.h>
 #include <shardprop/ops/index_space.h>

@@ -56,7 +56,8 @@ class BufferDecoder {
     for (const auto& [cached, thing] : holding_) {
       if (cached == state) return thing;
     }
-    throw InternalError("a buffer is not cached in the layout that its readers read");
+    throw InternalError(
+        "a buffer is not cached in the layout that its readers read");
   }
 
   std::size_t make(BufferLayout to, std::size_t from, std::int64_t slot) {

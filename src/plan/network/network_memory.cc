@@ -83,8 +83,7 @@ class MemoryRows {
     if (*std::max_element(casts.begin(), casts.end()) == 0) return;
     for (const UseSegment& segment : buffer.segments) {
       const SlotSpan span = span_of(buffer, segment);
-      add_usage(of(buffer.producer), {span.first, span.last + 1},
-                         casts);
+      add_usage(of(buffer.producer), {span.first, span.last + 1}, casts);
     }
   }
 
@@ -148,8 +147,7 @@ class MemoryRows {
   // kernel it takes no memory then.
   static bool is_produced(const PlanBuffer& buffer, BufferLayout state) {
     const std::vector<BufferLayout>& produced = buffer.kind->produced;
-    return std::find(produced.begin(), produced.end(), state) !=
-           produced.end();
+    return std::find(produced.begin(), produced.end(), state) != produced.end();
   }
 
   std::int64_t cached(PlanBufferId id, const CachedLayouts& set,

@@ -86,8 +86,8 @@ class StructureBuilder {
       } else {
         LiveInterval& live_interval =
             out_.live_intervals[entry.variable][entry.live_interval];
-        live_interval.variable = add_variable(
-            {entry.slot, live_interval.sets->size(), {}});
+        live_interval.variable =
+            add_variable({entry.slot, live_interval.sets->size(), {}});
       }
     }
   }

@@ -84,8 +84,8 @@ std::vector<std::int64_t> priced_entries(const NetworkTable& table,
   for (std::size_t i = 0; i < out.size(); ++i) {
     if (solver::is_forbidden(out[i])) continue;
     for (const auto& [price, count] : prices) {
-      out[i] = sat_add(
-          out[i], sat_mul(share_of(table.overlappable[i], price), count));
+      out[i] = sat_add(out[i],
+                       sat_mul(share_of(table.overlappable[i], price), count));
     }
   }
   return out;
@@ -203,11 +203,11 @@ PlanNetwork::Unpriced PlanNetwork::add_edges(
     if (!is_new) return table->second;
     const NetworkTable& own = structure_.tables[t];
     table->second =
-        network_ ? builder.add_table(
-                       own.rows, own.columns,
-                       network_->table(unpriced_.at({t, count})).costs)
-                 : builder.add_table(own.rows, own.columns,
-                                     times(own.nanoseconds, count));
+        network_
+            ? builder.add_table(own.rows, own.columns,
+                                network_->table(unpriced_.at({t, count})).costs)
+            : builder.add_table(own.rows, own.columns,
+                                times(own.nanoseconds, count));
     return table->second;
   };
   // By table of the structure and prices.
@@ -216,9 +216,8 @@ PlanNetwork::Unpriced PlanNetwork::add_edges(
     const auto [table, is_new] = priced.try_emplace({t, std::move(prices)});
     if (is_new) {
       const NetworkTable& own = structure_.tables[t];
-      table->second =
-          builder.add_table(own.rows, own.columns,
-                            priced_entries(own, table->first.second));
+      table->second = builder.add_table(
+          own.rows, own.columns, priced_entries(own, table->first.second));
     }
     return table->second;
   };
@@ -244,8 +243,8 @@ void PlanNetwork::add_memory(const NetworkOptions& options,
       }
     }
   } else {
-    std::vector<MemoryUsage> usages = memory_usages(
-        problem_, structure_.variable, structure_.live_intervals);
+    std::vector<MemoryUsage> usages =
+        memory_usages(problem_, structure_.variable, structure_.live_intervals);
     for (const NetworkAccumulator& of : structure_.accumulators) {
       usages.push_back({of.variable, {0, of.produced_at}, of.bytes});
     }

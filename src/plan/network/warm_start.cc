@@ -165,14 +165,14 @@ std::shared_ptr<const WarmStart> warm_start_of(
 }
 
 solver::Messages messages_from(const NetworkLabels& labels,
-                          const WarmStart& start) {
+                               const WarmStart& start) {
   std::unordered_map<std::uint64_t, std::uint32_t> variables;
   for (std::size_t v = 0; v < labels.variables.size(); ++v) {
     variables.emplace(labels.variables[v], static_cast<std::uint32_t>(v));
   }
-  std::map<std::pair<const NetworkLabels::Choices*,
-                     const NetworkLabels::Choices*>,
-           std::vector<std::int64_t>>
+  std::map<
+      std::pair<const NetworkLabels::Choices*, const NetworkLabels::Choices*>,
+      std::vector<std::int64_t>>
       places;  // empty for equal choices
   solver::Messages out;
   for (const WarmStart::Message& message : start.messages) {
@@ -183,8 +183,7 @@ solver::Messages messages_from(const NetworkLabels& labels,
     const auto& from = start.choices.at(message.receiver);
     auto [place, is_new] = places.try_emplace({to.get(), from.get()});
     if (is_new && *to != *from) place->second = places_of(*to, *from);
-    std::vector<double>& told =
-        out.told[{sender->second, receiver->second}];
+    std::vector<double>& told = out.told[{sender->second, receiver->second}];
     if (place->second.empty()) {
       told.assign(message.costs.begin(), message.costs.end());
       continue;

@@ -55,6 +55,6 @@ std::shared_ptr<const WarmStart> warm_start_of(
 // Returns the messages between variables that the network has. A choice that
 // the start does not know has an infinite cost, which means that it is unknown.
 solver::Messages messages_from(const NetworkLabels& labels,
-                          const WarmStart& start);
+                               const WarmStart& start);
 
 }  // namespace shardprop

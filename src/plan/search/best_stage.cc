@@ -52,8 +52,8 @@ void BestStage::take(StagedResult next) {
     best.lower_bound = *joined_bound_;
   }
   check_bound(best.lower_bound, best.evaluation.objective);
-  const bool is_proven = next.space.is_named() &&
-                         best.lower_bound == best.evaluation.objective;
+  const bool is_proven =
+      next.space.is_named() && best.lower_bound == best.evaluation.objective;
   best.status = is_proven ? PlanStatus::kOptimal : PlanStatus::kFeasible;
 }
 

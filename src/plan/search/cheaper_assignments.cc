@@ -52,8 +52,8 @@ void CheaperAssignments::find_arcs() {
     const std::size_t b = edge.b.index();
     if (a == b) {
       for (std::size_t c = 0; c < least_from_[a].size(); ++c) {
-        least_from_[a][c] = allowed_sum(least_from_[a][c],
-                                        table.costs[c * table.columns + c]);
+        least_from_[a][c] =
+            allowed_sum(least_from_[a][c], table.costs[c * table.columns + c]);
       }
       continue;
     }

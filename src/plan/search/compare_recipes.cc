@@ -152,11 +152,11 @@ class RecipeComparison {
       }
       return;
     }
-    const PlanSolution solution = solve_plan(
-        *problem,
-        budget_.renewed(
-            step_limits(budget_, tuning::kConstructedPlanSeconds, 0)),
-        {.break_ties = false});
+    const PlanSolution solution =
+        solve_plan(*problem,
+                   budget_.renewed(step_limits(
+                       budget_, tuning::kConstructedPlanSeconds, 0)),
+                   {.break_ties = false});
     add_left_out(part_of(row), solution, left_out_);
     if (!solution.assignment) return;
     row = priced(row.name, solution);

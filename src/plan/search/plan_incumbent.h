@@ -21,7 +21,8 @@ class PlanIncumbent {
  public:
   // `problem` must outlive the object.
   explicit PlanIncumbent(const PlanProblem& problem)
-      : problem_(problem), limit_(problem.options().memory_limit),
+      : problem_(problem),
+        limit_(problem.options().memory_limit),
         gap_(problem.options().gap) {}
 
   // Keeps a plan of the problem if it fits and is the best so far. The figures
@@ -52,9 +53,7 @@ class PlanIncumbent {
   }
   // Returns whether the best plan is within the gap of the options. A gap of 0
   // takes a proof.
-  bool is_done() const {
-    return found() && out_.lower_bound >= enough_bound();
-  }
+  bool is_done() const { return found() && out_.lower_bound >= enough_bound(); }
   // Returns the least bound that ends the search. Precondition: found().
   std::int64_t enough_bound() const {
     const std::int64_t objective = out_.evaluation.objective;

@@ -88,7 +88,6 @@ class DualBound {
   const Leaps& leaps() const { return leaps_; }
 
  private:
-
   // Messages move slowly in one direction for many sweeps. A leap adds their
   // last change once more, or several times, and keeps the result if the bound
   // rises. It is not used with memory rows, whose prices move together with

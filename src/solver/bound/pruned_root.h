@@ -2,8 +2,8 @@
 // assignment below a target.
 #pragma once
 
-#include "solver/model/network.h"
 #include "solver/bound/search_state.h"
+#include "solver/model/network.h"
 
 #include <cstddef>
 #include <vector>

@@ -14,8 +14,8 @@
 // any completion. All known costs of the other variables have moved into it.
 #pragma once
 
-#include "solver/presolve/core.h"
 #include "solver/bound/dual_bound.h"
+#include "solver/presolve/core.h"
 
 #include <cstdint>
 #include <vector>

@@ -217,8 +217,7 @@ class Explainer {
   // answer then gives no reason to keep a part.
   Solution solved(std::span<const Part> parts,
                   std::optional<std::int64_t> count_at) const {
-    Solution answer =
-        PartialProblem(problem_, parts, count_at).solve(options_);
+    Solution answer = PartialProblem(problem_, parts, count_at).solve(options_);
     if (answer.failure && answer.failure->code == ErrorCode::kOutOfMemory) {
       throw std::bad_alloc();
     }

@@ -212,8 +212,7 @@ bool FrontElimination::is_due() {
          state_.dual_has_bound() && state_.best.known() &&
          !state_.best.proven() && state_.dual_core->rows() == 0 &&
          state_.dual_gap() <= tuning::kFrontGap * state_.core_target() &&
-         has_settled() &&
-         waited() >= next_work_ &&
+         has_settled() && waited() >= next_work_ &&
          (held_ < tuning::kMostFrontEntries ||
           state_.dual_gap() <= tuning::kRetryFrontAtGapShare * tried_gap_);
 }
@@ -277,8 +276,8 @@ void FrontElimination::run() {
 // bound.
 void FrontElimination::wait(std::uint64_t before, double times) {
   if (state_.dual->stalled()) times = tuning::kRetryFrontAfterGain;
-  next_work_ = waited() +
-               times * static_cast<double>(state_.spent_elsewhere - before);
+  next_work_ =
+      waited() + times * static_cast<double>(state_.spent_elsewhere - before);
 }
 
 // Returns the work done before the run, limited to the remaining work.

@@ -62,7 +62,6 @@ class FrontElimination {
   double seen_work_ = 0;
   double seen_gap_ = kInfinity;
   bool settled_ = false;
-
 };
 
 }  // namespace shardprop::solver

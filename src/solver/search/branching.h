@@ -2,8 +2,8 @@
 // and it collects the results.
 #pragma once
 
-#include "solver/search/branch_and_bound.h"
 #include "solver/bound/search_state.h"
+#include "solver/search/branch_and_bound.h"
 
 #include <cstdint>
 #include <memory>
