@@ -225,7 +225,8 @@ OpDefinition OpDefinition::free() && {
 OpDefinition OpDefinition::free_where_viewed() && {
   return std::move(*this).refine(
       "free_where_viewed()", [](const OpCall& call, IndexSpace& space) {
-        space.is_free = !call.boolean_or("copy", false) &&
+        space.is_free = !call.op().outputs.empty() &&
+                        !call.boolean_or("copy", false) &&
                         is_reshaped_view(call.first(), call.op().outputs[0]);
       });
 }

@@ -154,7 +154,8 @@ inline constexpr std::uint32_t kSpreadElements = 256;
 // Unit: rounds for one network of spread().
 inline constexpr int kSpreadRounds = 3;
 // Share for the assignments that cost less than the best plan that fits, before
-// these rounds and after them, and the most work of each. Unit: table entries.
+// these rounds, after them and after the search for overlap, and the most work of
+// each. Unit: table entries.
 // Larger networks are not searched in this way.
 inline constexpr double kCheaperPlansBudgetShare = 0.2;
 inline constexpr std::uint64_t kCheaperPlansWork = 20'000'000;

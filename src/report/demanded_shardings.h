@@ -17,7 +17,7 @@ namespace shardprop {
 //                "sharding": ["SS(0,2)"], "operators": 12}]}
 void write_demanded_shardings(JsonText& json, const DemandedShardings& all);
 
-// What is malformed becomes a problem of the cursor.
+// The cursor records each malformed member.
 DemandedShardings read_demanded_shardings(const JsonCursor& at,
                                           const DeviceMesh& mesh);
 

@@ -1,5 +1,6 @@
 #include "request/recompute_choice.h"
 
+#include "base/guard.h"
 #include "base/try.h"
 
 #include <shardprop/graph/recompute.h>
@@ -46,9 +47,9 @@ class RecomputeChoice {
       if (full->has_plan()) {
         cap_ = of_last(kMostOfFull, kLeastShare);
         if (!has_improved(*full, kJoinedDims)) leave_out(kJoinedDims);
-        leave_out(kScratchBounds);
+        if (!has_improved(*full, kScratchBounds)) leave_out(kScratchBounds);
+        choose_count(*full);
       }
-      if (full->has_plan()) choose_count(*full);
       if (!full->has_plan() || has_rest_for_another()) {
         attempt({Rule::kSelective, 0}, kSelectiveShare);
       }
@@ -62,7 +63,7 @@ class RecomputeChoice {
 
   static constexpr const char* kFreeBound = "free-layers-bound";
   static constexpr const char* kJoinedDims = "joined-dims";
-  // On Llama 3 405B it takes 35 s, whatever the time limit is.
+  // This procedure takes 35 s on Llama 3 405B, whatever the time limit is.
   static constexpr const char* kScratchBounds = "scratch-bounds";
 
   // Shares of the rest of the limits.
@@ -175,7 +176,7 @@ class RecomputeChoice {
     const std::uint64_t work_before = work_;
     // The graph is made before the time counts, so that the search does not take
     // it for a slow set-up, and searches no smaller space first.
-    Result<PlanRequest> own = running(with_rule(rule));
+    auto own = guarded([&] { return running(with_rule(rule)); });
     if (!own) return std::nullopt;
     limit(own->options, share);
     if (best_->plan.has_plan() && !own->options.start_from) {
@@ -190,6 +191,8 @@ class RecomputeChoice {
     if (!other) return std::nullopt;
     for (const std::string& name : left_out_) {
       std::erase(other->plan.options, Option{"without", name});
+      std::erase_if(other->plan.procedures,
+                    [&](const Procedure& one) { return one.name == name; });
     }
     if (!request_.options.start_from) {
       std::erase_if(other->plan.notes, [](const PlanNote& note) {
@@ -285,7 +288,6 @@ class RecomputeChoice {
     return cap;
   }
 
-  // Limits a search to a share of the rest.
   void limit(PlanOptions& options, double share) const {
     options.start = Clock::now();
     options.time_limit_seconds =
@@ -305,7 +307,6 @@ class RecomputeChoice {
                        });
   }
 
-  // The next searches do without the procedure.
   void leave_out(const std::string& name) {
     const auto is_in = [&](const std::vector<std::string>& names) {
       return std::find(names.begin(), names.end(), name) != names.end();
@@ -318,8 +319,7 @@ class RecomputeChoice {
   void note(const Plan& plan) {
     work_ += plan.search.work;
     if (limits_.empty()) limits_ = limits_of(plan);
-    // A rule that was refuted has no plan, and no bound. A rule whose search ended
-    // without a plan may still have one.
+    // A refuted rule has no bound. A search without a plan may still have one.
     if (plan.status != PlanStatus::kInfeasible &&
         plan.lower_bound_nanoseconds < bound_) {
       bound_ = plan.lower_bound_nanoseconds;

@@ -10,7 +10,8 @@
 namespace shardprop {
 namespace {
 
-// Returns whether ranks concatenate values, which they do in mesh order.
+// Returns whether the program needs gathered values in the order of the ranks,
+// which is mesh order.
 bool gathers_in_order(const Decomposition& program) {
   return std::any_of(program.steps.begin(), program.steps.end(),
                      [](const DecompositionStep& step) {

@@ -154,6 +154,33 @@ TEST_CASE("a program does not call its own operator") {
   CHECK(with("aten.exp", "cos(self)").has_value());
 }
 
+TEST_CASE("programs that double at each level are an error") {
+  const char* const ops[] = {"exp",  "sin",  "cos",   "tanh", "erf", "exp2",
+                             "log",  "log2", "log10", "sqrt", "tan", "atan",
+                             "asin", "acos", "sinh",  "cosh"};
+  auto library = testing::standard_library().with(
+      {.name = "aten.asinh",
+       .definition = value_of(
+           parse_definition("[k]->[k].decomposed(\"return neg(self)\")"))});
+  REQUIRE(library);
+  const char* called = "asinh";
+  for (const char* op : ops) {
+    const std::string rule = "[k]->[k].decomposed(\"return " +
+                             std::string(called) + "(self) + " + called +
+                             "(self)\")";
+    library =
+        (*library)->with({.name = "aten." + std::string(op),
+                          .definition = value_of(parse_definition(rule))});
+    REQUIRE(library);
+    called = op;
+  }
+  const auto of = [&](const char* op) {
+    return (*library)->index_space(applied(op, {"f32[4]"}));
+  };
+  CHECK(of("aten.erf.default").has_value());
+  CHECK_CODE(of("aten.cosh.default"), ErrorCode::kProgram);
+}
+
 TEST_CASE(
     "a program that leads back to itself through a function is an error") {
   const auto message = [](const char* op, const char* rule,

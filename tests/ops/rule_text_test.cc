@@ -88,7 +88,6 @@ TEST_CASE("a rule prints as it parses") {
         "ab->a.nonempty(b).nonlinear()",
         "mapped(ab->a).reduced_without(max)",
         "same_shape().blocked(dim)",
-        "pointwise(0)",
         "pointwise().nondecreasing_in_each()",
         "pointwise().given_one(min,max)",
         "mn,mk,kn->mn.scales(beta,alpha)",
@@ -211,7 +210,10 @@ TEST_CASE("an error names the column, what was found and what is expected") {
            {"along(dim,2,3)", 11, "expected `)` of `along`, found `2`"},
            {"batch()", 1, "`batch` has no dim"},
            {"batch(x)", 7, "expected a dim, found `x`"},
-           {"pointwise(65)", 11, "expected 0 to 64 results, found 65"},
+           {"pointwise(65)", 11, "expected 1 to 64 results, found 65"},
+           {"pointwise(0)", 11, "expected 1 to 64 results, found 0"},
+           {"m,n->m{n:min(m,n)}", 10,
+            "an operand has a size that others determine"},
            {"same_shape(0)", 12, "expected 1 to 64 results, found 0"},
            {"pointwise(2,3)", 11, "expected `)` of `pointwise`, found `2`"},
            {"pointwise()additive()", 12,
@@ -237,7 +239,8 @@ TEST_CASE("an error names the column, what was found and what is expected") {
            {"mk->->n", 5,
             "expected a modifier, such as `.additive()`, found `->`"},
            {"mk", 1, "`mk` is not a form"},
-           {"gather(dim)", 1, "`gather` is not a form"},
+           {"gather(dim)", 1,
+            "`gather` is a form of this library's rows, not of other rules"},
            {"m->{x:upsampled()}", 7, "`upsampled()` is no size"},
            {"m->{x:upsampled(}", 17, "expected `)`, found `}`"},
            {"{x:upsampled()}->{x}", 4,
@@ -517,9 +520,31 @@ std::vector<std::string> cells_of(std::string_view line) {
 
 }  // namespace
 
+TEST_CASE("functions of dtypes nest at most 64 deep") {
+  std::string deep = "first";
+  for (int i = 0; i < 20'000; ++i) deep = "floating(" + deep + ')';
+  const auto rule = parse_rule("pointwise().typed(" + deep + ')');
+  REQUIRE_FALSE(rule);
+  CHECK(rule.error().message.starts_with("expected dtypes, such as f32"));
+}
+
+TEST_CASE("a product without a result has no work to share out") {
+  const auto library = testing::standard_library().with(
+      {.declaration = "mylib::check(Tensor x) -> Tensor",
+       .definition = *parse_definition("ab->:none")});
+  REQUIRE(library);
+  const auto op =
+      make_op_schema((*library)->find("mylib.check.default"),
+                     {{"x", TensorArg{0}}}, {*TensorMeta::parse("f32[8,16]")});
+  REQUIRE(op);
+  const auto results = (*library)->infer_results(*op);
+  REQUIRE(results);
+  CHECK(*results == std::vector<std::optional<TensorMeta>>{std::nullopt});
+}
+
 TEST_CASE("rows of the library may use words") {
   for (const char* text :
-       {"gather(dim).passes(self).below(index,dim)",
+       {"gather(dim).passes(self).below(index,dim)", "pointwise(0)",
         "view(size).passes(self).free_where_viewed().local_shape(size)",
         "pool(2).typed(first,i64).strided(images)",
         "nc{hw}->nc{x:upsampled()}{y:upsampled()}",

@@ -320,6 +320,8 @@ TEST_CASE("auto bounds free layers if each rule that it tried does") {
     CHECK(std::none_of(
         found.options.begin(), found.options.end(),
         [](const auto& option) { return option.first == "without"; }));
+    CHECK(std::all_of(found.procedures.begin(), found.procedures.end(),
+                      [](const auto& procedure) { return procedure.enabled; }));
     for (const std::string& rule : tried_rules(found)) {
       CAPTURE(rule);
       if (!planned_layers(rule, memory).plan.has_plan()) {

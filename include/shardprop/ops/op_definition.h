@@ -185,11 +185,11 @@ class OpDefinition {
   OpDefinition nonempty() &&;
   // Only the factor with this letter is meant.
   OpDefinition nonempty(std::string_view factor) &&;
-  // Of every factor that is reduced; a call that reduces a dim without elements is
-  // rejected.
+  // Requires it of every reduced factor; a call that reduces a dim without elements
+  // is rejected.
   OpDefinition nonempty_reduced() &&;
-  // Of every factor, if the results are integers and one of these arguments is a
-  // fraction: a scale acts differently on an empty product.
+  // Requires it of every factor if the results are integers and one of these
+  // arguments is a fraction: a scale acts differently on an empty product.
   OpDefinition scales(std::vector<std::string> arguments) &&;
   // Results are reduced by `op` over factors that they lack, if each rank has
   // an element of them.

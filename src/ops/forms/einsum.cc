@@ -17,6 +17,7 @@ namespace {
 // Three or more operands are multiplied two at a time. This takes fewer points
 // than the product of all factor sizes.
 void share_out_products(IndexSpace& space) {
+  if (space.outputs.empty()) return;
   std::vector<double> sizes;
   double points = 1;
   for (const Factor& factor : space.factors) {

@@ -68,13 +68,13 @@ std::optional<int> small_number(std::string_view text) {
 }
 
 // Removes and returns the number of results of a form: its last argument, if it
-// is a number; else 1.
-Result<int> take_results(RuleCall& call) {
+// is a number; else 1. Only rows of the library may have none.
+Result<int> take_results(RuleCall& call, bool is_of_library) {
   if (call.arguments.empty()) return 1;
   const auto count = small_number(call.arguments.back().text);
   if (!count) return 1;
   // A check has no result: pointwise(0).
-  const int least = call.name == "pointwise" ? 0 : 1;
+  const int least = is_of_library && call.name == "pointwise" ? 0 : 1;
   if (*count < least || *count > 64) {
     return RuleReader::wrong("expected " + std::to_string(least) +
                                  " to 64 results, found " +
@@ -101,9 +101,9 @@ Result<OpDefinition> batch_of(const RuleCall& call) {
   return batch(std::move(dims));
 }
 
-Result<OpDefinition> form_of(RuleCall call) {
+Result<OpDefinition> form_of(RuleCall call, bool is_of_library) {
   if (call.name == "batch") return batch_of(call);
-  SP_ASSIGN(const int results, take_results(call));
+  SP_ASSIGN(const int results, take_results(call, is_of_library));
   const auto& given = call.arguments;
   const bool is_along = call.name == "along" || call.name == "scanned";
   const std::size_t most = is_along || call.name == "reduction" ? 1 : 0;
@@ -188,8 +188,12 @@ class RuleTextReader {
         call.name = in_.word();
         if (call.name.empty()) return in_.expected("a form", kForms);
         if (reads_words_) return form_word(std::move(call));
-        return RuleReader::wrong("`" + call.name + "` is not a form", call.at,
-                                 kForms);
+        return RuleReader::wrong("`" + call.name +
+                                     (known_arguments(call.name).empty()
+                                          ? "` is not a form"
+                                          : "` is a form of this library's "
+                                            "rows, not of other rules"),
+                                 call.at, kForms);
       }
       in_.skip(call.name);
       SP_CHECK(read_arguments(call));
@@ -197,7 +201,7 @@ class RuleTextReader {
         if (!one.is_quoted) continue;
         return RuleReader::wrong("a form has no program", one.at, kForms);
       }
-      return form_of(std::move(call));
+      return form_of(std::move(call), reads_words_);
     }
     SP_ASSIGN(auto alternatives, read_notations(in_, true));
     const bool is_product = reads_as_einsum(alternatives);

@@ -90,15 +90,6 @@ const SizeOf* RuleWords::find_size(std::string_view word) const {
 }
 
 std::vector<std::string> RuleWords::forms() const { return texts_of(forms_); }
-std::vector<std::string> RuleWords::modifiers() const {
-  return texts_of(modifiers_);
-}
-std::vector<std::string> RuleWords::checks() const { return texts_of(checks_); }
-std::vector<std::string> RuleWords::dtypes() const { return texts_of(dtypes_); }
-std::vector<std::string> RuleWords::all_strides() const {
-  return texts_of(strides_);
-}
-std::vector<std::string> RuleWords::sizes() const { return texts_of(sizes_); }
 
 const RuleWords& rule_words() {
   static const RuleWords kWords = [] {

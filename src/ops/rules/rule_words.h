@@ -45,13 +45,8 @@ class RuleWords {
   const OpDefinition::StridesOf* find_strides(std::string_view word) const;
   const SizeOf* find_size(std::string_view word) const;
 
-  // Returns the texts of all words of one kind, sorted.
+  // Returns the texts of all words that are forms, sorted.
   std::vector<std::string> forms() const;
-  std::vector<std::string> modifiers() const;
-  std::vector<std::string> checks() const;
-  std::vector<std::string> dtypes() const;
-  std::vector<std::string> all_strides() const;
-  std::vector<std::string> sizes() const;
 
  private:
   template <class Meaning>

@@ -72,7 +72,8 @@ Result<StatedSize> read_stated_size(RuleReader& in, const FactorName& factor,
     SP_CHECK(read_element(in, made));
     return made;
   }
-  if (!is_result) {
+  if (!is_result ||
+      std::find(known.begin(), known.end(), factor) != known.end()) {
     return RuleReader::wrong("an operand has a size that others determine", at,
                              kNotationHelp);
   }

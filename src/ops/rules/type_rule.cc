@@ -77,7 +77,7 @@ class TypeRuleReader {
 
  private:
   Result<std::size_t> node() {
-    if (made_.nodes_.size() == kMostNodes) {
+    if (++words_ > kMostNodes) {
       return in_.expected("at most 64 words", kTypeHelp);
     }
     in_.skip_blanks();
@@ -145,6 +145,7 @@ class TypeRuleReader {
 
   RuleReader in_;
   TypeRule made_;
+  std::size_t words_ = 0;  // begun so far, which bounds the nesting too
 };
 
 Result<TypeRule> TypeRule::parse(std::string_view text) {

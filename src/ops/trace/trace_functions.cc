@@ -106,10 +106,12 @@ TraceValue Tracer::of_results(const std::string& function,
   const std::int64_t first = values.empty() ? 0 : integer_of(values[0]);
   if (function == "dtype") {
     require(first >= 0, "a result has no negative number");
+    require(!op_.outputs.empty(), "the operator has no result");
     // A result that is not produced has the dtype of the first.
     const std::size_t o = output_of(index(first)).value_or(0);
     return Argument(op_.outputs[o].dtype());
   }
+  require(!op_.outputs.empty(), "the operator has no result");
   if (function == "numel") return Argument(op_.outputs[0].numel());
   if (function == "local_size" || function == "offset") {
     const int dim = wrap_dim(first, op_.outputs[0].rank());

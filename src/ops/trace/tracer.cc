@@ -279,15 +279,22 @@ namespace {
 // bounds the recursion of a program that leads back to itself through a function
 // such as cast(). The definitions of this library nest fewer than 10.
 constexpr int kMostNestedPrograms = 64;
+// Programs that call each other twice at each level take exponential time.
+constexpr int kMostProgramsOfACall = 4096;
 
 thread_local int nested_programs = 0;
+thread_local int programs_of_call = 0;
 
-struct ProgramsNestTooDeep {};
+struct TooManyPrograms {};
 
-// `ProgramNesting` counts the programs that this thread is in.
+// `ProgramNesting` counts the programs that this thread is in, and all those that
+// the outermost one has called.
 class ProgramNesting {
  public:
-  ProgramNesting() { ++nested_programs; }
+  ProgramNesting() {
+    if (nested_programs++ == 0) programs_of_call = 0;
+    ++programs_of_call;
+  }
   ~ProgramNesting() { --nested_programs; }
   ProgramNesting(const ProgramNesting&) = delete;
   ProgramNesting& operator=(const ProgramNesting&) = delete;
@@ -302,16 +309,23 @@ Result<std::shared_ptr<Decomposition>> trace_program(const ProgramText& text,
                                                      const IndexSpace* space) {
   const ProgramNesting nesting;
   try {
-    if (nested_programs > kMostNestedPrograms) throw ProgramsNestTooDeep();
+    if (nested_programs > kMostNestedPrograms ||
+        programs_of_call > kMostProgramsOfACall) {
+      throw TooManyPrograms();
+    }
     return Tracer(op, library, per_rank, space).run(text);
-  } catch (const ProgramsNestTooDeep&) {
+  } catch (const TooManyPrograms&) {
     // Only the outermost program reports the error: each program in between
     // would add its name.
     if (nested_programs > 1) throw;
     return fail(ErrorCode::kProgram,
-                "the program of `" + op.name() + "` calls programs that nest " +
-                    "deeper than " + std::to_string(kMostNestedPrograms) +
-                    ": one of them leads back to itself",
+                programs_of_call > kMostProgramsOfACall
+                    ? "the program of `" + op.name() + "` calls more than " +
+                          std::to_string(kMostProgramsOfACall) + " programs"
+                    : "the program of `" + op.name() +
+                          "` calls programs that nest deeper than " +
+                          std::to_string(kMostNestedPrograms) +
+                          ": one of them leads back to itself",
                 "write the program in terms of other operators");
   } catch (const CallError& error) {
     return fail(ErrorCode::kProgram,

@@ -30,8 +30,9 @@ class MemorySearch {
   // memory. Returns the last network that it solved.
   SolvedNetwork run(SolvedNetwork last);
 
-  // Judges the plans that cost less than the best one found so far.
-  // `overlap_multipliers` are those of the best bound.
+  // Judges the plans that cost less than the best one found so far, once more after
+  // the search for overlap. `overlap_multipliers` are those of the best bound.
+  // Precondition: a plan was found.
   void judge_rest(const std::vector<std::int64_t>& overlap_multipliers);
 
  private:

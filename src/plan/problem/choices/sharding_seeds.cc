@@ -183,7 +183,10 @@ void ShardingSeeds::offer(NodeId node, const OperatorDemands& demands) {
   OperatorDemands& of_node = offered_[node];
   of_node.shards_pieces = of_node.shards_pieces || demands.shards_pieces;
   OfferedShardings& known = of_node.offered;
+  const bool allows_strided =
+      mesh_.num_active_dims() <= tuning::kMostStridedDims;
   for (const auto& sharding : demands.offered) {
+    if (sharding.second.has_strided() && !allows_strided) continue;
     const auto at = std::lower_bound(known.begin(), known.end(), sharding);
     if (at != known.end() && *at == sharding) continue;
     const auto of_factor = std::count_if(
