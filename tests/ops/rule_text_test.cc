@@ -1,15 +1,12 @@
-// Tests rules as text: their meaning, that they print as they parse, and the
-// errors for texts that are not rules.
+// Tests rules as text: their meaning, and that they print as they parse.
 #include <shardprop/ops/rule_text.h>
 
 #include <doctest/doctest.h>
 #include <shardprop/ops/op_library.h>
 
-#include "ops/rules/rule_words.h"
+#include "support/result_checks.h"
 #include "support/standard_library.h"
 
-#include <algorithm>
-#include <fstream>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -192,161 +189,6 @@ TEST_CASE("the batch is that of the results") {
         std::string::npos);
 }
 
-TEST_CASE("an error names the column, what was found and what is expected") {
-  struct Wrong {
-    const char* text;
-    int column;
-    const char* message;
-  };
-  for (const Wrong& wrong : {
-           Wrong{"", 1, "expected a form, found the end"},
-           {"(mk)", 1, "expected a form, found `(`"},
-           {"pointwise(", 11, "expected `,` or `)`, found the end"},
-           {"pointwize()", 1, "`pointwize` is not a form"},
-           {"reduction(most)", 11,
-            "expected one of sum, avg, product, min, max, band, bor, bxor, "
-            "found `most`"},
-           {"along()", 1, "`along` has no name of an argument"},
-           {"along(dim,2,3)", 11, "expected `)` of `along`, found `2`"},
-           {"batch()", 1, "`batch` has no dim"},
-           {"batch(x)", 7, "expected a dim, found `x`"},
-           {"pointwise(65)", 11, "expected 1 to 64 results, found 65"},
-           {"pointwise(0)", 11, "expected 1 to 64 results, found 0"},
-           {"m,n->m{n:min(m,n)}", 10,
-            "an operand has a size that others determine"},
-           {"same_shape(0)", 12, "expected 1 to 64 results, found 0"},
-           {"pointwise(2,3)", 11, "expected `)` of `pointwise`, found `2`"},
-           {"pointwise()additive()", 12,
-            "expected a modifier, such as `.additive()`, found `a`"},
-           {"pointwise().fast()", 13, "`fast` is not a modifier"},
-           {"pointwise().", 13,
-            "expected the name of a modifier, found the end"},
-           {"pointwise().additive(2)", 22, "expected signs, + or -, found `2`"},
-           {"pointwise().linear_in()", 13,
-            "`linear_in` has 0 arguments, not 1"},
-           {"pointwise().lattice(most)", 21,
-            "expected one of sum, avg, product, min, max, band, bor, bxor, "
-            "found `most`"},
-           {"pointwise().typed(f33(first))", 19,
-            "expected dtypes, such as f32, first or given(dtype,first), "
-            "found `f33(first)`"},
-           {"pointwise().passes(x,,y)", 22,
-            "expected an argument of `passes`, found `,`"},
-           {"mk,kn->mn.fast()", 11, "`fast` is not a modifier"},
-           {"mk,kn->m2", 8, "no operand has `m2`"},
-           {"m(k,kn)->mn", 4, "expected a factor, `[` or `)`, found `,`"},
-           {"m(k[:4])->m", 5, "expected a factor, found `:`"},
-           {"mk->->n", 5,
-            "expected a modifier, such as `.additive()`, found `->`"},
-           {"mk", 1, "`mk` is not a form"},
-           {"gather(dim)", 1,
-            "`gather` is a form of this library's rows, not of other rules"},
-           {"m->{x:upsampled()}", 7, "`upsampled()` is no size"},
-           {"m->{x:upsampled(}", 17, "expected `)`, found `}`"},
-           {"{x:upsampled()}->{x}", 4,
-            "an operand has a size that others determine"},
-           {"pointwise().strided(first)", 13, "`strided` is not a modifier"},
-           {"pointwise().scalar_value()", 13,
-            "`scalar_value` is not a modifier"},
-           {"pointwise().typed(arange())", 19,
-            "expected dtypes, such as f32, first or given(dtype,first), found "
-            "`arange()`"},
-           {"m+k->m", 2, "a `+` is not first in its term"},
-           {"......mk,kn->...mn", 4, "a term has two `...`"},
-           {"...m...k,kn->mn", 5, "a term has two `...`"},
-           {"...mk,kn->......mn", 14, "a term has two `...`"},
-           {"mm->m", 2, "a term has `m` twice"},
-           {"(aa)->a", 3, "a term has `a` twice"},
-           {"m[m]->m", 3, "a term has `m` twice"},
-           {"m->mm", 5, "a term has `m` twice"},
-           {"m->n", 4, "no operand has `n`"},
-           {"m{k}->mk", 8,
-            "every operand has the full dim `k`: the result has `{k}`"},
-           {"m->m{k}", 6, "no operand has `k`, and its size is not stated"},
-           {"m->m{k:2}{k:3}", 13, "the size of `k` is stated twice"},
-           {"m->m{k:}", 8, "expected a number, an argument or `?`, found `}`"},
-           {"m->m{k:99999999999999999999}", 8, "a size is out of range"},
-           {"m->m{k:sizes[x]}", 15,
-            "expected the index of an element, from 0 to 63, found `]`"},
-           {"mk,kn->+mn", 8, "a result has a `+`"},
-           {"mk,kn->*", 8, "a result has a `*`"},
-           {"+*,kn->kn", 2, "a term has a `+` and a `*`"},
-           {"***,kn->kn", 3, "a term has three `*`"},
-           {"+n,m[k],[k]n->mn", 1,
-            "a term is added to a product, but a dim is full or blocked"},
-           {"m()->m", 2, "a dim `()` has no factor"},
-           {"m[]->m", 2, "`[]` has no factor"},
-           {"m{}->m", 2, "`{}` has no factor"},
-           {"m[k->m", 4, "expected a factor, `_` or `]`, found `->`"},
-           {"m(k->m", 4, "expected a factor, `[` or `)`, found `->`"},
-           {"m)k->m", 2, "expected a factor, `,` or `->`, found `)`"},
-           {"(m]k->m", 3, "expected a factor, `[` or `)`, found `]`"},
-           {"[...]m->m", 2, "expected a factor, `_` or `]`, found `.`"},
-           {"<>->m", 2, "expected the name of a factor, found `>`"},
-           {"<ab->m", 4, "expected `>`, found `->`"},
-           {"<a_name_of_16_char>->m", 1,
-            "a factor has a name of more than 15 letters"},
-           {"m:always->m", 2, "an operand has a mark of results"},
-           {"{mn}->{k:min(m)}", 15, "expected `,`, found `)`"},
-           {"{mn}->{k:min(m,l)}", 16, "no operand has `l`"},
-           {"{mn}->{k:min(m,n}", 17, "expected `)`, found `}`"},
-           {"{mn},{k:min(m,n)}->m", 9,
-            "an operand has a size that others determine"},
-           {"pointwise().given_one()", 13, "`given_one` has no name"},
-           {"pointwise().linalg_work()", 13, "`linalg_work` has no number"},
-           {"pointwise().linalg_work(2/0)", 25,
-            "expected one or two numbers such as 2/3, or an integer argument, "
-            "found `2/0`"},
-           {"pointwise().linalg_work(n,2)", 27, "expected `)`, found `2`"},
-           {"pointwise().linalg_work(1,n)", 27, "expected a number, found `n`"},
-           {"pointwise().one_of(mode)", 13, "`one_of` has no words"},
-           {"pointwise().local_size(x)", 13,
-            "`local_size` has 1 argument, not 2"},
-           {"pointwise().local_size(\"x\",1)", 25,
-            "expected a name, found `x`"},
-           {"pointwise().local_size(x,y)", 26,
-            "expected a number below 64, found `y`"},
-           {"m->m:sorted", 6,
-            "expected column_major, swapped, always, or none after no dim, "
-            "found `s`"},
-           {"if : m->m", 4, "expected the name of an argument, found `:`"},
-           {"if a b: m->m", 6, "expected `and` or `:`, found `b`"},
-           {"if a is : m->m", 9, "expected a value of the argument, found `:`"},
-           {"einsum(mk,kn->mn", 17,
-            "expected a dim, `,`, `|` or `)`, found the end"},
-           {"mapped()", 8, "expected a factor, `,` or `->`, found `)`"},
-           {"pointwise().decomposed()", 13, "`decomposed` has no program"},
-           {"pointwise().decomposed(return x)", 24,
-            "expected a program in quotes, found `return x`"},
-           {"pointwise().decomposed(\"return x)", 34,
-            "expected `\"` after a program, found the end"},
-           {"pointwise().decomposed(\"x = 1\")", 30,
-            "the program has no `return`"},
-           {"pointwise().decomposed(\"return x\",blocked)", 35,
-            "expected `)`, found `blocked`"},
-           {"pointwise().per_rank(\"x = 1; return (x\")", 39,
-            "expected an operator or `)`, found the end"},
-           {"pointwise().per_rank(\"return x\",most)", 33,
-            "expected one of parallel, blocked, windowed, indexed, segmented, "
-            "scanned, found `most`"},
-           {"pointwise().of(\"x\")", 17,
-            "expected the name of one argument, found `x`"},
-           {"reduction(\"sum\")", 12, "a form has no program"},
-           {"m->m\x01", 5,
-            "expected a modifier, such as `.additive()`, found a character "
-            "that is not printable"},
-       }) {
-    CAPTURE(wrong.text);
-    const auto rule = parse_rule(wrong.text);
-    REQUIRE_FALSE(rule);
-    CHECK((rule.error().code == ErrorCode::kInvalidArgument ||
-           rule.error().code == ErrorCode::kProgramSyntax));
-    CHECK(rule.error().message == wrong.message);
-    CHECK(rule.error().location == "column " + std::to_string(wrong.column));
-    CHECK_FALSE(rule.error().help.empty());
-  }
-}
-
 TEST_CASE("a rule and a call of other ranks") {
   const auto library = testing::standard_library().with(
       {.declaration = "mylib::f(Tensor x, Tensor y) -> (Tensor, Tensor)",
@@ -493,41 +335,6 @@ TEST_CASE("operators of other libraries are one line each") {
             .starts_with("m(kj),(kj)n,mk,kn->mn {m=4,k=2,n=6,j=128 blocked}"));
 }
 
-namespace {
-
-// Returns the texts in backticks of one line.
-std::vector<std::string> code_in(std::string_view cell) {
-  std::vector<std::string> found;
-  while (true) {
-    const std::size_t from = cell.find('`');
-    if (from == std::string_view::npos) return found;
-    const std::size_t end = cell.find('`', from + 1);
-    if (end == std::string_view::npos) return found;
-    found.emplace_back(cell.substr(from + 1, end - from - 1));
-    cell.remove_prefix(end + 1);
-  }
-}
-
-std::vector<std::string> cells_of(std::string_view line) {
-  std::vector<std::string> cells;
-  while (!line.empty()) {
-    const std::size_t end = std::min(line.find('|'), line.size());
-    if (end > 0) cells.emplace_back(line.substr(0, end));
-    line.remove_prefix(std::min(end + 1, line.size()));
-  }
-  return cells;
-}
-
-}  // namespace
-
-TEST_CASE("functions of dtypes nest at most 64 deep") {
-  std::string deep = "first";
-  for (int i = 0; i < 20'000; ++i) deep = "floating(" + deep + ')';
-  const auto rule = parse_rule("pointwise().typed(" + deep + ')');
-  REQUIRE_FALSE(rule);
-  CHECK(rule.error().message.starts_with("expected dtypes, such as f32"));
-}
-
 TEST_CASE("a product without a result has no work to share out") {
   const auto library = testing::standard_library().with(
       {.declaration = "mylib::check(Tensor x) -> Tensor",
@@ -552,7 +359,7 @@ TEST_CASE("rows of the library may use words") {
         "pointwise().scalar_value().rising_slopes_only()",
         "attention(b(gr)sd,bgtd)"}) {
     CAPTURE(text);
-    CHECK(value_of(parse_row(text)).text() == text);
+    CHECK(testing::value_of(parse_row(text)).text() == text);
     CHECK_FALSE(parse_rule(text).has_value());
     CHECK_FALSE(parse_definition(text).has_value());
   }
@@ -569,43 +376,4 @@ TEST_CASE("rows of the library may use words") {
   CHECK(message("pointwise().typed(ranged())") ==
         "expected dtypes, such as f32, first or given(dtype,first), found "
         "`ranged()`");
-}
-
-TEST_CASE("the examples of docs/row_language.md are rules") {
-  std::ifstream page("docs/row_language.md");
-  REQUIRE(page);
-  int examples = 0;
-  const auto is_rule = [&](const std::string& text) {
-    CAPTURE(text);
-    const auto rule = parse_definition(text);
-    CHECK(rule.has_value());
-    if (!rule) return;
-    CHECK(parse_definition(rule->text())->text() == rule->text());
-    ++examples;
-  };
-  bool in_code = false;
-  bool has_rules = false;
-  bool is_modifier = false;  // the table of the line has modifiers
-  for (std::string line; std::getline(page, line);) {
-    if (line.starts_with("```")) {
-      in_code = !in_code;
-      has_rules = in_code && line == "```";
-    } else if (in_code) {
-      const std::string text = line.substr(0, line.find("    "));
-      if (line.starts_with("error")) has_rules = false;
-      if (has_rules) is_rule(text);
-    } else if (line.starts_with("| ") && !line.starts_with("| `if")) {
-      const std::vector<std::string> cells = cells_of(line);
-      if (line.find("| meaning") != std::string::npos) {
-        is_modifier = line.starts_with("| modifier");
-      } else if (cells.size() == 2 && is_modifier) {
-        for (const std::string& text : code_in(cells[0])) {
-          is_rule("same_shape()." + text);
-        }
-      } else if (cells.size() == 3) {
-        for (const std::string& text : code_in(cells[1])) is_rule(text);
-      }
-    }
-  }
-  CHECK(examples > 60);
 }
