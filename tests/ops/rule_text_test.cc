@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <shardprop/ops/op_library.h>
 
+#include "ops/rules/rule_words.h"
 #include "support/result_checks.h"
 #include "support/standard_library.h"
 
