@@ -9,6 +9,7 @@
 #include "ops/operand_name.h"
 #include "ops/overload_form.h"
 #include "ops/trace/held_factors.h"
+#include "ops/trace/program_shards.h"
 #include "ops/trace/trace.h"
 
 #include <algorithm>
@@ -297,8 +298,12 @@ Result<IndexSpace> bound_space(const OpLibrary& library, const OpRow& row,
     SP_ASSIGN(const auto program,
               trace_program(*row.definition.program(), op, library,
                             row.definition.program_is_per_rank(), &space));
-    if (program->per_rank) note_factors(*program, space, library);
-    space.program = program;
+    if (program->per_rank) {
+      note_factors(*program, space, library);
+    } else {
+      shard_by_steps(*program, op, space);
+    }
+    if (uses_program(space)) space.program = program;
   }
   return space;
 }

@@ -10,6 +10,8 @@
 
 #include "base/index.h"
 #include "base/saturating.h"
+#include "ops/trace/local_arguments.h"
+#include "ops/trace/step_ways.h"
 #include "strategy/chosen_steps.h"
 #include "strategy/transcript.h"
 
@@ -23,8 +25,8 @@
 namespace shardprop {
 namespace {
 
-// State is the placement of a value on one mesh dim: R, S(dim) or P(op).
-using State = Placement;
+// State is the distribution of a value on one mesh dim.
+using State = StepState;
 // States has one State per mesh dim.
 using States = InlineVector<State, 5>;
 
@@ -33,72 +35,6 @@ struct LocalValue {
   States states;
   TensorMeta meta;
 };
-
-// Way is one way to run a step on one mesh dim.
-struct Way {
-  InlineVector<State, 4> inputs;
-  InlineVector<State, 4> outputs;
-};
-
-State state_of(const Operand& operand, int factor, Without without) {
-  for (std::size_t dim = 0; dim < operand.dims.size(); ++dim) {
-    const DimFactors& factors = operand.dims[dim];
-    if (!factors.empty() && factors[0] == factor) {
-      return Placement::shard(static_cast<int>(dim));
-    }
-  }
-  return without.is_partial() ? Placement::partial(without.reduce_op())
-                              : Placement::replicate();
-}
-
-// Returns whether a shard of the factor is a shard of one dim. A minor factor
-// of a dim gives a strided shard, which the derivation does not support.
-bool is_followed(const Operand& operand, int factor) {
-  return !operand.holds(factor) ||
-         std::any_of(operand.dims.begin(), operand.dims.end(),
-                     [&](const DimFactors& dim) {
-                       return !dim.empty() && dim[0] == factor;
-                     });
-}
-
-std::vector<Way> ways_of(const IndexSpace& space) {
-  std::vector<Way> ways;
-  for (std::size_t f = 0; f < space.factors.size(); ++f) {
-    const auto factor = static_cast<int>(f);
-    if (space.factors[f].kind != FactorKind::kParallel) continue;
-    Way way;
-    bool allowed = true;
-    for (std::size_t i = 0; i < space.inputs.size(); ++i) {
-      allowed = allowed && is_followed(space.inputs[i], factor);
-      way.inputs.push_back(
-          state_of(space.inputs[i], factor, space.inputs_without[i][f]));
-    }
-    for (std::size_t o = 0; o < space.outputs.size(); ++o) {
-      allowed = allowed && is_followed(space.outputs[o], factor) &&
-                (space.outputs[o].holds(factor) ||
-                 !space.outputs_without[o][f].is_forbidden());
-      way.outputs.push_back(
-          state_of(space.outputs[o], factor, space.outputs_without[o][f]));
-    }
-    if (allowed) ways.push_back(std::move(way));
-  }
-  for (const Linearity& linearity : space.linearities) {
-    Way way;
-    for (const auto& op : linearity.inputs) {
-      way.inputs.push_back(op ? Placement::partial(*op)
-                              : Placement::replicate());
-    }
-    for (const auto& op : linearity.outputs) {
-      way.outputs.push_back(op ? Placement::partial(*op)
-                               : Placement::replicate());
-    }
-    ways.push_back(std::move(way));
-  }
-  // The last way has replicated operands and results only.
-  ways.push_back({InlineVector<State, 4>(space.inputs.size()),
-                  InlineVector<State, 4>(space.outputs.size())});
-  return ways;
-}
 
 bool is_by_point(const IndexSpace& space) {
   for (std::size_t f = 0; f < space.factors.size(); ++f) {
@@ -139,9 +75,9 @@ class Deriver {
   State given(const Operand& operand, const std::vector<Without>& without,
               std::size_t m) const {
     const std::int16_t choice = context_.strategy.assignment[m];
-    if (choice == kUnassigned) return Placement::replicate();
+    if (choice == kUnassigned) return State::same();
     const auto f = index(choice);
-    if (f >= context_.space.factors.size()) return Placement::replicate();
+    if (f >= context_.space.factors.size()) return State::same();
     return state_of(operand, choice, without[f]);
   }
 
@@ -160,16 +96,13 @@ class Deriver {
         given(context_.space.outputs[o], context_.space.outputs_without[o], m);
     // An average over unequal shards is a sum with the global divisor.
     return state.is_partial() && state.reduce_op() == ReduceOp::kAvg
-               ? Placement::partial(ReduceOp::kSum)
+               ? State::partial(ReduceOp::kSum)
                : state;
   }
 
   LocalValue value_of(LocalRef ref) const {
     if (ref.step < 0) return input(ref.index);
-    if (ref.index != 0) {
-      throw InternalError("a decomposition takes a second result of a step");
-    }
-    return values_.at(index(ref.step)).value();
+    return values_.at(index(ref.step)).at(index(ref.index));
   }
 
   // Returns the bytes of the largest local part.
@@ -193,7 +126,7 @@ class Deriver {
     if (!state.is_partial() || wanted.is_partial() || wanted.is_shard()) {
       throw InternalError("a decomposition does not end as its row says");
     }
-    value.states[index(mesh_dim)] = Placement::replicate();
+    value.states[index(mesh_dim)] = State::same();
   }
 
   // Returns the value after all reductions that `wanted` requires. Each reduce
@@ -209,7 +142,7 @@ class Deriver {
                           !wanted.states[m].is_partial();
         if (!goes) continue;
         over.push_back(static_cast<std::int32_t>(m));
-        value.states[m] = Placement::replicate();
+        value.states[m] = State::same();
       }
       if (over.empty()) continue;
       value.ref = out_.collective(CollectiveKind::kAllReduce, value.ref, op,
@@ -220,82 +153,103 @@ class Deriver {
 
   // Returns the entry that stores a value of the decomposition.
   LocalValue& stored(LocalRef ref, const LocalValue& value) {
-    if (ref.step >= 0) return values_.at(index(ref.step)).value();
+    if (ref.step >= 0) {
+      return values_.at(index(ref.step)).at(index(ref.index));
+    }
     // The value is an input, which is partial only if the strategy says so.
     auto& kept = inputs_.at(index(ref.index));
     if (!kept) kept = value;
     return *kept;
   }
 
-  // Returns whether the way reads one value with two different states.
-  static bool splits_a_value(const std::vector<LocalRef>& refs,
-                             const Way& way) {
-    for (std::size_t i = 0; i < refs.size(); ++i) {
-      for (std::size_t j = 0; j < i; ++j) {
-        if (refs[i] == refs[j] && way.inputs[i] != way.inputs[j]) return true;
-      }
-    }
-    return false;
-  }
-
-  std::int64_t cost(const std::vector<LocalValue>& operands, const Way& way,
-                    std::size_t m) const {
-    constexpr std::int64_t kImpossible = -1;
-    std::int64_t bytes = 0;
-    for (std::size_t i = 0; i < operands.size(); ++i) {
-      const State state = operands[i].states[m];
-      if (state == way.inputs[i]) continue;
-      if (!state.is_partial() || way.inputs[i].is_partial() ||
-          way.inputs[i].is_shard()) {
-        return kImpossible;
-      }
-      bytes += local_bytes(operands[i]);
-    }
-    return bytes;
-  }
-
-  // Returns the states of a step without operands. If a dim of an input gives
-  // its length, the vector is sharded as that dim is.
-  States states_along_input(const LocalOp& op) const {
-    States states(mesh_dims(), Placement::replicate());
+  // Returns the states of a step without operands. If a dim of an input or a result
+  // gives its length, the vector is sharded as that dim is.
+  States states_along_dim(const LocalOp& op) const {
+    States states(mesh_dims(), State::same());
     for (const auto& [name, value] : op.args) {
       const auto* size = std::get_if<RankScalar>(&value);
       if (size == nullptr) continue;
-      const LocalValue along = input(size->operand);
       for (std::size_t m = 0; m < states.size(); ++m) {
-        if (along.states[m] == Placement::shard(size->dim)) {
-          states[m] = Placement::shard(0);
+        const State along = size->of_output ? wanted(index(size->operand), m)
+                                            : input(size->operand).states[m];
+        if (along == State::shard(size->dim)) {
+          states[m] = State::shard(0);
         }
       }
     }
     return states;
   }
 
-  void step(std::size_t s) {
-    const DecompositionStep& step = program_.steps[s];
-    std::vector<LocalValue> operands;
-    for (const LocalRef ref : step.operands) operands.push_back(value_of(ref));
-    LocalValue result{{}, {}, step.schema.outputs.front()};
-    if (operands.empty()) result.states = states_along_input(step.op);
-    const std::vector<Way> ways = ways_of(*step.space);
-    for (std::size_t m = 0; m < mesh_dims() && !operands.empty(); ++m) {
-      const Way* best = nullptr;
-      std::int64_t least = 0;
-      for (const Way& way : ways) {
-        if (splits_a_value(step.operands, way)) continue;
-        const std::int64_t bytes = cost(operands, way, m);
-        if (bytes < 0 || (best != nullptr && bytes >= least)) continue;
-        best = &way;
-        least = bytes;
+  // Chooses the way of a step on each mesh dim. Returns the factors that mesh dims
+  // shard, by mesh dim; sets the states of operands and results.
+  std::vector<StepShard> shard(const DecompositionStep& step,
+                               std::vector<LocalValue>& operands,
+                               std::vector<LocalValue>& results) const {
+    std::vector<StepShard> shards;
+    const std::vector<StepWay> ways = ways_of(*step.space);
+    for (std::size_t m = 0; m < mesh_dims(); ++m) {
+      std::vector<SteppedOperand> given;
+      for (std::size_t i = 0; i < operands.size(); ++i) {
+        given.push_back({step.operands[i], operands[i].states[m],
+                         local_bytes(operands[i])});
       }
-      if (best == nullptr) {
+      const StepWay* way = cheapest_way(ways, given);
+      if (way == nullptr) {
         throw InternalError("a step of the program of " + context_.op.name() +
                             " cannot be sharded: " + step.op.name);
       }
       for (std::size_t i = 0; i < operands.size(); ++i) {
-        operands[i].states[m] = best->inputs[i];
+        operands[i].states[m] = way->inputs[i];
       }
-      result.states.push_back(best->outputs.front());
+      for (std::size_t o = 0; o < results.size(); ++o) {
+        results[o].states.push_back(way->outputs[o]);
+      }
+      if (way->factor == StepWay::kNoFactor) continue;
+      const std::int16_t factor = context_.strategy.assignment[m];
+      const bool is_known = std::any_of(
+          shards.begin(), shards.end(),
+          [&](const StepShard& one) { return one.own == way->factor; });
+      if (!is_known) {
+        shards.push_back(
+            {way->factor, factor, context_.space.factor(factor).size});
+      }
+    }
+    return shards;
+  }
+
+  // Passes each rank the arguments that differ between ranks.
+  static void set_local_arguments(LocalOp& op, const DecompositionStep& step,
+                                  const std::vector<StepShard>& shards) {
+    if (shards.empty()) return;
+    const auto locals = local_arguments(step, shards);
+    if (!locals) {
+      throw InternalError("a step has no local arguments: " + op.name);
+    }
+    for (const LocalArgument& local : *locals) {
+      std::erase_if(op.args, [&](const auto& named) {
+        return named.first == local.name;
+      });
+      op.args.emplace_back(
+          local.name, local.is_list ? LocalOp::Value(local.values)
+                                    : LocalOp::Value(local.values.front()));
+    }
+  }
+
+  void step(std::size_t s) {
+    const DecompositionStep& step = program_.steps[s];
+    std::vector<LocalValue> operands;
+    for (const LocalRef ref : step.operands) operands.push_back(value_of(ref));
+    std::vector<LocalValue> results;
+    for (const TensorMeta& meta : step.schema.outputs) {
+      results.push_back({{}, {}, meta});
+    }
+    LocalOp op = step.op;
+    if (operands.empty()) {
+      for (LocalValue& result : results) {
+        result.states = states_along_dim(step.op);
+      }
+    } else {
+      set_local_arguments(op, step, shard(step, operands, results));
     }
     std::map<std::pair<std::int32_t, std::int32_t>, LocalRef> renamed;
     for (std::size_t i = 0; i < operands.size(); ++i) {
@@ -304,7 +258,6 @@ class Deriver {
           renamed.try_emplace({from.step, from.index}, LocalRef{});
       if (is_new) taken->second = reduced(from, operands[i]);
     }
-    LocalOp op = step.op;
     for (auto& [name, value] : op.args) {
       if (auto* ref = std::get_if<LocalRef>(&value)) {
         *ref = renamed.at({ref->step, ref->index});
@@ -316,20 +269,25 @@ class Deriver {
         }
       }
     }
-    result.ref = out_.op(std::move(op.name), std::move(op.args));
+    const LocalRef made = out_.op(std::move(op.name), std::move(op.args));
+    std::int64_t bytes = 0;
+    for (std::size_t o = 0; o < results.size(); ++o) {
+      results[o].ref = {made.step, static_cast<std::int32_t>(o)};
+      bytes = sat_add(bytes, local_bytes(results[o]));
+    }
     work_.resize(out_.steps.size());
     work_.back() = {step.space->is_free        ? StepWork::Kind::kView
                     : is_by_point(*step.space) ? StepWork::Kind::kByPoint
                                                : StepWork::Kind::kOther,
-                    local_bytes(result)};
-    values_[s] = std::move(result);
+                    bytes};
+    values_[s] = std::move(results);
   }
 
   const LocalContext& context_;
   const Decomposition& program_;
   LocalProgram out_;
   std::vector<StepWork> work_;
-  std::vector<std::optional<LocalValue>> values_;  // by step
+  std::vector<std::vector<LocalValue>> values_;  // by step: its results
   std::vector<std::optional<LocalValue>> inputs_;
 };
 

@@ -17,11 +17,24 @@ bool excludes(const IndexSpace& space, std::int16_t joined,
          std::find(joins.begin(), joins.end(), other) != joins.end();
 }
 
+// Returns whether `outside` is a factor whose shards the program of `other` does not
+// accept.
+bool stops_program(const IndexSpace& space, std::int16_t outside,
+                   std::int16_t other) {
+  const auto is_factor = [&](std::int16_t choice) {
+    return index(choice) < space.factors.size();
+  };
+  return is_factor(outside) && is_factor(other) &&
+         space.factor(outside).outside_program &&
+         space.factor(other).program != ProgramUse::kNever;
+}
+
 }  // namespace
 
 bool exclude_each_other(const IndexSpace& space, std::int16_t a,
                         std::int16_t b) {
-  return excludes(space, a, b) || excludes(space, b, a);
+  return excludes(space, a, b) || excludes(space, b, a) ||
+         stops_program(space, a, b) || stops_program(space, b, a);
 }
 
 bool joins_for_need(const IndexSpace& space, const DeviceMesh& mesh,

@@ -19,8 +19,9 @@
 
 namespace shardprop {
 
-// Returns whether one choice is a joined factor and the other one of its
-// factors after the first.
+// Returns whether one choice is a joined factor and the other one of its factors
+// after the first, or whether one needs a program that cannot run while the other is
+// sharded (Factor::outside_program).
 bool exclude_each_other(const IndexSpace& space, std::int16_t a,
                         std::int16_t b);
 

@@ -70,6 +70,9 @@ struct Factor {
   ProgramUse program = ProgramUse::kNever;
   bool even = false;       // shards must have equal sizes
   std::int64_t least = 0;  // minimum size of a shard; 1: no shard is empty
+  // True if the program of the index space cannot run while the factor is sharded.
+  // Then no factor that needs the program is sharded with it.
+  bool outside_program = false;
   // Empty, or the factors whose dims this factor shards as one: it is a joined
   // factor. Its size is the product of theirs. A dim of exactly these factors
   // has the joined factor too; an operand with some of them lacks it. Mesh dims

@@ -46,6 +46,10 @@ TraceValue Tracer::called(const CallExpression& call) {
           : std::get_if<NameExpression>(&call.positional[0]->node);
   const bool asks_results = first != nullptr && first->name == "out";
   check_count(call, asks_results);
+  require(out_->per_rank ||
+              (call.function != "local_size" && call.function != "offset"),
+          "a program on full tensors has no local sizes and offsets: use "
+          "size() and places()");
   if (call.function == "default") return or_default(call);
   Values values;
   for (std::size_t i = asks_results ? 1 : 0; i < call.positional.size(); ++i) {
@@ -76,9 +80,9 @@ TraceValue Tracer::itself(Named given) {
         [&](const auto& named) { return named.first == declared.name; });
     if (!is_given) given.emplace_back(declared.name, names_.at(declared.name));
   }
-  std::string refused;
+  Refusal refused;
   auto done = apply(op_.function, {}, given, refused);
-  if (!done) call_error(refused);
+  if (!done) call_error(refused.message);
   if (space_ == nullptr) return *done;
   for (const LocalArgument& own : space_->local_arguments) {
     for (auto& [name, value] : out_->steps.back().op.args) {

@@ -46,23 +46,27 @@ TraceValue Tracer::operation(const std::string& name, const Values& positional,
   if (!name.starts_with("aten.")) {
     overloads = library_.overloads("aten." + name);
   }
-  std::string refused = "`" + name + "` is not an operator";
+  Refusal refused{"`" + name + "` is not an operator"};
   for (const std::string& overload : overloads) {
     const auto function = library_.find(overload);
     if (function == nullptr || function->is_mutating()) continue;
     if (auto done = apply(function, positional, named, refused)) return *done;
   }
-  call_error("a program calls " + refused);
+  call_error("a program calls " + refused.message);
 }
 
 std::optional<TraceValue> Tracer::apply(
     const std::shared_ptr<const FunctionSchema>& function,
-    const Values& positional, const Named& named, std::string& refused) {
+    const Values& positional, const Named& named, Refusal& refused) {
   DecompositionStep step;
   std::vector<GivenArgument> given;
   std::vector<TensorMeta> inputs;
   const auto add = [&](const std::string& argument, const TraceValue& value) {
-    given.push_back({argument, as_argument(value, inputs, step.operands)});
+    const auto* scalar = std::get_if<RankScalar>(&value);
+    given.push_back(
+        {argument, scalar != nullptr && !out_->per_rank
+                       ? Argument(value_on_full_tensors(*scalar))
+                       : as_argument(value, inputs, step.operands)});
     step.op.args.emplace_back(argument, as_local(value));
   };
   for (std::size_t i = 0; i < positional.size(); ++i) {
@@ -77,18 +81,19 @@ std::optional<TraceValue> Tracer::apply(
   }
   auto schema = make_op_schema(function, std::move(given), std::move(inputs));
   if (!schema) {
-    refused = schema.error().message;
+    if (!refused.has_types) refused.message = schema.error().message;
     return std::nullopt;
   }
+  refused.has_types = true;
   step.operands = operands_of(step.op, *function);
   auto results = library_.infer_results(*schema);
   if (!results) {
-    refused = results.error().message;
+    refused.message = results.error().message;
     return std::nullopt;
   }
   set_results(*schema, *std::move(results));
   if (schema->outputs.empty()) {
-    refused = "`" + function->name() + "`, which makes no tensor here";
+    refused.message = "`" + function->name() + "`, which makes no tensor here";
     return std::nullopt;
   }
   if (!out_->per_rank) {
@@ -101,6 +106,12 @@ std::optional<TraceValue> Tracer::apply(
   const TensorMeta result = schema->outputs.front();
   step.schema = *std::move(schema);
   return add_step(std::move(step), result);
+}
+
+std::int64_t Tracer::value_on_full_tensors(const RankScalar& scalar) const {
+  if (scalar.kind != RankScalar::Kind::kLocalSize) return scalar.of(0);
+  const auto& metas = scalar.of_output ? op_.outputs : op_.inputs;
+  return scalar.of(metas[index(scalar.operand)].size(scalar.dim));
 }
 
 TensorValue Tracer::add_step(DecompositionStep step, const TensorMeta& result) {

@@ -79,9 +79,17 @@ class Tracer {
   // or a base name whose overload is looked up.
   TraceValue operation(const std::string& name, const Values& positional,
                        const Named& named);
+  // `Refusal` says why no overload accepts the values: the message of one that accepts
+  // their types, if there is one.
+  struct Refusal {
+    std::string message;
+    bool has_types = false;
+  };
   std::optional<TraceValue> apply(
       const std::shared_ptr<const FunctionSchema>& function,
-      const Values& positional, const Named& named, std::string& refused);
+      const Values& positional, const Named& named, Refusal& refused);
+  // Returns the value of a number of a rank that has the full tensors.
+  std::int64_t value_on_full_tensors(const RankScalar& scalar) const;
   TensorValue add_step(DecompositionStep step, const TensorMeta& result);
 
   const OpSchema& op_;
