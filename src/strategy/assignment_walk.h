@@ -18,11 +18,13 @@ inline std::int64_t assignments_in_runs(std::int64_t choices, int dims,
   constexpr std::int64_t kMost = std::int64_t{1} << 40;
   std::int64_t sum = 0;
   std::int64_t of_runs = choices;  // of exactly r runs
-  for (int r = 1; r <= std::min(runs, dims) && sum < kMost; ++r) {
+  for (int r = 1; r <= std::min(runs, dims); ++r) {
     sum += of_runs;
+    if (sum >= kMost) return kMost;
+    // Fewer than 2^40 times at most 2^15 choices times at most 2^6 dims.
     of_runs = of_runs * (choices - 1) * (dims - r) / r;
   }
-  return std::min(sum, kMost);
+  return sum;
 }
 
 // AssignmentWalk enumerates the assignments one mesh dim at a time. It skips

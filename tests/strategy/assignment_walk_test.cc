@@ -174,6 +174,7 @@ TEST_CASE("joined mesh dims have the choice of the mesh dim before them") {
 TEST_CASE("the number of assignments saturates") {
   CHECK(assignments_in_runs(2, 1, 5) == 2);
   CHECK(assignments_in_runs(1'000, 30, 30) == std::int64_t{1} << 40);
+  CHECK(assignments_in_runs(32'767, 64, 64) == std::int64_t{1} << 40);
 }
 
 // --- StrategyComposer ---
