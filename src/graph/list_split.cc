@@ -114,6 +114,7 @@ NewNode node_of(const NewNode& whole, ElementCall call, std::size_t place,
   made.source = whole.source;
   made.forward_node = whole.forward_node;
   made.decomposed_from = whole.op.function->name();
+  made.checkpoint = whole.checkpoint;
   return made;
 }
 

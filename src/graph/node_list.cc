@@ -183,6 +183,7 @@ Result<std::vector<ValueId>> NodeList::append(NewNode added,
   node.module_class = std::move(added.module_class);
   node.source = std::move(added.source);
   node.decomposed_from = std::move(added.decomposed_from);
+  node.checkpoint = std::move(added.checkpoint);
   node.draws_as = added.draws_as;
   node_names_.emplace(node.name, node.id);
   generated_.push_back(false);

@@ -35,8 +35,8 @@ class ReadingNoteText {
   std::string operator()(const CheckpointsNote& note) const {
     return "the model checkpoints " + counted(note.regions, "region") + " of " +
            counted(note.operators, "operator") +
-           "; the plan does not recompute them: it keeps their activations for "
-           "the backward pass";
+           ", which run again with --recompute model, and with auto if that "
+           "is cheapest in the memory limit";
   }
 
   std::string operator()(const LeftOutOperatorNote& note) const {

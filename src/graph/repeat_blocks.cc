@@ -25,6 +25,13 @@ std::string name_in_graph(const std::string& name, std::int64_t copy) {
   return copy > 0 ? name + "_copy_" + std::to_string(copy) : name;
 }
 
+// Each copy of a block is checkpointed by itself.
+CheckpointMark mark_of(const Node& node, std::int64_t copy) {
+  CheckpointMark mark = node.checkpoint;
+  if (!mark.region.empty()) mark.region = name_in_graph(mark.region, copy);
+  return mark;
+}
+
 // DeepGraph builds the graph with the copies.
 class DeepGraph {
  public:
@@ -164,6 +171,7 @@ class DeepGraph {
                   .module_class = node.module_class,
                   .source = node.source,
                   .decomposed_from = node.decomposed_from,
+                  .checkpoint = mark_of(node, of.copy),
                   .as_written = true};
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       SP_ASSIGN(const CopiedValue from, relations_.operand(node, of.copy, i));

@@ -97,9 +97,9 @@ Result<void> Importer::add_call(const Node& node,
   CustomMetadata custom = read_custom(node.custom);
   added.forward_node = std::move(custom.forward_node);
   added.decomposed_from = std::move(custom.decomposed_from);
-  const std::string& checkpoint =
-      frame_.checkpoint.empty() ? custom.checkpoint : frame_.checkpoint;
-  if (!checkpoint.empty()) ++checkpoints_[checkpoint];
+  added.checkpoint = std::move(custom.checkpoint);
+  if (!frame_.checkpoint.empty()) added.checkpoint = {frame_.checkpoint};
+  if (!added.checkpoint.region.empty()) ++checkpoints_[added.checkpoint.region];
   if (frame_.is_autocast) SP_CHECK(cast_operands(added));
   SP_CHECK(take_as_written(node, added));
   SP_ASSIGN(const std::vector<ValueId> made,

@@ -117,7 +117,10 @@ CustomMetadata read_custom(std::string_view text) {
     } else if (is_string && key == "decomposed_from") {
       found.decomposed_from = json.string();
     } else if (is_string && key == "checkpoint") {
-      found.checkpoint = json.string();
+      found.checkpoint.region = json.string();
+    } else if (is_string && key == "checkpoint_policy") {
+      // The name of a torch.utils.checkpoint.CheckpointPolicy.
+      found.checkpoint.is_saved = json.string().ends_with("_SAVE");
     } else if (key == "shardprop" && json.peek() == JsonReader::Kind::kObject) {
       found.planned_node = read_planned_node(json);
     } else {

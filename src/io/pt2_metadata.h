@@ -24,7 +24,7 @@ SourceLocation innermost_source(std::string_view trace);
 struct CustomMetadata {
   std::string forward_node;
   std::string decomposed_from;
-  std::string checkpoint;
+  CheckpointMark checkpoint;
   // The node of the planned graph, in programs of `emit`; empty for a copy.
   std::string planned_node;
 };

@@ -3,8 +3,9 @@
 //   the best plan without second runs fits the limit   that plan; no other search
 //   it does not fit                                    the cheapest plan of all rules
 //
-// The rules are none, full, selective, and full:N for the values of N that bisection
-// visits. It ends once other values promise less than the gap.
+// The rules are none, full, selective, full:N for the values of N that bisection
+// visits, and model if the model is checkpointed. Bisection ends once other values
+// promise less than the gap.
 #pragma once
 
 #include <shardprop/base/result.h>

@@ -52,8 +52,9 @@ TEST_CASE("the text of a note has all of its figures") {
         "`u0` and 2 more sizes depend on data and are each taken to be 8; "
         "--bound u0=N says otherwise");
   CHECK(to_string(CheckpointsNote{1, 30}) ==
-        "the model checkpoints 1 region of 30 operators; the plan does not "
-        "recompute them: it keeps their activations for the backward pass");
+        "the model checkpoints 1 region of 30 operators, which run again with "
+        "--recompute model, and with auto if that is cheapest in the memory "
+        "limit");
   CHECK(to_string(AsWrittenNote{"mm", {"a", "b"}, true}) ==
         "`mm`: a; b; taken as it is written, to run replicated");
   CHECK(to_string(AsWrittenNote{"mm", {"a"}, false}) ==

@@ -3,6 +3,7 @@
 
 #include "graph/block_model.h"
 #include "graph/graph_fixture.h"
+#include "graph/marked_graph.h"
 #include "graph/recompute/kept_values.h"
 #include "graph/recompute/min_cut.h"
 #include "graph/recompute/second_runs.h"
@@ -71,7 +72,7 @@ TEST_CASE("no cut is found where no edge may be cut") {
 
 TEST_CASE("a rule is the text that it prints") {
   for (const char* text : {"none", "selective", "selective:megatron", "full",
-                           "full:3", "modules:*.mlp"}) {
+                           "full:3", "modules:*.mlp", "model"}) {
     CHECK(to_string(value_of(Recompute::parse(text))) == text);
   }
   for (const char* text :
@@ -122,6 +123,87 @@ TEST_CASE("with selective, every second matmul runs again") {
   // The first matmul of a block is kept, its square runs again.
   CHECK(kept(*runs).size() == 8);
   CHECK(second_runs(*runs) == 4);
+}
+
+TEST_CASE("with model, a region of torch.utils.checkpoint keeps its inputs") {
+  const Graph plain = BlockModel(true).build("dddd");
+  const auto full = running_of(BlockModel(true).build("dddd"), "full");
+  const auto all = running_of(with_marked_layers(plain, 4), "model");
+  CHECK(kept(*all) == kept(*full));
+  CHECK(second_runs(*all) == second_runs(*full));
+  const auto two = running_of(with_marked_layers(plain, 2), "model");
+  CHECK(kept(*two).size() == 8);
+  CHECK(second_runs(*two) == 4);
+  // Marks are no part of the program.
+  CHECK(with_marked_layers(plain, 2).hash() ==
+        with_marked_layers(plain, 0).hash());
+}
+
+TEST_CASE("with model, what a selective policy saves is kept") {
+  const Graph plain = BlockModel(true).build("dddd");
+  const auto saves_matmul = [](int place) { return place == 0; };
+  const auto runs =
+      running_of(with_marked_layers(plain, 4, saves_matmul), "model");
+  CHECK(kept(*runs).size() == 8);
+  CHECK(second_runs(*runs) == 4);
+}
+
+TEST_CASE("model needs a graph with marks") {
+  const Running model{false, value_of(Recompute::parse("model"))};
+  const auto refused =
+      running_graph(std::make_shared<const Graph>(BlockModel(true).build("dd")),
+                    testing::standard_library(), model);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::kInvalidArgument);
+  CHECK(refused.error().location == "graph `test`");
+  CHECK(refused.error().notes ==
+        std::vector<std::string>{
+            "found 12 forward operators without a mark, expected marks on "
+            "some"});
+  CHECK(refused.error().help.find("shardprop.torch.export") !=
+        std::string::npos);
+  CHECK_FALSE(is_checkpointed(BlockModel(true).build("dd")));
+}
+
+// a = relu(x) and y = a @ w. The gradients need a > 0 and a.
+TEST_CASE(
+    "a result of a region that runs again is kept where another reads it") {
+  GraphFixture at;
+  const ValueId x = at.input("x", "f32[64,32]");
+  const ValueId w = at.input("w", "f32[32,48]", InputKind::kParameter);
+  const ValueId g = at.input("g", "f32[64,48]");
+  const ValueId h = at.op("aten.exp.default", {x});
+  const ValueId a = at.op("aten.sigmoid.default", {h});
+  at.output(at.op("aten.mm.default", {a, w}));
+  const ValueId ta =
+      at.op("aten.permute.default", {a}, {{"dims", ints({1, 0})}});
+  at.builder.add_output(
+      {at.op("aten.mm.default", {ta, g}), OutputKind::kGradient, w});
+  const ValueId tw =
+      at.op("aten.permute.default", {w}, {{"dims", ints({1, 0})}});
+  const ValueId ga = at.op("aten.mm.default", {g, tw});
+  const ValueId gh = at.op("aten.sigmoid_backward.default", {ga, a});
+  at.builder.add_output(
+      {at.op("aten.mul.Tensor", {gh, h}), OutputKind::kGradient, x});
+  const Graph plain = at.build();
+  const auto marked = [&](bool is_matmul_inside) {
+    return with_marks(plain, [&](const Node& node) -> NodeMarks {
+      const bool is_inside = node.name == "exp" || node.name == "sigmoid" ||
+                             (node.name == "mm" && is_matmul_inside);
+      if (is_inside) return {{"0"}, {}};
+      if (node.name == "sigmoid_backward") return {{}, "sigmoid"};
+      if (node.name == "mul") return {{}, "exp"};
+      if (node.phase == Phase::kBackward) return {{}, "mm"};
+      return {};
+    });
+  };
+  // The backward node of the matmul keeps the result of the region.
+  const auto outside = running_of(marked(false), "model");
+  CHECK(kept(*outside) == std::set<std::string>{"sigmoid"});
+  CHECK(second_runs(*outside) == 1);
+  const auto inside = running_of(marked(true), "model");
+  CHECK(kept(*inside).empty());
+  CHECK(second_runs(*inside) == 2);
 }
 
 TEST_CASE("a rule needs a backward phase and equal blocks") {

@@ -47,8 +47,17 @@ TEST_CASE("custom metadata that is not ours is nobody's error") {
   CHECK(
       read_custom(R"({"forward_node": "mm", "other": [1, {}]})").forward_node ==
       "mm");
-  CHECK(read_custom(R"({"checkpoint": "3"})").checkpoint == "3");
-  CHECK(read_custom(R"({"checkpoint": 3})").checkpoint.empty());
+  CHECK(read_custom(R"({"checkpoint": "3"})").checkpoint.region == "3");
+  CHECK(read_custom(R"({"checkpoint": 3})").checkpoint.region.empty());
+  const auto is_saved = [](const std::string& policy) {
+    return read_custom(R"({"checkpoint": "3", "checkpoint_policy": ")" +
+                       policy + "\"}")
+        .checkpoint.is_saved;
+  };
+  CHECK(is_saved("MUST_SAVE"));
+  CHECK(is_saved("PREFER_SAVE"));
+  CHECK_FALSE(is_saved("PREFER_RECOMPUTE"));
+  CHECK_FALSE(read_custom(R"({"checkpoint": "3"})").checkpoint.is_saved);
   for (const char* text : {"", "text", "[1]", "{", R"({"forward_node": 3})",
                            R"({"forward_node": "mm")"}) {
     CAPTURE(text);

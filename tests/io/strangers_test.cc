@@ -65,8 +65,9 @@ TEST_CASE("a note counts checkpointed regions and their operators") {
     const auto graph = read_json(with_region(target, region()));
     REQUIRE(graph);
     CHECK(has_note(*graph,
-                   "checkpoints 1 region of 1 operator; the plan does "
-                   "not recompute them"));
+                   "checkpoints 1 region of 1 operator, which run again with "
+                   "--recompute model"));
+    CHECK(find_node(*graph, "relu.cos")->checkpoint.region == "relu");
   }
   // As our exporter writes it.
   Json json = program();
@@ -76,6 +77,10 @@ TEST_CASE("a note counts checkpointed regions and their operators") {
   const auto marked = read_json(json);
   REQUIRE(marked);
   CHECK(has_note(*marked, "checkpoints 1 region of 2 operators"));
+  CHECK(std::count_if(marked->nodes().begin(), marked->nodes().end(),
+                      [](const Node& node) {
+                        return node.checkpoint.region == "0";
+                      }) == 2);
   // A forward pass alone keeps nothing.
   auto& signature = json["graph_module"]["signature"]["output_specs"];
   signature[2] = {{"user_output", {{"arg", tensor_argument("mm_1")}}}};

@@ -24,26 +24,16 @@ from torch._inductor.decomposition import select_decomp_table
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "python/shardprop/torch")]
 
+from kept_bytes import VIEWS, base_name, values_of_plan  # noqa: E402
 from models import MODELS  # noqa: E402
 
 SHARDPROP = os.environ.get("SHARDPROP_BIN", "build/release/tools/shardprop")
 TOLERANCE = 0.10
-BYTES = {"f64": 8, "i64": 8, "f32": 4, "i32": 4, "f16": 2, "bf16": 2, "i16": 2}
 GRAPHS = {
     "llama3_tiny": "llama3_train",
     "deepseek_moe_tiny": "deepseek_moe_train",
     "t5_tiny": "t5_train",
 }
-VIEWS = {
-    "alias", "view", "_unsafe_view", "permute", "expand", "squeeze", "unsqueeze",
-    "slice", "select", "split", "t", "transpose", "detach", "unbind", "as_strided",
-    "reshape",
-}
-
-
-def base_name(target):
-    return str(target).split(".")[1] if "." in str(target) else str(target)
-
 
 def torch_keeps(name):
     """Returns the bytes and the kept values with theirs."""
@@ -91,26 +81,7 @@ def shardprop_keeps(graph):
          "--mesh", "x=1", "--memory", "none", "--optimizer", "none", "--recompute",
          "none", "--execution", "compiled", "--format", "json"],
         check=True, capture_output=True, text=True)
-    nodes = json.loads(done.stdout)["nodes"]
-    last = max(i for i, node in enumerate(nodes) if node["phase"] == "forward")
-    made = {}
-    for i, node in enumerate(nodes):
-        for output in node["outputs"]:
-            made[output["name"]] = (i, node, output)
-    kept = {}
-    for node in nodes[last + 1 :]:
-        for read in node["inputs"]:
-            name = read["from"]
-            while name in made and base_name(made[name][1]["op"]) in VIEWS:
-                name = made[name][1]["inputs"][0]["from"]
-            if name not in made or made[name][0] > last:
-                continue
-            output = made[name][2]
-            size = BYTES.get(output["dtype"], 1)
-            for length in output["shape"]:
-                size *= length
-            kept[name] = size
-    return kept
+    return values_of_plan(json.loads(done.stdout))
 
 
 class KeptValues(unittest.TestCase):

@@ -62,6 +62,7 @@ struct NewNode {
   std::string second_run_of;  // as forward_node
   NodeId draws_as;            // Node::draws_as
   std::string decomposed_from;
+  CheckpointMark checkpoint;
   // If true, its outputs are taken as stated, even if the library infers
   // others.
   bool as_written = false;

@@ -35,6 +35,14 @@ struct SymbolicArg {
   SymExpr value;
 };
 
+// `CheckpointMark` says how torch.utils.checkpoint treats a forward node.
+struct CheckpointMark {
+  // The outermost region that contains the node; empty if none does.
+  std::string region;
+  // Whether the selective policy of the region saves the node's results.
+  bool is_saved = false;
+};
+
 struct Node {
   NodeId id;
   std::string name;  // mm_1
@@ -56,6 +64,7 @@ struct Node {
   NodeId draws_as;
   // The operator whose decomposition produced this node, if recorded.
   std::string decomposed_from;
+  CheckpointMark checkpoint;
 
   const std::string& op_name() const { return op.name(); }
   bool runs_again() const { return second_run_of.valid(); }

@@ -32,7 +32,7 @@ struct FixedSizeNote {
   friend bool operator==(const FixedSizeNote&, const FixedSizeNote&) = default;
 };
 
-// The model checkpoints regions, which the plan does not recompute.
+// The model checkpoints regions, which the rule `model` of recomputation follows.
 struct CheckpointsNote {
   std::int64_t regions = 0;
   std::int64_t operators = 0;

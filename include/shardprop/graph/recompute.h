@@ -29,7 +29,7 @@ namespace shardprop {
 //
 //   none                none
 //   selective           the rule of torchtitan: those of the repeated blocks, except
-//                       attention and every second matmul
+//                       attention and every second matmul with a weight
 //   selective:megatron  the rule of Megatron-LM: the core attention of the repeated
 //                       blocks, which is what turns queries, keys and values into
 //                       its result
@@ -38,6 +38,9 @@ namespace shardprop {
 //   full:N              those of the first N blocks of each row
 //   modules:GLOB        those of the modules whose path the glob matches, as if
 //                       torch.utils.checkpoint wrapped each of them
+//   model               those that the model itself runs again: its regions of
+//                       torch.utils.checkpoint (Node::checkpoint), except what their
+//                       selective policies save
 struct Recompute {
   enum class Rule : std::uint8_t {
     kNone,
@@ -45,6 +48,7 @@ struct Recompute {
     kCoreAttention,
     kFull,
     kModules,
+    kModel,
   };
   Rule rule = Rule::kNone;
   // The count in each row of blocks; 0: all. Only for kFull.
@@ -60,6 +64,8 @@ std::string to_string(const Recompute& recompute);  // "none", "full:3"
 // Returns the number of blocks of the longest row of equal blocks: full:N with at
 // least so many is full. 0 if no two blocks are equal.
 std::int64_t longest_row_of_blocks(const Graph& graph);
+// Returns whether a forward node has a mark of torch.utils.checkpoint.
+bool is_checkpointed(const Graph& graph);
 // Returns whether all rows of equal blocks have equally many blocks.
 bool has_rows_of_equal_length(const Graph& graph);
 
@@ -73,8 +79,9 @@ struct Running {
 
 // Returns the program as it runs; `graph` itself if nothing runs again. Errors:
 // kInvalidArgument (a rule for blocks, and a graph without equal blocks or without
-// a backward phase; a glob that matches no module; a graph that is the result of
-// this function).
+// a backward phase; a glob that matches no module; the rule `model`, and a graph
+// without a mark of torch.utils.checkpoint; a graph that is the result of this
+// function).
 Result<std::shared_ptr<const Graph>> running_graph(
     std::shared_ptr<const Graph> graph, const OpLibrary& library,
     const Running& running);

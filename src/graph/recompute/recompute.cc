@@ -1,18 +1,16 @@
 #include <shardprop/graph/recompute.h>
 
-#include "base/glob.h"
 #include "base/parse_int.h"
 #include "base/try.h"
 #include "graph/analysis/blocks.h"
 #include "graph/recompute/core_attention.h"
 #include "graph/recompute/kept_values.h"
-#include "graph/recompute/node_facts.h"
+#include "graph/recompute/run_selection.h"
+#include "graph/recompute/runs_of_regions.h"
 #include "graph/recompute/second_runs.h"
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,53 +18,6 @@
 
 namespace shardprop {
 namespace {
-
-// Collects the second runs of a graph. Nodes are added in the order of the graph.
-class RunSelection {
- public:
-  RunSelection(const Graph& graph, const OpLibrary& library)
-      : graph_(graph), facts_(graph, library), last_(last_forward(graph)) {
-    runs_.group.assign(graph.nodes().size(), SecondRuns::kOnce);
-    runs_.moves.assign(graph.nodes().size(), false);
-  }
-
-  const NodeFacts& node_facts() const { return facts_; }
-  OperatorFacts facts(const Node& node) const { return facts_.of(node); }
-
-  // Adds a node that need not be kept. A view of a kept value stays where it is.
-  void add(const Node& node, const OperatorFacts& facts, std::int32_t group) {
-    if (facts.runs_once || node.id.index() > last_) return;
-    if (facts.is_view && !reads_second_run(node)) return;
-    if (node.phase == Phase::kForward) {
-      runs_.group[node.id.index()] = group;
-    } else {
-      runs_.moves[node.id.index()] = true;
-    }
-  }
-
-  const SecondRuns& runs() const { return runs_; }
-  bool is_empty() const {
-    return std::none_of(runs_.group.begin(), runs_.group.end(),
-                        [](std::int32_t g) { return g != SecondRuns::kOnce; });
-  }
-
- private:
-  bool reads_second_run(const Node& node) const {
-    return std::any_of(node.inputs.begin(), node.inputs.end(),
-                       [&](ValueId input) {
-                         const Value& value = graph_.value(input);
-                         if (value.is_input()) return false;
-                         const std::size_t producer = value.producer.index();
-                         return runs_.group[producer] != SecondRuns::kOnce ||
-                                runs_.moves[producer];
-                       });
-  }
-
-  const Graph& graph_;
-  NodeFacts facts_;
-  std::size_t last_;
-  SecondRuns runs_;
-};
 
 // By node: the number of its region, such as its block.
 using Regions = std::vector<std::int32_t>;
@@ -93,6 +44,34 @@ Regions regions_of(const Graph& graph, const Blocks& blocks) {
   return out;
 }
 
+// Weights finds values that do not depend on inputs of the user: parameters,
+// buffers, and what is computed from them, such as their casts.
+class Weights {
+ public:
+  explicit Weights(const Graph& graph) : is_weight_(graph.values().size()) {
+    for (const GraphInput& input : graph.inputs()) {
+      is_weight_[input.value.index()] = input.kind != InputKind::kUser;
+    }
+    for (const Node& node : graph.nodes()) {
+      const bool reads_only_weights =
+          std::all_of(node.inputs.begin(), node.inputs.end(),
+                      [&](ValueId input) { return is_weight_[input.index()]; });
+      for (const ValueId output : node.outputs) {
+        is_weight_[output.index()] = reads_only_weights;
+      }
+    }
+  }
+
+  bool reads_weight(const Node& node) const {
+    return std::any_of(
+        node.inputs.begin(), node.inputs.end(),
+        [&](ValueId input) { return is_weight_[input.index()]; });
+  }
+
+ private:
+  std::vector<bool> is_weight_;  // by value
+};
+
 Result<RunSelection> runs_of_blocks(const Graph& graph,
                                     const OpLibrary& library,
                                     const Recompute& recompute) {
@@ -108,6 +87,7 @@ Result<RunSelection> runs_of_blocks(const Graph& graph,
       recompute.rule == Recompute::Rule::kCoreAttention
           ? core_attention(graph, selection.node_facts(), regions)
           : std::vector<bool>();
+  const Weights weights(graph);
   std::vector<int> matmuls(blocks.blocks().size(), 0);
   for (const Node& node : graph.nodes()) {
     const std::size_t b = blocks.block_of(node.id);
@@ -121,8 +101,12 @@ Result<RunSelection> runs_of_blocks(const Graph& graph,
     if (recompute.rule == Recompute::Rule::kSelective &&
         node.phase == Phase::kForward) {
       if (facts.is_attention) continue;
-      // The first matmul of a block is kept, the second runs again.
-      if (facts.is_matmul && ++matmuls[b] % 2 == 1) continue;
+      // The first matmul of a block is kept, the second runs again. Matmuls of two
+      // activations, as in attention by single operators, all run again.
+      if (facts.is_matmul && weights.reads_weight(node) &&
+          ++matmuls[b] % 2 == 1) {
+        continue;
+      }
     }
     if (!core.empty() && node.phase == Phase::kForward &&
         !core[node.id.index()]) {
@@ -136,49 +120,16 @@ Result<RunSelection> runs_of_blocks(const Graph& graph,
   return selection;
 }
 
-// Returns the path of the outermost module of the node that the glob matches.
-std::optional<std::string_view> matched_module(const Node& node,
-                                               std::string_view glob) {
-  const std::string_view path = node.module_path;
-  for (std::size_t end = 0; end < path.size();) {
-    end = std::min(path.find('.', end + 1), path.size());
-    if (matches_glob(glob, path.substr(0, end))) return path.substr(0, end);
+Result<RunSelection> runs_of_rule(const Graph& graph, const OpLibrary& library,
+                                  const Recompute& recompute) {
+  switch (recompute.rule) {
+    case Recompute::Rule::kModules:
+      return runs_of_modules(graph, library, recompute.modules);
+    case Recompute::Rule::kModel:
+      return runs_of_marks(graph, library);
+    default:
+      return runs_of_blocks(graph, library, recompute);
   }
-  return std::nullopt;
-}
-
-Result<RunSelection> runs_of_modules(const Graph& graph,
-                                     const OpLibrary& library,
-                                     const std::string& glob) {
-  constexpr std::int32_t kOutside = -1;
-  std::map<std::string_view, std::int32_t> numbers;
-  Regions regions;
-  for (const Node& node : graph.nodes()) {
-    const auto module = matched_module(node, glob);
-    regions.push_back(
-        module ? numbers
-                     .try_emplace(*module,
-                                  static_cast<std::int32_t>(numbers.size()))
-                     .first->second
-               : kOutside);
-  }
-  if (numbers.empty()) {
-    return fail({ErrorCode::kInvalidArgument,
-                 "no module of the graph matches `" + glob + "`",
-                 {},
-                 {},
-                 "as in modules:*.mlp; explain lists the modules"});
-  }
-  RunSelection selection(graph, library);
-  for (const Node& node : graph.nodes()) {
-    const std::int32_t region = regions[node.id.index()];
-    if (region == kOutside) continue;
-    if (node.phase == Phase::kForward && leaves_region(graph, regions, node)) {
-      continue;
-    }
-    selection.add(node, selection.facts(node), region);
-  }
-  return selection;
 }
 
 RunSelection runs_of_compiler(const Graph& graph, const OpLibrary& library) {
@@ -212,6 +163,7 @@ Result<Recompute> Recompute::parse(std::string_view text) {
   }
   if (text == "selective:megatron") return Recompute{Rule::kCoreAttention};
   if (text == "full") return Recompute{Rule::kFull};
+  if (text == "model") return Recompute{Rule::kModel};
   constexpr std::string_view kFirst = "full:";
   if (text.starts_with(kFirst)) {
     const auto count = parse_int(text.substr(kFirst.size()));
@@ -226,7 +178,7 @@ Result<Recompute> Recompute::parse(std::string_view text) {
                {},
                {"found `" + std::string(text) +
                 "`, expected none, selective, selective:megatron, full, "
-                "full:N or modules:GLOB"},
+                "full:N, modules:GLOB or model"},
                "as in full:20"});
 }
 
@@ -238,6 +190,8 @@ std::string to_string(const Recompute& recompute) {
       return "selective";
     case Recompute::Rule::kCoreAttention:
       return "selective:megatron";
+    case Recompute::Rule::kModel:
+      return "model";
     case Recompute::Rule::kModules:
       return "modules:" + recompute.modules;
     case Recompute::Rule::kFull:
@@ -246,6 +200,13 @@ std::string to_string(const Recompute& recompute) {
                  : "full:" + std::to_string(recompute.first_blocks);
   }
   return "none";
+}
+
+bool is_checkpointed(const Graph& graph) {
+  return std::any_of(
+      graph.nodes().begin(), graph.nodes().end(), [](const Node& node) {
+        return node.phase == Phase::kForward && !node.checkpoint.region.empty();
+      });
 }
 
 std::int64_t longest_row_of_blocks(const Graph& graph) {
@@ -279,9 +240,7 @@ Result<std::shared_ptr<const Graph>> running_graph(
   if (has_rule) {
     const Recompute& rule = running.recompute;
     SP_ASSIGN(const RunSelection selection,
-              rule.rule == Recompute::Rule::kModules
-                  ? runs_of_modules(*graph, library, rule.modules)
-                  : runs_of_blocks(*graph, library, rule));
+              runs_of_rule(*graph, library, rule));
     SP_ASSIGN(graph, with_runs(std::move(graph), library, selection));
   }
   if (!running.is_compiled) return graph;

@@ -66,8 +66,9 @@ def _annotate(graph):
             custom["decomposed_from"] = str(original)
         kept = dict(node.meta.get("custom", {}))
         if _is_backward(node):
-            # The mark is inherited from the forward operator.
+            # The marks are inherited from the forward operator.
             kept.pop(checkpoints.NAME, None)
+            kept.pop(checkpoints.POLICY, None)
         node.meta["custom"] = {**kept, **custom}
 
 
