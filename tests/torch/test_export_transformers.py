@@ -254,9 +254,9 @@ class Checkpoints(unittest.TestCase):
             self.assertEqual(
                 graph.notes,
                 [
-                    "the model checkpoints 2 regions of 12 operators; the plan does "
-                    "not recompute them: it keeps their activations for the backward "
-                    "pass"
+                    "the model checkpoints 2 regions of 12 operators, which run again "
+                    "with --recompute model, and with auto if that is cheapest in the "
+                    "memory limit"
                 ],
             )
             # The program is the one without.

@@ -35,6 +35,7 @@ GRAPHS = {
     "t5_tiny": "t5_train",
 }
 
+
 def torch_keeps(name):
     """Returns the bytes and the kept values with theirs."""
     kept = {}

@@ -153,10 +153,18 @@ def wrapped(build, rule):
     return model.train()
 
 
-def kept_by_plan(model, rule):
-    graph = sp.load_graph(
+def graph_of(model):
+    return sp.load_graph(
         sp.torch.export(model, (), CALL, mode="train", device="cpu")
     )
+
+
+@functools.cache
+def plain_graph(build):
+    return graph_of(build().train())
+
+
+def kept_by_plan(graph, rule):
     plan = sp.plan(
         graph,
         "x=1",
@@ -174,10 +182,10 @@ class RecomputedBytes(unittest.TestCase):
         with mock.patch("torch.nn.functional.dropout", dropout_of_gpu):
             eager = kept_bytes.of_eager(wrapped(build, rule), (), CALL)
         unread = unread_bytes()
-        plain = kept_by_plan(build().train(), rule)
+        plain = kept_by_plan(plain_graph(build), rule)
         found = {rule: plain}
         if rule != "none":
-            found["model"] = kept_by_plan(wrapped(build, rule), "model")
+            found["model"] = kept_by_plan(graph_of(wrapped(build, rule)), "model")
         sizes = {name: sum(values.values()) for name, values in found.items()}
         print(f"{build.__name__} {rule}: PyTorch keeps {eager} bytes, "
               f"{unread} of them unread; plans {sizes}")
