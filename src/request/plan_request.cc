@@ -1,6 +1,7 @@
 #include <shardprop/request/plan_request.h>
 
 #include "base/budget.h"
+#include "base/guard.h"
 #include "base/try.h"
 #include "request/recompute_choice.h"
 
@@ -92,10 +93,12 @@ Result<PlanRequest> running(PlanRequest request) {
 }
 
 Result<PlannedGraph> plan_graph(const PlanRequest& request) {
-  SP_CHECK(check_rules(request.reading.rules, *request.graph));
-  if (chooses_rule(request)) return plan_by_cheapest_rule(request);
-  SP_ASSIGN(const PlanRequest own, running(request));
-  return planned(own);
+  return guarded([&]() -> Result<PlannedGraph> {
+    SP_CHECK(check_rules(request.reading.rules, *request.graph));
+    if (chooses_rule(request)) return plan_by_cheapest_rule(request);
+    SP_ASSIGN(const PlanRequest own, running(request));
+    return planned(own);
+  });
 }
 
 Result<std::shared_ptr<const Graph>> graph_of(

@@ -30,7 +30,7 @@ class RecomputeChoice {
   using Rule = Recompute::Rule;
 
   static constexpr const char* kJoinedDims = "joined-dims";
-  // This procedure takes 35 s on Llama 3 405B, whatever the time limit is.
+  // It takes 35 s on Llama 3 405B at any time limit.
   static constexpr const char* kScratchBounds = "scratch-bounds";
 
   // Shares of the rest of the limits.
@@ -57,7 +57,7 @@ class RecomputeChoice {
         if (!full->has_improved(procedure)) attempts_.leave_out(procedure);
       }
     }
-    // The answer is never more expensive than what the model itself asks for.
+    // The answer then costs no more than a plan by the marks of the model.
     if (is_checkpointed(*request_.graph)) {
       attempts_.attempt({Rule::kModel}, kModelShare);
     }

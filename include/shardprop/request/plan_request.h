@@ -74,7 +74,7 @@ Result<PlanRequest> running(PlanRequest request);
 // request is answered if its rule is open. Errors: those of plan_graph().
 Result<PlanRequest> running_as_planned(PlanRequest request);
 // Answers the request, with the graph that the plan runs. The nodes of that graph
-// are those of the plan. Errors: those of plan().
+// are those of the plan. Errors: those of plan(); kOutOfMemory.
 Result<PlannedGraph> plan_graph(const PlanRequest& request);
 // Returns the graph that a plan of `graph` runs: `graph` itself if it is the plan's
 // own. Errors: those of running_graph().
