@@ -1,12 +1,8 @@
 // Operators that are defined by a program in the text of a rule: every strategy gives
 // the values of the program on full tensors.
 
-#include "verify/verified.h"
+#include "verify/user_operators.h"
 
-#include <shardprop/ops/rule_text.h>
-#include <shardprop/strategy/op_strategy.h>
-
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,93 +11,6 @@ namespace shardprop {
 namespace {
 
 using namespace testing;
-
-// `UserOperator` is one call of an operator that a library of the test declares.
-struct UserOperator {
-  const char* declaration;
-  const char* rule;
-  std::vector<const char*> tensors;
-};
-
-struct DeclaredCall {
-  std::shared_ptr<const OpLibrary> library;
-  OpSchema op;
-};
-
-DeclaredCall declared(const UserOperator& one) {
-  auto rule = value_of(parse_definition(one.rule));
-  auto library = value_of(OpLibrary::standard()->with(
-      {.declaration = one.declaration, .definition = std::move(rule)}));
-  std::vector<GivenArgument> given;
-  std::vector<TensorMeta> metas;
-  for (const char* tensor : one.tensors) {
-    given.push_back({"", TensorArg{static_cast<std::int32_t>(metas.size())}});
-    metas.push_back(value_of(TensorMeta::parse(tensor)));
-  }
-  OpSchema op = value_of(make_op_schema(library->find("mylib.f.default"),
-                                        std::move(given), std::move(metas)));
-  set_results(op, value_of(library->infer_results(op)));
-  return {std::move(library), std::move(op)};
-}
-
-std::string wrong_value(const VerifyReport& report) {
-  if (!report.mismatch) return "no wrong value";
-  const VerifyMismatch& wrong = *report.mismatch;
-  return wrong.value + wrong.element + " on rank " +
-         std::to_string(wrong.rank) + ": expected " +
-         std::to_string(wrong.expected) + ", found " +
-         std::to_string(wrong.found) + ' ' + wrong.error;
-}
-
-// Verifies every strategy. Returns those that shard an operand: "S(0)->S(0)".
-std::vector<std::string> verified(const UserOperator& one, const char* shape) {
-  CAPTURE(std::string(one.rule));
-  const DeclaredCall call = declared(one);
-  const DeviceMesh mesh = value_of(DeviceMesh::parse(shape));
-  GraphBuilder builder("call", *call.library);
-  NewNode node;
-  node.name = "call";
-  node.op = call.op;
-  for (const TensorMeta& meta : call.op.inputs) {
-    node.inputs.push_back(value_of(
-        builder.add_input({.kind = InputKind::kUser,
-                           .name = "x" + std::to_string(node.inputs.size()),
-                           .meta = meta})));
-  }
-  for (const ValueId value : value_of(builder.add_node(std::move(node)))) {
-    builder.add_output({.value = value});
-  }
-  const Graph graph = value_of(std::move(builder).build());
-  const Expected expected =
-      value_of(Expected::create(graph, call.library, Optimizer::kNone, {}));
-  LayoutTable layouts;
-  StrategyOptions every;
-  every.allow_empty_shards = false;
-  const OpStrategy all =
-      op_strategies(std::make_shared<const OpSchema>(call.op),
-                    std::make_shared<const IndexSpace>(
-                        value_of(call.library->index_space(call.op))),
-                    mesh, layouts, every);
-  std::vector<std::string> sharded;
-  for (const PlacementStrategy& strategy : all.strategies) {
-    const std::string text = to_string(strategy, layouts);
-    CAPTURE(text);
-    PlanOptions options = quick_options();
-    options.forced = forced_first_node(strategy, layouts);
-    const auto plan =
-        make_plan(graph, mesh, dear_compute(), *call.library, options);
-    CHECK(plan.has_value());
-    if (!plan) continue;
-    REQUIRE(plan->has_plan());
-    const VerifyReport report = value_of(
-        verify(value_of(lower(*plan, graph, *call.library)), expected));
-    INFO(wrong_value(report));
-    CHECK(report.ok);
-    CHECK(report.findings.empty());
-    if (text.find("S(") != std::string::npos) sharded.push_back(text);
-  }
-  return sharded;
-}
 
 // Returns the reason why a factor of the call is blocked; empty if none is.
 std::string blocked_reason(const UserOperator& one) {
@@ -144,7 +53,7 @@ TEST_CASE("a dim that a step needs in full is not sharded") {
     CAPTURE(std::string(program));
     const std::string rule =
         std::string("along(dim).decomposed(\"") + program + "\")";
-    const UserOperator one{kDeclared, rule.c_str(), {"f32[4,6]"}};
+    const UserOperator one{kDeclared, rule, {"f32[4,6]"}};
     CHECK(verified(one, "2") == Texts{"S(0)->S(0)"});
     CHECK(blocked_reason(one) == "its program calls `" + std::string(step) +
                                      "`, which needs all of it");
@@ -205,8 +114,7 @@ TEST_CASE("positions along a sharded dim are those of the full tensor") {
     const std::string rule =
         "mapped(b[n]->b[n]).decomposed(\"e = exp(x) * places(" +
         std::string(of) + ", 1); return e / sum(e, [1], True)\")";
-    const UserOperator one{
-        "mylib::f(Tensor x) -> Tensor", rule.c_str(), {"f32[4,6]"}};
+    const UserOperator one{"mylib::f(Tensor x) -> Tensor", rule, {"f32[4,6]"}};
     CHECK(verified(one, "2") == Texts{"S(0)->S(0)", "S(1)->S(1)"});
   }
   const UserOperator offset{
