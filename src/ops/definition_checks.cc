@@ -3,6 +3,8 @@
 #include <shardprop/ops/op_definition.h>
 
 #include "ops/op_call.h"
+#include "ops/operand_name.h"
+#include "ops/text_with_arguments.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,16 +14,30 @@
 namespace shardprop {
 namespace {
 
-// Returns "name(a,b)".
-std::string text_with(std::string_view name,
-                      const std::vector<std::string>& arguments) {
-  std::string text(name);
-  text += '(';
-  for (const std::string& argument : arguments) {
-    if (text.back() != '(') text += ',';
-    text += argument;
+// Returns "`min` and `max`".
+std::string listed(const std::vector<std::string>& words,
+                   std::string_view last_joint) {
+  std::string text;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (i > 0) text += i + 1 == words.size() ? last_joint : ", ";
+    text += '`' + words[i] + '`';
   }
-  return text + ')';
+  return text;
+}
+
+// Returns "dim 1 of `self`": a dim of an operand that has the factor.
+std::string dim_with(const OpCall& call, const IndexSpace& space, int factor) {
+  for (std::size_t i = 0; i < space.inputs.size(); ++i) {
+    const auto& dims = space.inputs[i].dims;
+    for (std::size_t d = 0; d < dims.size(); ++d) {
+      if (std::find(dims[d].begin(), dims[d].end(), factor) == dims[d].end()) {
+        continue;
+      }
+      return "dim " + std::to_string(d) + " of `" + operand_name(call.op(), i) +
+             '`';
+    }
+  }
+  return "a dim";
 }
 
 }  // namespace
@@ -35,15 +51,18 @@ OpDefinition OpDefinition::one_of(std::string_view argument,
                       const OpCall& call, const IndexSpace&) {
         const auto given =
             call.has(name) ? call.op().string_arg(name) : std::nullopt;
-        require(!given || std::find(words.begin(), words.end(), *given) !=
-                              words.end(),
-                "`" + name + "` is none of its words");
+        if (!given ||
+            std::find(words.begin(), words.end(), *given) != words.end()) {
+          return;
+        }
+        call_error('`' + name + "` is `" + std::string(*given) +
+                   "`, expected " + listed(words, " or "));
       })
       .say(text + ')');
 }
 
 OpDefinition OpDefinition::given_one(std::vector<std::string> arguments) && {
-  std::string text = text_with("given_one", arguments);
+  std::string text = text_with_arguments("given_one", arguments);
   return std::move(*this)
       .with_check([arguments = std::move(arguments)](const OpCall& call,
                                                      const IndexSpace&) {
@@ -52,19 +71,24 @@ OpDefinition OpDefinition::given_one(std::vector<std::string> arguments) && {
               return call.has(name) &&
                      !std::holds_alternative<NoneArg>(call.op().arg(name));
             });
-        require(is_given, "none of its bounds is given");
+        if (is_given) return;
+        call_error(listed(arguments, " and ") +
+                   " are None, expected at least one");
       })
       .say(text);
 }
 
 OpDefinition OpDefinition::nonempty_reduced() && {
   return std::move(*this)
-      .with_check([](const OpCall&, const IndexSpace& space) {
+      .with_check([](const OpCall& call, const IndexSpace& space) {
         for (std::size_t f = 0; f < space.factors.size(); ++f) {
-          require(space.outputs.empty() ||
-                      space.outputs[0].holds(static_cast<int>(f)) ||
-                      space.factors[f].size > 0,
-                  "it reduces a dim without elements");
+          const auto factor = static_cast<int>(f);
+          if (space.factors[f].size > 0 || space.outputs.empty() ||
+              space.outputs[0].holds(factor)) {
+            continue;
+          }
+          call_error(dim_with(call, space, factor) +
+                     " has 0 elements and is reduced, expected at least 1");
         }
       })
       .refine("nonempty_reduced()", [](const OpCall&, IndexSpace& space) {
@@ -79,7 +103,7 @@ OpDefinition OpDefinition::nonempty_reduced() && {
 }
 
 OpDefinition OpDefinition::scales(std::vector<std::string> arguments) && {
-  std::string text = text_with("scales", arguments);
+  std::string text = text_with_arguments("scales", arguments);
   return std::move(*this).refine(
       std::move(text), [arguments = std::move(arguments)](const OpCall& call,
                                                           IndexSpace& space) {

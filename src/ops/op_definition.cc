@@ -5,6 +5,7 @@
 #include "ops/op_call.h"
 #include "ops/rules/rule_words.h"
 #include "ops/rules/type_rule.h"
+#include "ops/text_with_arguments.h"
 #include "ops/view_strides.h"
 
 #include <algorithm>
@@ -127,11 +128,7 @@ OpDefinition OpDefinition::elementwise() && {
 }
 
 OpDefinition OpDefinition::elementwise(std::vector<std::string> arguments) && {
-  std::string text = "elementwise(";
-  for (const std::string& argument : arguments) {
-    if (text.back() != '(') text += ',';
-    text += argument;
-  }
+  std::string text = text_with_arguments("elementwise", arguments);
   return std::move(*this)
       .with_strides([arguments = std::move(arguments)](
                         const OpCall& call, const Dims& shape, DType dtype) {
@@ -147,7 +144,7 @@ OpDefinition OpDefinition::elementwise(std::vector<std::string> arguments) && {
         return laid_out.shape() == shape ? laid_out.strides()
                                          : make_meta(shape, dtype).strides();
       })
-      .say(text + ")");
+      .say(text);
 }
 
 OpDefinition OpDefinition::like(std::string_view argument) && {

@@ -24,20 +24,22 @@ void write_lines(const std::string& path,
 int print_differences(const std::vector<std::string>& before,
                       const std::vector<std::string>& now) {
   constexpr int kMostShown = 20;
-  const std::set<std::string> had(before.begin(), before.end());
-  const std::set<std::string> has(now.begin(), now.end());
+  // A line that occurs twice differs from a line that occurs once.
+  std::multiset<std::string> missing(before.begin(), before.end());
   int shown = 0;
-  for (const std::string& line : before) {
-    if (!has.contains(line) && ++shown <= kMostShown) {
-      std::cout << "- " << line << '\n';
-    }
-  }
   for (const std::string& line : now) {
-    if (!had.contains(line) && ++shown <= kMostShown * 2) {
+    if (const auto found = missing.find(line); found != missing.end()) {
+      missing.erase(found);
+    } else if (++shown <= kMostShown) {
       std::cout << "+ " << line << '\n';
     }
   }
-  return shown;
+  for (const std::string& line : missing) {
+    if (++shown <= kMostShown * 2) std::cout << "- " << line << '\n';
+  }
+  if (shown > 0 || before == now) return shown;
+  std::cout << "the order of the lines differs\n";
+  return 1;
 }
 
 int run_list_tool(int argc, char** argv, const char* usage,

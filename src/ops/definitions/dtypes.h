@@ -2,9 +2,11 @@
 #pragma once
 
 #include "ops/op_call.h"
+#include "ops/operand_name.h"
 #include "ops/rules/type_rule.h"
 
 #include <cstddef>
+#include <string>
 
 namespace shardprop {
 
@@ -16,12 +18,16 @@ inline DType value_and_index(const OpCall& call, std::size_t result) {
 // Requires one dtype, and for prims one shape.
 inline DType same_dtype(const OpCall& call, std::size_t) {
   const bool is_prim = call.op().function->ns() == "prims";
-  for (const TensorMeta& meta : call.op().inputs) {
-    require(meta.dtype() == call.first().dtype(),
-            "the operands are of different dtypes");
-    require(!is_prim || meta.rank() == 0 || call.first().rank() == 0 ||
-                meta.shape() == call.first().shape(),
-            "the operands are of different shapes");
+  const TensorMeta& first = call.first();
+  for (std::size_t i = 1; i < call.op().inputs.size(); ++i) {
+    const TensorMeta& meta = call.op().inputs[i];
+    const bool is_alike = !is_prim || meta.rank() == 0 || first.rank() == 0 ||
+                          meta.shape() == first.shape();
+    if (meta.dtype() == first.dtype() && is_alike) continue;
+    call_error('`' + operand_name(call.op(), i) + "` is " + to_string(meta) +
+               ", expected " + (is_prim ? "the shape and " : "") +
+               "the dtype of `" + operand_name(call.op(), 0) + "`, which is " +
+               to_string(first));
   }
   return call.first().dtype();
 }

@@ -127,7 +127,6 @@ void words_of_embedding(RuleWords& words) {
   words.check("indices_of_rows()", check_indices);
   words.form(custom("embedding()", bind_embedding));
   words.form(custom("embedding_backward()", bind_embedding_backward));
-  words.modifier("rows()", sum_of_table);
   words.modifier("renormed_by_program()", renormed_by_program);
   words.modifier("sum_of_table()", sum_of_table);
   words.form(custom("one_hot()", bind_one_hot));
@@ -135,7 +134,7 @@ void words_of_embedding(RuleWords& words) {
 
 void define_embedding(Family f) {
   f.add("embedding", form("embedding()")
-                         .refine("rows()")
+                         .refine("sum_of_table()")
                          .below("indices", IndexBound::kRows)
                          .per_rank(kEmbedding));
   f.add("embedding_renorm", mapped("v{e},*->v{e}")

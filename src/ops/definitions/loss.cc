@@ -286,7 +286,7 @@ void words_of_loss(RuleWords& words) {
   words.modifier("linear_in_difference()", linear_in_difference);
   words.dtype("self", of_self);
   words.dtype("absolute", of_absolute);
-  words.strides("gradient", strides_of_gradient);
+  words.strides("loss_gradient", strides_of_gradient);
 }
 
 void define_loss(Family f) {
@@ -325,7 +325,7 @@ void define_loss(Family f) {
     return elementwise_loss_gradient(std::string(op) +
                                      "(grad_output, self, target, 2" +
                                      std::string(more) + ")")
-        .strided("gradient");
+        .strided("loss_gradient");
   };
   f.add("mse_loss_backward",
         gradient("mse_loss_backward").refine("linear_in_difference()"));

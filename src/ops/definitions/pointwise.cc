@@ -149,7 +149,7 @@ void define_pointwise(Family f) {
           std::string_view(name) == "signbit" ? pointwise().boolean()
           : std::string_view(name) == "abs"   ? pointwise().typed("real(first)")
           : computes_in_floats(name)          ? pointwise().floating()
-                                     : pointwise().typed("same_dtype()"));
+                                     : pointwise().typed("same_as_prim()"));
   }
 }
 

@@ -189,10 +189,10 @@ void define_backwards(Family& f) {
          "hardtanh_backward", "hardswish_backward", "hardsigmoid_backward",
          "softplus_backward", "logit_backward", "log_sigmoid_backward",
          "softshrink_backward"},
-        pointwise().typed("gradient()").linear_in("grad_output"));
+        pointwise().typed("gradient_at()").linear_in("grad_output"));
   f.add("mish_backward", pointwise().of("self").linear_in("grad_output"));
   f.add("hardshrink_backward",
-        pointwise().typed("gradient()").linear_in("grad_out"));
+        pointwise().typed("gradient_at()").linear_in("grad_out"));
   f.add("rrelu_with_noise_backward", pointwise()
                                          .typed("alike_gradients()")
                                          .strided("rrelu")
@@ -207,7 +207,7 @@ void define_backwards(Family& f) {
         pointwise().typed("floats()").linear_in("grad_output"));
   for (const char* name : {"threshold_backward", "leaky_relu_backward"}) {
     f.add(name, pointwise()
-                    .typed("gradient()")
+                    .typed("gradient_at()")
                     .elementwise({"self", "grad_output"})
                     .linear_in("grad_output"));
   }
@@ -226,7 +226,7 @@ void words_of_pointwise_functions(RuleWords& words) {
   words.dtype("prelu", of_prelu);
   words.dtype("celu", of_celu);
   words.dtype("rrelu", of_rrelu);
-  words.dtype("gradient", of_gradient);
+  words.dtype("gradient_at", of_gradient);
   words.dtype("alike_gradients", of_alike);
   words.strides("rrelu", strides_of_rrelu);
   words.dtype("floats", of_floats);

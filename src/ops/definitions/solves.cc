@@ -192,6 +192,7 @@ OpDefinition least_squares_form() {
 OpDefinition solved_by_least_squares() {
   return form("least_squares()")
       .typed("first,real(first),i64,real(first)")
+      .same_without("r")
       .linalg_work("4/3", "4");
 }
 

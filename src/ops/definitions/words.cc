@@ -7,7 +7,7 @@
 namespace shardprop {
 
 void add_words(RuleWords& words) {
-  words.dtype("same_dtype", same_dtype);
+  words.dtype("same_as_prim", same_dtype);
   words.strides("first", [](const OpCall& call, const Dims&, DType) {
     return call.first().strides();
   });

@@ -5,6 +5,7 @@
 #include "ops/forms/forms.h"
 #include "ops/forms/shared_form.h"
 #include "ops/rules/rule_words.h"
+#include "ops/text_with_arguments.h"
 
 #include <algorithm>
 #include <string>
@@ -145,12 +146,7 @@ BoundForm bind_gradients_by_row(const OpCall& call,
 }
 
 std::string gradients_text(const std::vector<std::string>& of) {
-  std::string text = "masked_gradients(";
-  for (const std::string& argument : of) {
-    if (text.back() != '(') text += ',';
-    text += argument;
-  }
-  return text + ')';
+  return text_with_arguments("masked_gradients", of);
 }
 
 }  // namespace

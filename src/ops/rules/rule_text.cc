@@ -11,6 +11,7 @@
 #include "ops/rules/notation_parser.h"
 #include "ops/rules/rule_call.h"
 #include "ops/rules/rule_words.h"
+#include "ops/text_with_arguments.h"
 
 #include <algorithm>
 #include <limits>
@@ -211,12 +212,12 @@ class RuleTextReader {
   // Reads the arguments of a form of the vocabulary, such as `gather(dim)`.
   Result<OpDefinition> form_word(RuleCall call) {
     SP_CHECK(read_arguments(call));
-    std::string word = call.name + '(';
+    std::vector<std::string> arguments;
     for (const RuleCall::Given& one : call.arguments) {
-      if (word.back() != '(') word += ',';
-      word += one.text;
+      arguments.push_back(one.text);
     }
-    const OpDefinition* found = rule_words().find_form(word + ')');
+    const OpDefinition* found =
+        rule_words().find_form(text_with_arguments(call.name, arguments));
     if (found != nullptr) return *found;
     return RuleReader::wrong(
         "`" + call.name + "` is not a form" + known_arguments(call.name),

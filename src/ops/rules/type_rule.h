@@ -93,6 +93,9 @@ class TypeRule {
   // Evaluates the words that test a dtype or an argument.
   DType checked(const OpCall& call, const Node& node, std::size_t result) const;
   std::string text(const Node& node) const;
+  // Returns the argument whose dtype the node is, for messages: "self". If there is
+  // none, returns its text: "promoted".
+  std::string name_of(const OpCall& call, const Node& node) const;
 
   std::vector<Node> nodes_;
   std::vector<std::size_t> results_;  // the root of each result

@@ -2,10 +2,12 @@
 
 #include "ops/argument_reads.h"
 #include "ops/op_call.h"
+#include "ops/operand_name.h"
 #include "ops/rules/rule_words.h"
 #include "ops/rules/type_rule.h"
 
 #include <algorithm>
+#include <string>
 #include <string_view>
 #include <variant>
 
@@ -28,32 +30,41 @@ bool is_stated(const OpCall& call, std::string_view argument) {
                                    look_at(call.op(), argument, Look::kKind));
 }
 
+// Throws "`self` is i64, expected a floating dtype".
+[[noreturn]] void unexpected(std::string_view name, DType found,
+                             const std::string& expected) {
+  call_error('`' + std::string(name) + "` is " + std::string(to_string(found)) +
+             ", expected " + expected);
+}
+
 // Requires a number of the kind of the result, such as `alpha` of a sum.
 void check_scale(const OpCall& call, std::string_view argument, DType dtype) {
   if (!call.has(argument)) return;
   const Argument& scale = look_at(call.op(), argument, Look::kKind);
+  const std::string name = '`' + std::string(argument) + "` is ";
   require(!std::holds_alternative<bool>(scale) || dtype == DType::kBool,
-          "`" + std::string(argument) + "` is a bool");
-  require(
-      !counts(dtype) || !std::holds_alternative<double>(scale),
-      "`" + std::string(argument) + "` is not an integer, as the operands are");
+          name + "a bool, expected a number");
+  require(!counts(dtype) || !std::holds_alternative<double>(scale),
+          name + "a float, expected an integer, because the result is " +
+              std::string(to_string(dtype)));
 }
 
 DType widened(const OpCall& call, std::string_view argument, DType own) {
   const DType wanted = call.dtype_or(argument, own);
   const bool is_half = own == DType::kF16 || own == DType::kBF16;
-  require(
-      wanted == own || (is_half && wanted == DType::kF32),
-      "`" + std::string(argument) + "` is not the factors', nor f32 of halves");
-  return wanted;
+  if (wanted == own || (is_half && wanted == DType::kF32)) return wanted;
+  unexpected(argument, wanted,
+             std::string(to_string(own)) + (is_half ? " or f32" : "") +
+                 ", as the operands");
 }
 
 // A call with an argument `out_dtype` adds tensors of any dtype.
 void check_addend(const OpCall& call, std::string_view argument, DType dtype) {
   if (call.has("out_dtype") || !call.has(argument)) return;
   const TensorMeta* added = call.optional_tensor(argument);
-  require(added == nullptr || added->dtype() == dtype,
-          "what is added is of another dtype");
+  if (added == nullptr || added->dtype() == dtype) return;
+  unexpected(argument, added->dtype(),
+             std::string(to_string(dtype)) + ", as the other operands");
 }
 
 }  // namespace
@@ -95,12 +106,30 @@ DType TypeRule::eval(const OpCall& call, const Node& node,
       return operand(call.boolean_or(node.argument, false) ? 0 : 1);
     case EvalKind::kAlike: {
       const DType own = operand(0);
-      require(operand(1) == own, "two operands are of different dtypes");
+      const DType other = operand(1);
+      if (other != own) {
+        unexpected(name_of(call, nodes_[node.operands[1]]), other,
+                   std::string(to_string(own)) + ", as `" +
+                       name_of(call, nodes_[node.operands[0]]) + '`');
+      }
       return own;
     }
     default:
       return checked(call, node, result);
   }
+}
+
+std::string TypeRule::name_of(const OpCall& call, const Node& node) const {
+  if (node.kind == EvalKind::kArgument) return node.argument;
+  if (node.kind == EvalKind::kFirst || node.kind == EvalKind::kSame) {
+    return operand_name(call.op(), 0);
+  }
+  if (node.kind == EvalKind::kGiven) {
+    return is_stated(call, node.argument)
+               ? node.argument
+               : name_of(call, nodes_[node.operands[0]]);
+  }
+  return text(node);
 }
 
 DType TypeRule::checked(const OpCall& call, const Node& node,
@@ -115,28 +144,39 @@ DType TypeRule::checked(const OpCall& call, const Node& node,
     return (*type)(call, result);
   }
   if (node.kind == EvalKind::kSame) {
-    for (const TensorMeta& meta : call.op().inputs) {
-      require(meta.dtype() == call.first().dtype(),
-              "the operands are of different dtypes");
+    const DType first = call.first().dtype();
+    for (std::size_t i = 1; i < call.op().inputs.size(); ++i) {
+      const DType dtype = call.op().inputs[i].dtype();
+      if (dtype == first) continue;
+      unexpected(operand_name(call.op(), i), dtype,
+                 std::string(to_string(first)) + ", as `" +
+                     operand_name(call.op(), 0) + '`');
     }
-    return call.first().dtype();
+    return first;
   }
-  const DType own = eval(call, nodes_[node.operands[0]], result);
+  const Node& operand = nodes_[node.operands[0]];
+  const DType own = eval(call, operand, result);
+  const auto expect = [&](bool holds, const std::string& expected) {
+    if (!holds) unexpected(name_of(call, operand), own, expected);
+  };
   switch (node.kind) {
     case EvalKind::kNoBools:
-      require(own != DType::kBool, "an operand is bool");
+      expect(own != DType::kBool, "another dtype than bool");
       break;
     case EvalKind::kNoIntegers:
-      require(!counts(own), "an operand of integers needs a dtype");
+      expect(!counts(own),
+             call.has("dtype")
+                 ? "a floating or complex dtype, or one as argument `dtype`"
+                 : "a floating or complex dtype");
       break;
     case EvalKind::kOnlyBool:
-      require(own == DType::kBool, "an operand is not bool");
+      expect(own == DType::kBool, "bool");
       break;
     case EvalKind::kOnlyFloating:
-      require(is_floating(own), "an operand is not floating");
+      expect(is_floating(own), "a floating dtype");
       break;
     case EvalKind::kHalf:
-      require(item_size(own) == 2, "an operand is not half");
+      expect(item_size(own) == 2, "a dtype of 2 bytes, such as f16");
       break;
     case EvalKind::kTruth:
       return own == DType::kU8 ? DType::kU8 : DType::kBool;
@@ -145,7 +185,7 @@ DType TypeRule::checked(const OpCall& call, const Node& node,
       break;
     case EvalKind::kNotBool:
       require(!is_bool_argument(call, node.argument),
-              "`" + node.argument + "` is bool");
+              "`" + node.argument + "` is bool, expected another dtype");
       break;
     case EvalKind::kWidened:
       return widened(call, node.argument, own);
