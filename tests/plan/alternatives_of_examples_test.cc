@@ -15,7 +15,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
-#include <limits>
 #include <numeric>
 #include <random>
 #include <string>
@@ -56,7 +55,7 @@ void check_price(const PlanProblem& problem, const PlanAssignment& plan,
                  const BufferUse& use, const Alternative& other,
                  std::int64_t objective, Checked& checked) {
   bool is_found = false;
-  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  std::int64_t least = std::int64_t{1} << 60;  // above every cost
   std::int64_t nearest = least;
   const bool complete =
       test::AlternativePlans(problem, plan)

@@ -31,7 +31,8 @@ std::vector<std::uint32_t>& ChoicesLeft::named(
 
 void ChoicesLeft::hold(const NetworkAssignment& assignment,
                        std::size_t variable) {
-  named(assignment, variable) = {assignment[variable]};
+  std::vector<std::uint32_t>& left = named(assignment, variable);
+  left = {assignment[variable]};
 }
 
 bool ChoicesLeft::forbid(const NetworkAssignment& assignment,
