@@ -200,13 +200,39 @@ inline constexpr double kClosedGap = 1e-5;
 // problem.
 inline constexpr double kPricingGap = 2e-4;
 inline constexpr double kLargeProblemPricingGap = 2e-3;
-// Unit: branches. Limit of the branch and bound that closes the duality gap.
-inline constexpr int kMostBranches = 1000;
-// Unit: table entries. Limit of its work.
-inline constexpr std::uint64_t kBranchWork = 500'000'000;
-// Unit: table entries. A problem is large if its first solve takes more, since
-// few branches would then be solved.
-inline constexpr std::uint64_t kLargeProblemWork = kBranchWork / 10;
+// Unit: table entries. A problem is large if its first solve takes more.
+inline constexpr std::uint64_t kLargeProblemWork = 50'000'000;
+
+// ---- overlap branching -----------------------------------------------------
+// Measured on Llama 3 8B with AdamW (bench/results/equal_layers.md). The limits
+// leave room around what these searches need. Single values are not measured.
+
+// Share of the search for branches. The rest is for mixed plans and ties.
+inline constexpr double kBranchingBudgetShare = 0.75;
+// Unit: branches that are bounded. The searches of that page need 5 to 30.
+inline constexpr int kMostBranches = 2000;
+// Unit: entries of the tables of a network. Each bound of a branch touches them
+// 40 to 200 times, so larger networks would bound few branches. Llama 3 8B on
+// dp=8,tp=8 has 8e5 with equal layers, and 2.5e7 with free ones.
+inline constexpr std::uint64_t kMostBranchedEntries = 5'000'000;
+// Unit: multipliers that are tried for one branch before it is divided.
+inline constexpr int kMostMultipliersOfBranch = 8;
+// Share of the distance between bound and target by which the next multipliers
+// aim above the target.
+inline constexpr double kBranchMarginShare = 0.1;
+// Share of that distance. If new multipliers close less, the branch is divided.
+inline constexpr double kLeastBranchGainShare = 0.1;
+// Share of the way to the next multipliers. It is halved if they do not raise the
+// bound. If it is smaller than this, the branch is divided.
+inline constexpr double kLeastBranchReach = 0.2;
+// Share of the target. If the bound is as near to it, rounded costs may be the
+// reason: graphs of 0.1 ms have bounds that are 27 ns too low.
+inline constexpr double kRoundingShare = 1e-3;
+// Relative cost above the least line up to which a plan binds the bound.
+inline constexpr double kBindingLineShare = 0.002;
+
+// ---- overlap multipliers: steps --------------------------------------------
+// Not measured yet.
 
 // Multipliers are in parts of kOverlapMultiplierUnit (1024) from here on.
 

@@ -155,6 +155,10 @@ inline constexpr double kAssumedGapShare = 0.05;
 inline constexpr double kLeastGapShare = 1e-6;
 // Share of the gap. A step that closes less has failed.
 inline constexpr double kLeastPriceGainShare = 1e-5;
+// Unit: sweeps between two checks of the gain in possible_choices(). The bound
+// ends if they closed less than kLeastNodeGainShare of the rest. Llama 3 8B on
+// dp=8,tp=8: 160 sweeps without messages, 20 to 60 from those of a branch.
+inline constexpr int kSweepsBetweenGainChecks = 20;
 
 // ---- rounds of the search ---------------------------------------------------
 // Not measured yet.

@@ -41,6 +41,7 @@
 #include <shardprop/request/like_plan.h>
 #include <shardprop/request/plan_request.h>
 #include <shardprop/request/saved_plan.h>
+#include <shardprop/solver/possible_choices.h>
 #include <shardprop/solver/solve.h>
 #include <shardprop/strategy/layout_table.h>
 #include <shardprop/verify/verify.h>

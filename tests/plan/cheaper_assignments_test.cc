@@ -1,6 +1,6 @@
 // The assignments of a network that cost less than a plan, against all of its
 // assignments.
-#include "plan/search/cheaper_assignments.h"
+#include "plan/network/cheaper_assignments.h"
 #include "support/property.h"
 #include "support/result_checks.h"
 

@@ -2,6 +2,7 @@
 
 #include <shardprop/base/error.h>
 
+#include <algorithm>
 #include <numeric>
 #include <string>
 
@@ -40,6 +41,22 @@ bool ChoicesLeft::forbid(const NetworkAssignment& assignment,
   std::vector<std::uint32_t>& left = named(assignment, variable);
   std::erase(left, assignment[variable]);
   return !left.empty();
+}
+
+bool ChoicesLeft::keep_if(const NetworkAssignment& assignment,
+                          std::size_t variable,
+                          const std::function<bool(std::uint32_t)>& is_kept) {
+  std::vector<std::uint32_t>& left = named(assignment, variable);
+  std::erase_if(left, [&](std::uint32_t choice) { return !is_kept(choice); });
+  return !left.empty();
+}
+
+bool ChoicesLeft::contains(const NetworkAssignment& assignment) const {
+  return std::all_of(left_.begin(), left_.end(), [&](const auto& named) {
+    const auto& [variable, left] = named;
+    return std::find(left.begin(), left.end(), assignment[variable]) !=
+           left.end();
+  });
 }
 
 const std::vector<std::uint32_t>* ChoicesLeft::of(

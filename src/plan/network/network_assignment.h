@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <utility>
@@ -85,7 +86,14 @@ class ChoicesLeft {
   // Forbids that choice. False if no choice is left.
   bool forbid(const NetworkAssignment& assignment, std::size_t variable);
 
+  // Leaves the variable those of its choices for which `is_kept(choice)` holds.
+  // Returns false if no choice is left.
+  bool keep_if(const NetworkAssignment& assignment, std::size_t variable,
+               const std::function<bool(std::uint32_t)>& is_kept);
+
   bool empty() const { return left_.empty(); }
+  // Returns whether the assignment has remaining choices only.
+  bool contains(const NetworkAssignment& assignment) const;
   // Returns the remaining choices of a variable of this network; null if it
   // keeps all.
   const std::vector<std::uint32_t>* of(const NetworkIdentity& network,

@@ -30,6 +30,7 @@
 #pragma once
 
 #include "plan/evaluate/plan_assignment.h"
+#include "plan/network/choice_excess.h"
 #include "plan/network/live_interval.h"
 #include "plan/network/network_assignment.h"
 #include "plan/network/network_structure.h"
@@ -119,6 +120,17 @@ class PlanNetwork {
   // can_price(options).
   SolvedNetwork solve(const NetworkOptions& options, const Budget& budget,
                       const NetworkGoals& goals = {});
+
+  // Gives the network the prices and the restriction of the options, and finds
+  // the part of it that may cost less than `target`, by messages alone
+  // (solver/possible_choices.h). It starts from `messages`, and stores its own
+  // there. Precondition: can_price(options).
+  PossiblePart possible_part(const NetworkOptions& options, std::int64_t target,
+                             const Budget& budget, solver::Messages& messages);
+  // The network must outlive the result.
+  ChoiceExcess choice_excess() const { return {problem_, structure_}; }
+  // Returns the number of entries of the tables of all edges.
+  std::uint64_t num_entries() const;
 
  private:
   std::vector<std::int64_t> costs_of(const PlanVariable& variable,

@@ -43,6 +43,23 @@ struct SolvedNetwork {
   bool is_infeasible() const { return end == End::kInfeasible; }
 };
 
+// PossiblePart is the part of a network that may cost less than a target.
+struct PossiblePart {
+  // No assignment of the network costs less than this and the target.
+  std::int64_t bound = 0;
+  bool is_empty = false;  // proven: no assignment costs less than the target
+  // Unless empty: the remaining choices, and the choices to which the messages
+  // lead.
+  ChoicesLeft left;
+  NetworkAssignment decoded;
+  // The plan of `decoded` and its figures; null if the network forbids some of
+  // its choices together.
+  std::optional<PlanAssignment> plan;
+  PlanEvaluation evaluation;
+  std::uint64_t work = 0;        // in table entries
+  std::optional<Error> failure;  // why the network was not built
+};
+
 // NetworkGoals are the goals, starting points and callbacks of one solve.
 struct NetworkGoals {
   double enough_gap = 0;  // relative, see solver::SolveOptions

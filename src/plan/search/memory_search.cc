@@ -1,7 +1,7 @@
 #include "plan/search/memory_search.h"
 
 #include "base/spread.h"
-#include "plan/search/cheaper_assignments.h"
+#include "plan/network/cheaper_assignments.h"
 #include "plan/search/overlap_multipliers.h"
 #include "plan/search/tie_breaking.h"
 #include "plan/tuning.h"

@@ -204,6 +204,18 @@ SolvedNetwork NetworkSearch::solve(const NetworkOptions& options,
   return solved;
 }
 
+PossiblePart NetworkSearch::possible_part(const NetworkOptions& options,
+                                          std::int64_t target,
+                                          const Budget& budget,
+                                          solver::Messages& messages) {
+  PossiblePart part =
+      network_for(options).possible_part(options, target, budget, messages);
+  budget_.charge(part.work);
+  if (part.failure) incumbent_.solution().failure = part.failure;
+  if (part.plan) incumbent_.take(*part.plan, part.evaluation);
+  return part;
+}
+
 PlanSolution NetworkSearch::finish() && {
   incumbent_.solution().work = budget_.work_spent();
   return std::move(incumbent_).finish(ended_by_ ? ended_by_ : cut_off_by_);

@@ -51,6 +51,15 @@ class NetworkSearch {
 
   SolvedNetwork solve(const NetworkOptions& options,
                       const Attempt& attempt = {});
+  // Finds the part of a network with restricted choices that may cost less than
+  // `target` (PlanNetwork::possible_part()). Its plan is a candidate for the best
+  // one. Its bound is valid for the restricted network only.
+  PossiblePart possible_part(const NetworkOptions& options, std::int64_t target,
+                             const Budget& budget, solver::Messages& messages);
+  // Returns the network of these options, which the next call may replace.
+  const PlanNetwork& network(const NetworkOptions& options) {
+    return network_for(options);
+  }
   // Runs a procedure unless it is switched off. Records its time, its work and
   // its gains in the incumbent's solution.
   template <class Work>

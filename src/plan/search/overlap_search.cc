@@ -6,8 +6,6 @@
 #include <shardprop/base/error.h>
 
 #include <algorithm>
-#include <functional>
-#include <queue>
 #include <utility>
 
 namespace shardprop {
@@ -33,8 +31,9 @@ std::vector<std::int64_t> OverlapSearch::run(SolvedNetwork last) {
   }
   note();
   price();
-  if (settles_ && !best_.is_done() && !takes_long()) {
-    search_.run(PlanProcedure::kOverlapBranching, [&] { branch(); });
+  if (settles_ && !best_.is_done()) {
+    search_.run(PlanProcedure::kOverlapBranching,
+                [&] { branching_.run(network_); });
   }
   return network_.overlap_multipliers;
 }
@@ -120,9 +119,9 @@ void OverlapSearch::raise_bound(OverlapMultipliers& prices, double enough_gap) {
 // Keeps the last solution. The first one may belong to a network with other
 // variables. Only its plan is used then.
 void OverlapSearch::note() {
-  if (mixes_ &&
-      last_.assignment.is_of(identity_of(search_.problem(), network_))) {
-    mix_.add(last_);
+  if (last_.assignment.is_of(identity_of(search_.problem(), network_))) {
+    branching_.add(last_.assignment, last_.evaluation);
+    if (mixes_) mix_.add(last_);
   }
   note_uniform();
 }
@@ -133,85 +132,6 @@ void OverlapSearch::note_uniform() {
   if (is_uniform(search_.problem(), last_.plan)) {
     uniform_ = last_.evaluation.objective;
   }
-}
-
-namespace {
-
-// A branch is a part of the problem that is still open.
-struct Branch {
-  ChoicesLeft left;
-  std::int64_t bound = 0;  // no assignment of the branch costs less
-  friend bool operator>(const Branch& a, const Branch& b) {
-    return a.bound > b.bound;
-  }
-};
-using OpenBranches =
-    std::priority_queue<Branch, std::vector<Branch>, std::greater<>>;
-
-// Splits a branch into one with the assignment's choice of a variable and one
-// without it.
-void split_branch(Branch with, const NetworkAssignment& assignment,
-                  std::size_t variable, OpenBranches& open) {
-  Branch without = with;
-  const bool has_rest = without.left.forbid(assignment, variable);
-  with.left.hold(assignment, variable);
-  open.push(std::move(with));
-  if (has_rest) open.push(std::move(without));
-}
-
-// Returns the first variable whose choice differs; empty if none does.
-std::optional<std::size_t> first_difference(const NetworkAssignment& a,
-                                            const NetworkAssignment& b) {
-  if (!a.is_of_network_of(b)) {
-    throw InternalError("assignments of two networks are compared");
-  }
-  for (std::size_t v = 0; v < a.size(); ++v) {
-    if (a[v] != b[v]) return v;
-  }
-  return std::nullopt;
-}
-
-}  // namespace
-
-// Branches on a variable whose choice differs between the optima at two
-// multiplier vectors. One branch fixes this choice and the other one forbids
-// it. The branches end: once the loads of all windows are fixed, multipliers of
-// 0 and 1 are exact.
-void OverlapSearch::branch() {
-  const PlanSolution& best = best_.solution();
-  const std::uint64_t before = search_.budget().work_spent();
-  OpenBranches open;
-  open.push({{}, best.lower_bound});
-  for (int i = 0; i < tuning::kMostBranches && !open.empty(); ++i) {
-    // A plan found since may cost less than the bound of the best open branch.
-    best_.raise_bound(std::min(open.top().bound, best.evaluation.objective));
-    if (best_.is_done() ||
-        search_.budget().work_spent() - before > tuning::kBranchWork) {
-      return;
-    }
-    Branch here = open.top();
-    open.pop();
-    NetworkOptions options = network_;
-    options.left = here.left;
-    const SolvedNetwork solved = search_.solve(options, {.bounds = false});
-    if (solved.is_infeasible()) continue;
-    if (!solved) return;
-    here.bound = std::max(here.bound, solved.bound);
-    NetworkAssignment extreme = solved.assignment;
-    if (here.bound < best.evaluation.objective) {
-      options.overlap_multipliers =
-          OverlapMultipliers::extreme(solved.evaluation.windows);
-      const SolvedNetwork other = search_.solve(options, {.bounds = false});
-      if (!other) return;
-      here.bound = std::max(here.bound, other.bound);
-      extreme = other.assignment;
-    }
-    if (here.bound >= best.evaluation.objective) continue;
-    const auto variable = first_difference(solved.assignment, extreme);
-    if (!variable) return;
-    split_branch(std::move(here), solved.assignment, *variable, open);
-  }
-  if (open.empty()) best_.raise_bound(best.evaluation.objective);
 }
 
 }  // namespace shardprop

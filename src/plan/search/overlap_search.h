@@ -8,12 +8,14 @@
 //      with less overlappable time than compute (overlap_multipliers.h);
 //   2. mixes of these plans follow them layer by layer (layer_mix.h), unless
 //      equal layers choose alike;
-//   3. a branch and bound closes the rest of the gap if the problem is small.
+//   3. branches with multipliers of their own close the rest of the gap, unless
+//      the network is large (overlap_branching.h).
 #pragma once
 
 #include "plan/problem/equal_choices.h"
 #include "plan/search/layer_mix.h"
 #include "plan/search/network_search.h"
+#include "plan/search/overlap_branching.h"
 #include "plan/search/overlap_multipliers.h"
 
 #include <cstddef>
@@ -35,7 +37,8 @@ class OverlapSearch {
         network_(std::move(network)),
         settles_(settles),
         mixes_(!search.problem().equal_choices().have_layers()),
-        mix_(search) {}
+        mix_(search),
+        branching_(search) {}
 
   // Starts with the last network that the search solved, and with the overlap
   // multipliers of `network` (0 if it has none). The last network may have
@@ -55,7 +58,6 @@ class OverlapSearch {
   bool solve(const Attempt& attempt);
   void note();
   void note_uniform();
-  void branch();
   bool is_close() const;
   bool takes_long() const;
 
@@ -66,6 +68,7 @@ class OverlapSearch {
   bool settles_;
   bool mixes_;  // whether layers may follow different plans
   LayerMix mix_;
+  OverlapBranching branching_;
   std::optional<std::int64_t> uniform_;
 };
 

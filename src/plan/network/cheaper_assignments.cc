@@ -1,4 +1,4 @@
-#include "plan/search/cheaper_assignments.h"
+#include "plan/network/cheaper_assignments.h"
 
 #include "base/index.h"
 #include "base/saturating.h"
