@@ -37,6 +37,26 @@ PlanOptions by_work() {
   return options;
 }
 
+TEST_CASE("a forced strategy has one layout for each operand of its node") {
+  const Setting s;
+  const Node& node = s.graph.nodes().front();
+  const WeighedNode why = value_of(s.weigh(node.id, by_work()));
+  const WeighedStrategy& one = why.strategies.front();
+  const auto planned = [&](std::vector<Layout> takes,
+                           std::vector<Layout> makes) {
+    PlanOptions options = by_work();
+    options.forced =
+        ForcedStrategy{node.id, std::move(takes), std::move(makes)};
+    return s.plan(options);
+  };
+  CHECK(planned(one.takes, one.makes).has_value());
+  std::vector<Layout> more = one.makes;
+  more.insert(more.end(), 3, more.front());
+  CHECK_CODE(planned(one.takes, more), ErrorCode::kPinNoStrategy);
+  CHECK_CODE(planned({}, one.makes), ErrorCode::kPinNoStrategy);
+  CHECK_CODE(planned(one.takes, {}), ErrorCode::kPinNoStrategy);
+}
+
 // The best of all strategies is the plan, whichever operator is asked.
 TEST_CASE("the chosen strategy costs what the plan does, no other less") {
   const Setting s;

@@ -65,8 +65,10 @@ void ShardingSeeds::demand(ValueId value, const Layout& layout) {
 }
 
 void ShardingSeeds::demand(const Node& node, std::span<const Layout> operands) {
-  offer(node, operands);
   const std::size_t inputs = node.inputs.size();
+  // forced_choice() refuses other counts of layouts.
+  if (operands.size() != inputs + node.outputs.size()) return;
+  offer(node, operands);
   for (std::size_t o = 0; o < operands.size(); ++o) {
     add(o < inputs ? node.inputs[o] : node.outputs[o - inputs],
         layouts_.intern(without_partials(operands[o])), false);
