@@ -3,6 +3,7 @@
 #include "ops/definitions/families.h"
 #include "ops/definitions/words.h"
 
+#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -31,6 +32,13 @@ BoundForm bind_histogram(const OpCall& call) {
   return b.bound();
 }
 
+// The edges are one more than the bins.
+void require_bins(std::int64_t count) {
+  require(count > 0, "the number of bins is not positive");
+  require(count < std::numeric_limits<std::int64_t>::max(),
+          "the number of bins is too large");
+}
+
 // A histogram has n bins, given by n + 1 edges or by a count and a range. The
 // weights (or ones) in a bin are terms of a sum, but the edges are not. A
 // density divides by the sum of all bins.
@@ -54,7 +62,7 @@ BoundForm bind_weighted_histogram(const OpCall& call) {
     bins = edges.numel() - 1;
   } else {
     bins = call.integer("bins");
-    require(bins > 0, "the number of bins is not positive");
+    require_bins(bins);
     require(range == nullptr || range->size() == 2,
             "a range is a lower and an upper bound");
   }
@@ -109,9 +117,7 @@ BoundForm bind_histogram_of_points(const OpCall& call) {
     bins = call.overload() == "int_bins"
                ? Dims(index(coordinates), call.integer("bins"))
                : dims_of(call.integers("bins"));
-    for (const std::int64_t count : bins) {
-      require(count > 0, "the number of bins is not positive");
-    }
+    for (const std::int64_t count : bins) require_bins(count);
     const auto* range =
         std::get_if<std::vector<double>>(&call.op().arg("range"));
     require(range == nullptr ||
