@@ -189,7 +189,7 @@ OpDefinition least_squares_form() {
   });
 }
 
-// Without right sides, PyTorch returns no rank and dies: a rank must hold some.
+// The proofs refute same_without("r"): values differ, and the kernel can die.
 OpDefinition solved_by_least_squares() {
   return form("least_squares()")
       .typed("first,real(first),i64,real(first)")
