@@ -205,12 +205,13 @@ SolvedNetwork NetworkSearch::solve(const NetworkOptions& options,
 }
 
 PossiblePart NetworkSearch::possible_part(const NetworkOptions& options,
-                                          std::int64_t target,
-                                          const Budget& budget,
+                                          std::int64_t target, Budget& budget,
                                           solver::Messages& messages) {
   PossiblePart part =
       network_for(options).possible_part(options, target, budget, messages);
+  budget.charge(part.work);
   budget_.charge(part.work);
+  if (const auto cause = budget.stopped()) cut_off_by_ = cause;
   if (part.failure) incumbent_.solution().failure = part.failure;
   if (part.plan) incumbent_.take(*part.plan, part.evaluation);
   return part;

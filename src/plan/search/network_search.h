@@ -53,9 +53,10 @@ class NetworkSearch {
                       const Attempt& attempt = {});
   // Finds the part of a network with restricted choices that may cost less than
   // `target` (PlanNetwork::possible_part()). Its plan is a candidate for the best
-  // one. Its bound is valid for the restricted network only.
+  // one. Its bound is valid for the restricted network only. The work is charged to
+  // `budget`, a share of budget(), too. If that share ends, finish() reports so.
   PossiblePart possible_part(const NetworkOptions& options, std::int64_t target,
-                             const Budget& budget, solver::Messages& messages);
+                             Budget& budget, solver::Messages& messages);
   // Returns the network of these options, which the next call may replace.
   const PlanNetwork& network(const NetworkOptions& options) {
     return network_for(options);

@@ -55,7 +55,6 @@ void OverlapBranching::run(const NetworkOptions& network) {
     return;
   }
   budget_ = search_.budget().share(tuning::kBranchingBudgetShare);
-  const std::uint64_t before = search_.budget().work_spent();
   Branch root;
   root.bound = best_.solution().lower_bound;
   for (const std::int64_t multiplier : network_.overlap_multipliers) {
@@ -76,8 +75,6 @@ void OverlapBranching::run(const NetworkOptions& network) {
     } else {
       divide(std::move(here));
     }
-    budget_.charge(search_.budget().work_spent() - before -
-                   budget_.work_spent());
   }
   if (open_.empty()) {
     best_.raise_bound(std::min(closed_, best_.solution().evaluation.objective));
@@ -168,7 +165,7 @@ void OverlapBranching::raise_bound(Branch& branch) {
   for (int i = 0; i < tuning::kMostMultipliersOfBranch; ++i) {
     const Lines lines = lines_of(branch);
     const std::int64_t before = branch.bound;
-    if (before >= target() || budget_.is_cut_off()) return;
+    if (before >= target() || budget_.is_stopped()) return;
     // Messages may lead to the first plan of the branch.
     if (lines.empty()) {
       if (!bound_at(branch, branch.multipliers)) return;
@@ -236,7 +233,7 @@ bool OverlapBranching::bound_at(Branch& branch,
   return lines_.size() > known;
 }
 
-// Returns two assignments that a division should keep apart: the plans with the
+// Returns two assignments that a division should separate: the plans with the
 // most and the least excess among those that bind the bound. If there is only one
 // plan, the other end is the assignment to which the messages led.
 std::optional<OverlapBranching::Ends> OverlapBranching::ends_of(

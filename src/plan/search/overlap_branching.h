@@ -1,11 +1,11 @@
 // OverlapBranching closes the duality gap of the overlap multipliers by branch
 // and bound.
 //
-// The bound of overlap_multipliers.h is that of mixed plans: if one plan
-// transfers more than it computes and another one less, the best multipliers
-// give both the same cost, which is less than that of either. A branch leaves a
-// variable some of its choices, so that it contains one of the two. The branch
-// has multipliers of its own, which raise its bound:
+// The bound of overlap_multipliers.h is that of mixed plans. Let one plan transfer
+// more than it computes, and another one less. Then the best multipliers give both
+// the same cost, which is less than that of either. A branch leaves a variable some
+// of its choices, so that it contains one of the two plans. The branch has
+// multipliers of its own, which raise its bound:
 //
 //   plan          cost without exposed time   excess    cost
 //   A                                125 ms   -20 ms   125 ms
