@@ -1,10 +1,14 @@
-// Tests that the examples of docs/row_language.md are rules.
+// Tests that the examples of docs/row_language.md are rules, and that the page has
+// every function of programs.
+#include "ops/trace/program_functions.h"
+
 #include <shardprop/ops/rule_text.h>
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <fstream>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -75,4 +79,31 @@ TEST_CASE("the examples of docs/row_language.md are rules") {
     }
   }
   CHECK(examples > 60);
+}
+
+// A row of the table is | `name(x)`, `other(x, d)` * | meaning |; the star marks
+// functions that depend on the rank.
+TEST_CASE("docs/row_language.md has every function of programs") {
+  std::ifstream page("docs/row_language.md");
+  REQUIRE(page);
+  std::map<std::string, bool> is_of_rank;  // by name
+  bool is_function = false;  // the table of the line has functions
+  for (std::string line; std::getline(page, line);) {
+    if (!line.starts_with("| ")) continue;
+    if (line.find("| meaning") != std::string::npos) {
+      is_function = line.starts_with("| function");
+    } else if (is_function) {
+      const std::string cell = cells_of(line)[0];
+      for (const std::string& call : code_in(cell)) {
+        is_of_rank[call.substr(0, call.find('('))] = cell.ends_with("* ");
+      }
+    }
+  }
+  for (const ProgramFunction& function : program_functions()) {
+    CAPTURE(function.name);
+    const auto found = is_of_rank.find(std::string(function.name));
+    REQUIRE(found != is_of_rank.end());
+    CHECK(found->second == function.is_of_rank);
+  }
+  CHECK(is_of_rank.size() == program_functions().size());
 }

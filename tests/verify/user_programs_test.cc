@@ -117,17 +117,33 @@ TEST_CASE("positions along a sharded dim are those of the full tensor") {
     const UserOperator one{"mylib::f(Tensor x) -> Tensor", rule, {"f32[4,6]"}};
     CHECK(verified(one, "2") == Texts{"S(0)->S(0)", "S(1)->S(1)"});
   }
-  const UserOperator offset{
-      "mylib::f(Tensor x) -> Tensor",
-      "mapped(b[n]->b[n]).decomposed(\"return x + offset(x, 1)\")",
-      {"f32[4,6]"}};
-  const DeclaredCall call = declared(offset);
-  const auto space = call.library->index_space(call.op);
-  REQUIRE_FALSE(space.has_value());
-  CHECK(space.error().code == ErrorCode::kProgram);
-  CHECK(space.error().message ==
-        "the program of `mylib.f.default` does not fit this call: a program on "
-        "full tensors has no local sizes and offsets: use size() and places()");
+}
+
+TEST_CASE("a program on full tensors calls no function of a rank") {
+  for (const auto& [function, expression] :
+       {std::pair{"offset", "x + offset(x, 1)"},
+        std::pair{"local_size", "x + local_size(x, 1)"},
+        std::pair{"local_indices", "index(x, local_indices(x, [as_index(x)]))"},
+        std::pair{"outside", "x * outside(x, [as_index(x)])"},
+        std::pair{"cut_dim", "x * cut_dim(x)"},
+        std::pair{"by_program", "x * by_program(x, 0)"},
+        std::pair{"if_cut", "x * if_cut(x, 0, 1, 2)"},
+        std::pair{"all_reduce_sum", "all_reduce_sum(x)"}}) {
+    CAPTURE(function);
+    const UserOperator one{"mylib::f(Tensor x) -> Tensor",
+                           "mapped(b[n]->b[n]).decomposed(\"return " +
+                               std::string(expression) + "\")",
+                           {"f32[4,6]"}};
+    const DeclaredCall call = declared(one);
+    const auto space = call.library->index_space(call.op);
+    REQUIRE_FALSE(space.has_value());
+    CHECK(space.error().code == ErrorCode::kProgram);
+    CHECK(space.error().message ==
+          "the program of `mylib.f.default` does not fit this call: " +
+              std::string(function) +
+              "() depends on the rank: a program on full tensors calls size() "
+              "and places(), or is a per_rank program");
+  }
 }
 
 }  // namespace

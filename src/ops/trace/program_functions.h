@@ -17,6 +17,9 @@ struct ProgramFunction {
   std::size_t most;
   // How few values it takes if the first one is `out`.
   std::size_t least_of_results;
+  // Whether its value depends on the rank's part, so that only per_rank programs
+  // may call it.
+  bool is_of_rank = false;
 };
 
 // Returns every function, sorted by name.

@@ -46,10 +46,12 @@ TraceValue Tracer::called(const CallExpression& call) {
           : std::get_if<NameExpression>(&call.positional[0]->node);
   const bool asks_results = first != nullptr && first->name == "out";
   check_count(call, asks_results);
-  require(out_->per_rank ||
-              (call.function != "local_size" && call.function != "offset"),
-          "a program on full tensors has no local sizes and offsets: use "
-          "size() and places()");
+  const ProgramFunction* function = program_function(call.function);
+  if (function != nullptr && function->is_of_rank && !out_->per_rank) {
+    call_error(call.function +
+               "() depends on the rank: a program on full tensors calls size() "
+               "and places(), or is a per_rank program");
+  }
   if (call.function == "default") return or_default(call);
   Values values;
   for (std::size_t i = asks_results ? 1 : 0; i < call.positional.size(); ++i) {
@@ -492,7 +494,6 @@ TraceValue Tracer::cast(const TraceValue& value, const TraceValue& dtype) {
 // if_cut(x, dim, there, elsewhere) is `there` if that dim of an input is
 // sharded. choice.h has the other conditions.
 TraceValue Tracer::chosen(Choice::If condition, const Values& v) {
-  require(out_->per_rank, "a program on full tensors has no choices");
   const TensorValue& x = tensor_of(v[0]);
   require(x.ref.step < 0 && x.meta.rank() > 0, "only dims of inputs are cut");
   const TensorValue& there = tensor_of(v[2]);
@@ -561,7 +562,6 @@ TraceValue Tracer::places(std::int64_t size, const RankScalar& local_size,
 // Metas are those of one rank's value.
 TraceValue Tracer::collective(CollectiveKind kind, std::optional<ReduceOp> op,
                               const TraceValue& value, bool in_order) {
-  require(out_->per_rank, "a program on full tensors has no collectives");
   const TensorValue& x = tensor_of(value);
   DecompositionStep step;
   step.collective = RankCollective{kind, in_order, x.ref, op, x.meta, {}};
