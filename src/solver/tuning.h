@@ -149,8 +149,8 @@ inline constexpr double kLongestLeap = 32;
 // Unit: gaps. The first step of the prices, and its factor after a failure.
 inline constexpr double kFirstPriceStep = 0.02;
 inline constexpr double kShorterPriceStep = 0.7;
-// Share of the bound that stands in for the gap while no cost is known, and the
-// least gap as a share of the goal.
+// While no cost is known, the gap is assumed to be this share of the bound. The second
+// value is the least gap as a share of the goal.
 inline constexpr double kAssumedGapShare = 0.05;
 inline constexpr double kLeastGapShare = 1e-6;
 // Share of the gap. A step that closes less has failed.

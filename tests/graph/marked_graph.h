@@ -11,7 +11,7 @@
 
 namespace shardprop {
 
-// What the copy of a node has in addition.
+// NodeMarks are added to the copy of a node.
 struct NodeMarks {
   CheckpointMark checkpoint;
   std::string forward_node;

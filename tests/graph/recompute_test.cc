@@ -134,7 +134,7 @@ TEST_CASE("with model, a region of torch.utils.checkpoint keeps its inputs") {
   const auto two = running_of(with_marked_layers(plain, 2), "model");
   CHECK(kept(*two).size() == 8);
   CHECK(second_runs(*two) == 4);
-  // Marks are no part of the program.
+  // The hash of a program does not depend on marks.
   CHECK(with_marked_layers(plain, 2).hash() ==
         with_marked_layers(plain, 0).hash());
 }

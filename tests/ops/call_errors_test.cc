@@ -1,5 +1,5 @@
-// Messages of calls that PyTorch refuses too: the argument, what was found, and what
-// was expected.
+// Calls that PyTorch refuses too have messages that name the argument, the value found
+// and the value expected.
 #include <doctest/doctest.h>
 
 #include "ops/call_text.h"

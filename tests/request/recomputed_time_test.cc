@@ -42,8 +42,8 @@ PlannedGraph planned(const LoadedGraph& loaded, const std::string& rule) {
 }
 
 // Returns whether the node is one of a layer that the backward phase needs again.
-// That is all of the layer except its end: the projection down and the sum with the
-// residual, which only the next layer reads.
+// Its end is not needed: only the next layer reads the projection down and the sum
+// with the residual.
 class NeededAgain {
  public:
   explicit NeededAgain(const Graph& graph) {

@@ -193,7 +193,8 @@ TEST_CASE("sampled programs: refused, or right with every strategy") {
           " sharded strategies");
 }
 
-// Such programs are not known to be right. They must not lead to an internal error.
+// The test does not know whether these programs are right. They must not lead to an
+// internal error.
 TEST_CASE(
     "sampled programs of ranks: refused, or lowered with every strategy") {
   const std::uint64_t first = number_of("SHARDPROP_SAMPLED_FROM", 0);

@@ -117,7 +117,8 @@ inline Result<SpmdProgram> lowered(const DeclaredCall& call,
   return lower(*plan, graph, *call.library);
 }
 
-// Verifies every strategy. Returns those that shard an operand: "S(0)->S(0)".
+// Verifies every strategy. Returns the strategies that shard an operand, such as
+// "S(0)->S(0)".
 inline std::vector<std::string> verified(const UserOperator& one,
                                          const char* shape) {
   CAPTURE(one.rule);

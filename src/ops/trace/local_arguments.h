@@ -21,7 +21,7 @@ struct StepShard {
 
 // Returns IndexSpace::local_arguments of a step with these shards. The sizes of its
 // sharded factors become sizes of the operator's factors. Returns nullopt if a number
-// of a rank is no such size, such as an offset.
+// of a rank is another one, such as an offset.
 //
 //   view f32[4,6,8] -> f32[4,48], dim 0 sharded: size = [size of factor 0, 48]
 std::optional<std::vector<LocalArgument>> local_arguments(

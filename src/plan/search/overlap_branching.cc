@@ -234,7 +234,7 @@ bool OverlapBranching::bound_at(Branch& branch,
 }
 
 // Returns two assignments that a division should separate: the plans with the
-// most and the least excess among those that bind the bound. If there is only one
+// most and the least excess among the plans that bind the bound. If there is only one
 // plan, the other end is the assignment to which the messages led.
 std::optional<OverlapBranching::Ends> OverlapBranching::ends_of(
     const Branch& branch) const {
