@@ -6,6 +6,7 @@
 #include "request/recompute_choice.h"
 
 #include <shardprop/graph/recompute.h>
+#include <shardprop/plan/judge_plan.h>
 #include <shardprop/plan/make_plan.h>
 #include <shardprop/redistribute/planner.h>
 #include <shardprop/request/like_plan.h>
@@ -105,13 +106,7 @@ Result<std::shared_ptr<const Graph>> graph_of(
     const Plan& plan, std::shared_ptr<const Graph> graph,
     const OpLibrary& library) {
   if (plan.graph_hash == hash_text(graph->hash())) return graph;
-  PlanOptions options;
-  options.fusion = Fusion::kNone;
-  for (const auto& [name, text] : plan.options) {
-    if (name == "execution" || name == "recompute") {
-      SP_CHECK(set_option(options, name, text));
-    }
-  }
+  SP_ASSIGN(const PlanOptions options, options_of(plan));
   return running_graph(std::move(graph), library, running_of(options));
 }
 

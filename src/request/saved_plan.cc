@@ -68,21 +68,26 @@ Result<void> check_supported(const Plan& plan, const SavedPlanUse& use) {
             "make a plan with a rule for it, or leave out --strict"});
 }
 
+Error in_file(Error error, const SavedPlanUse& use) {
+  error.location =
+      error.location.empty() ? use.place : use.place + " " + error.location;
+  return error;
+}
+
 // Returns the plan with its figures as the use requires them.
 Result<JudgedPlan> judged(Plan plan, const SavedPlanUse& use,
                           const Graph& graph, const OpLibrary& library) {
   // A plan of schema 1 lacks fields that judging needs.
   if (!use.is_judged || plan.is_proof_given) {
+    auto options = options_of(plan);
+    if (!options) return fail(in_file(std::move(options).error(), use));
     plan.is_proof_given = true;
     plan.unsupported = found_unsupported(graph, library);
     return JudgedPlan{std::move(plan), {}, {}};
   }
   Result<JudgedPlan> judged = judge_plan(plan, graph, library);
   if (judged) return judged;
-  Error error = std::move(judged).error();
-  error.location =
-      error.location.empty() ? use.place : use.place + " " + error.location;
-  return fail(std::move(error));
+  return fail(in_file(std::move(judged).error(), use));
 }
 
 }  // namespace

@@ -168,6 +168,27 @@ class Start(Case):
         self.assertEqual(done.returncode, 3, done.stderr)
         self.assertIn(f"--start-from {file}", done.stderr)
 
+    def test_an_eager_plan_is_taken_unless_another_execution_is_asked(self):
+        file = self.folder / "eager.json"
+        made = shardprop("explain", self.GRAPH, "--mesh", "2,2", "--execution", "eager",
+                         "--format", "json", "-o", file)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        for command in ("explain", "verify"):
+            done = shardprop(command, self.GRAPH, "--plan", file)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            done = shardprop(command, self.GRAPH, "--plan", file, "--execution", "compiled")
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn("the plan of --plan is for eager execution", done.stderr)
+
+    def test_options_that_are_no_values(self):
+        plan = self.planned(self.GRAPH)
+        plan["options"]["execution"] = "of memory"
+        file = self.file("plan.json", json.dumps(plan))
+        for command in ("explain", "verify"):
+            done = shardprop(command, self.GRAPH, "--plan", file)
+            self.assertEqual(done.returncode, 3, done.stderr)
+            self.assertIn("$.options.execution", done.stderr)
+
     def test_a_start_and_a_plan(self):
         file = self.file("start.json", json.dumps(self.planned(self.GRAPH)))
         done = shardprop("explain", self.GRAPH, "--plan", file, "--start-from", file)

@@ -94,13 +94,18 @@ void print_error(const Error& error) {
             << text.substr(colon);
 }
 
-void fill_fallbacks(const Command& command,
-                    std::map<std::string, std::vector<std::string>>& values) {
+// Sets the options that the user left out to their fallbacks. Returns their
+// names.
+std::set<std::string, std::less<>> fill_fallbacks(
+    const Command& command,
+    std::map<std::string, std::vector<std::string>>& values) {
+  std::set<std::string, std::less<>> filled;
   for (const Option& option : command.options) {
-    if (values[option.name].empty() && !option.fallback.empty()) {
-      values[option.name] = {option.fallback};
-    }
+    if (!values[option.name].empty() || option.fallback.empty()) continue;
+    values[option.name] = {option.fallback};
+    filled.insert(option.name);
   }
+  return filled;
 }
 
 // The input files that the values name, each with its place: "--plan a.json".
@@ -199,6 +204,10 @@ Option output_option() {
 bool Arguments::has(std::string_view name) const {
   const auto it = values_.find(std::string(name));
   return it != values_.end() && !it->second.empty();
+}
+
+bool Arguments::is_given(std::string_view name) const {
+  return has(name) && !fallbacks_.contains(name);
 }
 
 std::string Arguments::get(std::string_view name) const {
@@ -359,9 +368,10 @@ int run_named(std::span<const Command> commands, int argc,
   const auto command =
       std::find_if(commands.begin(), commands.end(),
                    [&](const Command& c) { return c.name == name; });
-  fill_fallbacks(*command, given[name]);
+  auto fallbacks = fill_fallbacks(*command, given[name]);
   const Result<int> code = run_command(
-      *command, Arguments(given[name], inputs_of(*command, given[name])));
+      *command, Arguments(given[name], inputs_of(*command, given[name]),
+                          std::move(fallbacks)));
   if (code) return *code;
   print_error(code.error());
   return code_exit(code.error().code);

@@ -21,6 +21,7 @@
 #include <memory>
 #include <optional>
 #include <ostream>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -66,9 +67,13 @@ Option output_option();  // -o,--output FILE
 // The values given, by the option's name.
 class Arguments {
  public:
+  // `fallbacks` are the options whose value is their fallback.
   explicit Arguments(std::map<std::string, std::vector<std::string>> values,
-                     std::vector<NamedInput> inputs = {})
-      : values_(std::move(values)), inputs_(std::move(inputs)) {}
+                     std::vector<NamedInput> inputs = {},
+                     std::set<std::string, std::less<>> fallbacks = {})
+      : values_(std::move(values)),
+        inputs_(std::move(inputs)),
+        fallbacks_(std::move(fallbacks)) {}
 
   // The files that the command reads, which it must not write.
   const std::vector<NamedInput>& inputs() const { return inputs_; }
@@ -76,7 +81,10 @@ class Arguments {
   // When the command began, from which its limit of time counts.
   std::chrono::steady_clock::time_point begun() const { return begun_; }
 
+  // Whether the option has a value: the user's or its fallback.
   bool has(std::string_view name) const;
+  // Whether the user gave the option.
+  bool is_given(std::string_view name) const;
   // The value given, or the fallback; empty when there is neither.
   std::string get(std::string_view name) const;
   std::vector<std::string> all(std::string_view name) const;
@@ -100,6 +108,7 @@ class Arguments {
  private:
   std::map<std::string, std::vector<std::string>> values_;
   std::vector<NamedInput> inputs_;
+  std::set<std::string, std::less<>> fallbacks_;
   std::chrono::steady_clock::time_point begun_ =
       std::chrono::steady_clock::now();
 };

@@ -49,7 +49,7 @@ Result<GraphPlan> new_plan(const Arguments& arguments, Console& console,
 
 // A plan is for one execution.
 Result<void> check_execution(const Plan& plan, const Arguments& arguments) {
-  if (!arguments.has("--execution")) return {};
+  if (!arguments.is_given("--execution")) return {};
   const std::string wanted = arguments.get("--execution");
   for (const auto& [name, text] : plan.options) {
     if (name != "execution" || text == wanted) continue;
@@ -81,8 +81,9 @@ Result<GraphPlan> taken_plan(const Arguments& arguments, Console& console,
   if (arguments.has("--mesh")) {
     SP_ASSIGN(use.mesh, mesh_option(arguments));
   }
-  SP_ASSIGN(loaded.graph,
-            graph_of(plan, std::move(loaded.graph), *loaded.library));
+  auto running = graph_of(plan, std::move(loaded.graph), *loaded.library);
+  if (!running) return fail(std::move(running).error().at(use.place));
+  loaded.graph = *std::move(running);
   SP_ASSIGN(JudgedPlan taken,
             take_plan(std::move(plan), use, *loaded.graph, *loaded.library));
   // Only now, since a wrong file is the better reason.

@@ -77,7 +77,7 @@ Result<PlanRequest> running_as_planned(PlanRequest request);
 // are those of the plan. Errors: those of plan(); kOutOfMemory.
 Result<PlannedGraph> plan_graph(const PlanRequest& request);
 // Returns the graph that a plan of `graph` runs: `graph` itself if it is the plan's
-// own. Errors: those of running_graph().
+// own. Errors: those of options_of(plan) and of running_graph().
 Result<std::shared_ptr<const Graph>> graph_of(
     const Plan& plan, std::shared_ptr<const Graph> graph,
     const OpLibrary& library);
