@@ -81,6 +81,7 @@ void define_signal(Family family);
 void define_similarity(Family family);
 void define_softmax(Family family);
 void define_solves(Family family);
+void define_split(Family family);
 void define_stretches(Family family);
 void define_view(Family family);
 void define_weight_norm(Family family);
@@ -103,6 +104,7 @@ inline std::vector<OpRow> standard_rows() {
   define_histogram({rows, "lookup"});
   define_index({rows, "index"});
   define_join({rows, "join"});
+  define_split({rows, "join"});
   define_linalg({rows, "linalg"});
   define_lookup({rows, "lookup"});
   define_positions({rows, "lookup"});

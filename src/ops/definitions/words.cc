@@ -63,6 +63,7 @@ void add_words(RuleWords& words) {
   words_of_similarity(words);
   words_of_softmax(words);
   words_of_solves(words);
+  words_of_split(words);
   words_of_stretches(words);
   words_of_view(words);
   words_of_views(words);

@@ -57,6 +57,7 @@ void words_of_signal(RuleWords& words);
 void words_of_similarity(RuleWords& words);
 void words_of_softmax(RuleWords& words);
 void words_of_solves(RuleWords& words);
+void words_of_split(RuleWords& words);
 void words_of_stretches(RuleWords& words);
 void words_of_view(RuleWords& words);
 void words_of_views(RuleWords& words);

@@ -46,8 +46,10 @@ class Tracer {
   TraceValue combined(const std::string& op, const TraceValue& left,
                       const TraceValue& right);
 
-  // trace_functions.cc: the functions that a program calls and that are not
-  // operators.
+  // The functions that a program calls and that are not operators:
+  // 1. trace_functions.cc: sizes, dims and dtypes.
+  // 2. list_functions.cc: lists of tensors and numbers.
+  // 3. step_functions.cc: functions that add steps.
   TraceValue called(const CallExpression& call);
   TraceValue or_default(const CallExpression& call);
   TraceValue itself(Named given);
