@@ -1,7 +1,7 @@
 #include "ops/definitions/words.h"
 
 #include "ops/definitions/dtypes.h"
-#include "ops/definitions/matrices.h"
+#include "ops/definitions/linalg/matrices.h"
 #include "ops/windows.h"
 
 namespace shardprop {

@@ -3,7 +3,7 @@
 
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
-#include "ops/definitions/matrices.h"
+#include "ops/definitions/linalg/matrices.h"
 #include "ops/definitions/words.h"
 #include "ops/forms/indices.h"
 

@@ -4,9 +4,9 @@
 // query are (groups, heads of a group). Keys and values have only the groups. A
 // program also shards the query heads over more ranks than there are groups.
 
-#include "ops/definitions/attention_programs.h"
-#include "ops/definitions/attention_results.h"
 #include "ops/definitions/families.h"
+#include "ops/definitions/nn/attention_programs.h"
+#include "ops/definitions/nn/attention_results.h"
 #include "ops/definitions/words.h"
 #include "ops/forms/attention_space.h"
 #include "ops/forms/mapped.h"

@@ -4,7 +4,7 @@
 
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
-#include "ops/definitions/matrices.h"
+#include "ops/definitions/linalg/matrices.h"
 #include "ops/definitions/words.h"
 #include "ops/forms/mapped.h"
 #include "ops/rules/fixed_notation.h"

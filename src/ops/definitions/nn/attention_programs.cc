@@ -1,4 +1,4 @@
-#include "ops/definitions/attention_programs.h"
+#include "ops/definitions/nn/attention_programs.h"
 
 #include <utility>
 

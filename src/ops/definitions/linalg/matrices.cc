@@ -1,4 +1,4 @@
-#include "ops/definitions/matrices.h"
+#include "ops/definitions/linalg/matrices.h"
 
 #include "ops/rules/fixed_notation.h"
 

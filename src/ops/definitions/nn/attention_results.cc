@@ -1,4 +1,4 @@
-#include "ops/definitions/attention_results.h"
+#include "ops/definitions/nn/attention_results.h"
 
 #include "base/quantities.h"
 
