@@ -1,6 +1,6 @@
 #include "graph/list_split.h"
 
-#include "ops/foreach.h"
+#include "ops/space/foreach.h"
 
 #include <optional>
 #include <string>

@@ -2,7 +2,7 @@
 
 #include "base/index.h"
 #include "base/try.h"
-#include "ops/view_algebra.h"
+#include "ops/space/view_algebra.h"
 
 #include <algorithm>
 #include <utility>

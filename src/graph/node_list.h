@@ -5,7 +5,7 @@
 #include <shardprop/graph/graph_builder.h>
 
 #include "graph/graph_body.h"
-#include "ops/view_algebra.h"
+#include "ops/space/view_algebra.h"
 
 #include <cstddef>
 #include <memory>

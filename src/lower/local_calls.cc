@@ -5,7 +5,7 @@
 #include "graph/analysis/op_application.h"
 #include "graph/analysis/view_source.h"
 #include "lower/broken_plan.h"
-#include "ops/unsharded_space.h"
+#include "ops/space/unsharded_space.h"
 #include "placement/split_factor.h"
 #include "strategy/chosen_steps.h"
 #include "strategy/strategy_of.h"

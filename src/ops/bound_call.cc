@@ -4,10 +4,10 @@
 
 #include "base/quantities.h"
 #include "base/try.h"
-#include "ops/foreach.h"
 #include "ops/op_call.h"
-#include "ops/operand_name.h"
-#include "ops/overload_form.h"
+#include "ops/schema/operand_name.h"
+#include "ops/schema/overload_form.h"
+#include "ops/space/foreach.h"
 #include "ops/trace/held_factors.h"
 #include "ops/trace/program_shards.h"
 #include "ops/trace/trace.h"

@@ -3,7 +3,7 @@
 #include <shardprop/ops/op_definition.h>
 
 #include "ops/op_call.h"
-#include "ops/operand_name.h"
+#include "ops/schema/operand_name.h"
 #include "ops/text_with_arguments.h"
 
 #include <algorithm>

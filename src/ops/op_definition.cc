@@ -5,8 +5,8 @@
 #include "ops/op_call.h"
 #include "ops/rules/rule_words.h"
 #include "ops/rules/type_rule.h"
+#include "ops/space/view_strides.h"
 #include "ops/text_with_arguments.h"
-#include "ops/view_strides.h"
 
 #include <algorithm>
 #include <cmath>

@@ -2,13 +2,13 @@
 
 #include "base/try.h"
 #include "ops/bound_call.h"
-#include "ops/declared_table.h"
 #include "ops/definitions/families.h"
-#include "ops/foreach.h"
-#include "ops/foreign_operator.h"
-#include "ops/overload_form.h"
 #include "ops/program_cycle.h"
-#include "ops/suggest_operator.h"
+#include "ops/schema/declared_table.h"
+#include "ops/schema/foreign_operator.h"
+#include "ops/schema/overload_form.h"
+#include "ops/schema/suggest_operator.h"
+#include "ops/space/foreach.h"
 
 #include <algorithm>
 #include <map>

@@ -2,7 +2,7 @@
 // uses it too.
 #pragma once
 
-#include "ops/foreach.h"
+#include "ops/space/foreach.h"
 #include "propagate/bound_op.h"
 #include "propagate/strategy_search.h"
 

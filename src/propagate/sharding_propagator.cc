@@ -4,7 +4,7 @@
 #include "base/nothing_wrong.h"
 #include "base/quantities.h"
 #include "base/try.h"
-#include "ops/operand_name.h"
+#include "ops/schema/operand_name.h"
 #include "placement/single_ranks.h"
 #include "propagate/propagator_body.h"
 

@@ -2,7 +2,7 @@
 // multiplies an element of the image and an element of the kernel for an
 // element of the result.
 
-#include "ops/windows.h"
+#include "ops/space/windows.h"
 #include "reference/call.h"
 
 #include <utility>

@@ -4,8 +4,8 @@
 #include "base/guard.h"
 #include "base/index.h"
 #include "base/try.h"
-#include "ops/overload_form.h"
 #include "ops/program_text.h"
+#include "ops/schema/overload_form.h"
 #include "ops/trace/trace.h"
 #include "reference/call.h"
 

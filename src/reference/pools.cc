@@ -1,7 +1,7 @@
 // Evaluates pooling and resampling: each element of the result reads a window
 // of the image, and its gradient is added to this window.
 
-#include "ops/windows.h"
+#include "ops/space/windows.h"
 #include "reference/arithmetic.h"
 #include "reference/call.h"
 

@@ -1,7 +1,7 @@
 // Evaluates views: the operand's memory with other strides, if such strides
 // exist.
 
-#include "ops/view_strides.h"
+#include "ops/space/view_strides.h"
 #include "reference/call.h"
 #include "reference/parts.h"
 

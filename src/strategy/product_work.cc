@@ -1,6 +1,6 @@
 #include "strategy/product_work.h"
 
-#include "ops/contraction_order.h"
+#include "ops/space/contraction_order.h"
 #include "strategy/factor_shards.h"
 
 #include <algorithm>

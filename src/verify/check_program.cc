@@ -2,7 +2,7 @@
 
 #include "base/saturating.h"
 #include "base/try.h"
-#include "ops/foreign_operator.h"
+#include "ops/schema/foreign_operator.h"
 #include "program/torch_collectives.h"
 
 #include <shardprop/execute/program_run.h>

@@ -2,7 +2,7 @@
 
 #include "base/printable.h"
 #include "base/try.h"
-#include "ops/foreign_operator.h"
+#include "ops/schema/foreign_operator.h"
 
 #include <fmt/format.h>
 

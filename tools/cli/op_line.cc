@@ -4,7 +4,7 @@
 #include "base/quantities.h"
 #include "base/try.h"
 #include "io/json_tree.h"
-#include "ops/operand_name.h"
+#include "ops/schema/operand_name.h"
 #include "report/json_cursor.h"
 
 #include <algorithm>

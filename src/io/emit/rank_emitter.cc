@@ -4,8 +4,8 @@
 #include "base/try.h"
 #include "io/emit/philox.h"
 #include "io/emit/tensor_ops.h"
-#include "ops/foreign_operator.h"
 #include "ops/op_call.h"
+#include "ops/schema/foreign_operator.h"
 #include "program/step_values.h"
 
 #include <shardprop/placement/local_region.h>

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "ops/op_call.h"
-#include "ops/operand_name.h"
 #include "ops/rules/type_rule.h"
+#include "ops/schema/operand_name.h"
 
 #include <cstddef>
 #include <string>

@@ -2,7 +2,7 @@
 
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/linalg/matrices.h"
-#include "ops/windows.h"
+#include "ops/space/windows.h"
 
 namespace shardprop {
 

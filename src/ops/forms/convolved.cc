@@ -11,7 +11,7 @@
 
 #include "ops/forms/forms.h"
 #include "ops/forms/shared_form.h"
-#include "ops/windows.h"
+#include "ops/space/windows.h"
 
 #include <algorithm>
 #include <optional>

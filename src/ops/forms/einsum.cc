@@ -1,11 +1,11 @@
 // This file has products in factor notation: a factor that a result lacks is
 // summed, and the operator is linear in each operand.
 
-#include "ops/contraction_order.h"
 #include "ops/forms/bound_notation.h"
 #include "ops/forms/forms.h"
 #include "ops/forms/shared_form.h"
 #include "ops/rules/fixed_notation.h"
+#include "ops/space/contraction_order.h"
 
 #include <algorithm>
 #include <memory>

@@ -2,8 +2,8 @@
 // and cats of dims, windows, transforms, norms and losses.
 #pragma once
 
-#include "ops/arithmetic.h"
 #include "ops/forms/space_builder.h"
+#include "ops/space/arithmetic.h"
 
 #include <cstdint>
 #include <functional>

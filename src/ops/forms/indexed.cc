@@ -1,10 +1,10 @@
 // Lookups and writes along one dim, by an index.
 
-#include "ops/arithmetic.h"
 #include "ops/forms/forms.h"
 #include "ops/forms/indices.h"
 #include "ops/forms/shared_form.h"
 #include "ops/rules/rule_words.h"
+#include "ops/space/arithmetic.h"
 
 #include <algorithm>
 #include <cmath>

@@ -4,7 +4,7 @@
 
 #include "ops/forms/shared_form.h"
 #include "ops/rules/rule_words.h"
-#include "ops/windows.h"
+#include "ops/space/windows.h"
 
 #include <utility>
 

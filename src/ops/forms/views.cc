@@ -6,7 +6,7 @@
 #include "ops/forms/forms.h"
 #include "ops/forms/shared_form.h"
 #include "ops/rules/rule_words.h"
-#include "ops/view_strides.h"
+#include "ops/space/view_strides.h"
 
 #include <algorithm>
 #include <numeric>

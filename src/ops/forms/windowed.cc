@@ -5,7 +5,7 @@
 #include "ops/forms/forms.h"
 #include "ops/forms/shared_form.h"
 #include "ops/rules/rule_words.h"
-#include "ops/windows.h"
+#include "ops/space/windows.h"
 
 #include <utility>
 

@@ -2,9 +2,9 @@
 
 #include "ops/argument_reads.h"
 #include "ops/op_call.h"
-#include "ops/operand_name.h"
 #include "ops/rules/rule_words.h"
 #include "ops/rules/type_rule.h"
+#include "ops/schema/operand_name.h"
 
 #include <algorithm>
 #include <string>

@@ -8,7 +8,7 @@
 #include "ops/definitions/words.h"
 #include "ops/forms/mapped.h"
 #include "ops/rules/fixed_notation.h"
-#include "ops/view_strides.h"
+#include "ops/space/view_strides.h"
 
 #include <algorithm>
 #include <numeric>

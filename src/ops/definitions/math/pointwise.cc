@@ -1,10 +1,10 @@
 // This file defines arithmetic and comparisons, element by element.
 
 #include "ops/argument_reads.h"
-#include "ops/arithmetic.h"
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
 #include "ops/definitions/words.h"
+#include "ops/space/arithmetic.h"
 
 #include <algorithm>
 #include <optional>

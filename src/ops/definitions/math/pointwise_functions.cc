@@ -3,10 +3,10 @@
 // log and sqrt, because terms may be outside of their domain.
 
 #include "ops/argument_reads.h"
-#include "ops/arithmetic.h"
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
 #include "ops/definitions/words.h"
+#include "ops/space/arithmetic.h"
 
 #include <vector>
 

@@ -3,7 +3,7 @@
 #include "ops/definitions/families.h"
 #include "ops/definitions/words.h"
 #include "ops/forms/norms.h"
-#include "ops/windows.h"
+#include "ops/space/windows.h"
 
 #include <string>
 #include <string_view>

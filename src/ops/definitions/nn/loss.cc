@@ -1,11 +1,11 @@
 // This file defines losses of classes and of elements.
 
-#include "ops/arithmetic.h"
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
 #include "ops/definitions/words.h"
 #include "ops/forms/indices.h"
 #include "ops/forms/losses.h"
+#include "ops/space/arithmetic.h"
 
 #include <string>
 #include <string_view>

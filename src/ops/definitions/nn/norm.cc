@@ -5,7 +5,7 @@
 #include "ops/definitions/families.h"
 #include "ops/definitions/words.h"
 #include "ops/forms/norms.h"
-#include "ops/windows.h"
+#include "ops/space/windows.h"
 
 #include <algorithm>
 

@@ -4,7 +4,7 @@
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
 #include "ops/definitions/words.h"
-#include "ops/windows.h"
+#include "ops/space/windows.h"
 
 namespace shardprop {
 namespace {

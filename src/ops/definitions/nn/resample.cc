@@ -6,7 +6,7 @@
 #include "ops/definitions/words.h"
 #include "ops/forms/mapped.h"
 #include "ops/rules/fixed_notation.h"
-#include "ops/windows.h"
+#include "ops/space/windows.h"
 
 #include <utility>
 

@@ -2,10 +2,10 @@
 // element by element.
 
 #include "ops/argument_reads.h"
-#include "ops/arithmetic.h"
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
 #include "ops/definitions/words.h"
+#include "ops/space/arithmetic.h"
 
 #include <optional>
 #include <vector>

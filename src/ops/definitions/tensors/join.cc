@@ -2,7 +2,7 @@
 
 #include "ops/definitions/families.h"
 #include "ops/definitions/words.h"
-#include "ops/windows.h"
+#include "ops/space/windows.h"
 
 #include <algorithm>
 #include <numeric>

@@ -7,7 +7,7 @@
 #include "ops/definitions/words.h"
 #include "ops/forms/indices.h"
 #include "ops/forms/mapped.h"
-#include "ops/windows.h"
+#include "ops/space/windows.h"
 
 #include <algorithm>
 

@@ -1,11 +1,11 @@
 // This file defines lookups of the positions of values among sorted values.
 
-#include "ops/arithmetic.h"
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
 #include "ops/definitions/words.h"
 #include "ops/forms/indices.h"
 #include "ops/forms/mapped.h"
+#include "ops/space/arithmetic.h"
 
 #include <string>
 #include <string_view>

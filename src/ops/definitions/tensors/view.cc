@@ -4,8 +4,8 @@
 #include "ops/definitions/families.h"
 #include "ops/definitions/words.h"
 #include "ops/forms/mapped.h"
-#include "ops/view_strides.h"
-#include "ops/windows.h"
+#include "ops/space/view_strides.h"
+#include "ops/space/windows.h"
 
 #include <algorithm>
 #include <numeric>

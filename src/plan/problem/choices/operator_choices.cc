@@ -2,7 +2,7 @@
 
 #include "base/saturating.h"
 #include "graph/analysis/op_application.h"
-#include "ops/unsharded_space.h"
+#include "ops/space/unsharded_space.h"
 #include "plan/tuning.h"
 
 #include <shardprop/base/hash.h>

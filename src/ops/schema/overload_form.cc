@@ -1,8 +1,8 @@
-#include "ops/overload_form.h"
+#include "ops/schema/overload_form.h"
 
 #include "base/index.h"
-#include "ops/foreach.h"
-#include "ops/schema_parser.h"
+#include "ops/schema/schema_parser.h"
+#include "ops/space/foreach.h"
 
 #include <algorithm>
 #include <string>

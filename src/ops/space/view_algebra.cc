@@ -1,8 +1,8 @@
-#include "ops/view_algebra.h"
+#include "ops/space/view_algebra.h"
 
 #include "base/index.h"
 #include "ops/op_call.h"
-#include "ops/view_strides.h"
+#include "ops/space/view_strides.h"
 
 #include <cstdint>
 #include <utility>

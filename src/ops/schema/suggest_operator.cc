@@ -1,4 +1,4 @@
-#include "ops/suggest_operator.h"
+#include "ops/schema/suggest_operator.h"
 
 #include "base/edit_distance.h"
 

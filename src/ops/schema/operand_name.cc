@@ -1,4 +1,4 @@
-#include "ops/operand_name.h"
+#include "ops/schema/operand_name.h"
 
 #include <cstdint>
 #include <vector>

@@ -1,7 +1,7 @@
 // The index space of a foreach overload: those of its elements' calls, side by side.
 
-#include "ops/foreach.h"
 #include "ops/program_text.h"
+#include "ops/space/foreach.h"
 #include "ops/trace/trace.h"
 
 #include "base/index.h"

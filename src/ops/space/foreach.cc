@@ -1,4 +1,4 @@
-#include "ops/foreach.h"
+#include "ops/space/foreach.h"
 
 #include "base/index.h"
 #include "ops/argument_reads.h"

@@ -1,4 +1,4 @@
-#include "ops/declared_table.h"
+#include "ops/schema/declared_table.h"
 
 #include <shardprop/ops/op_library.h>
 

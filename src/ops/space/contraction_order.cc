@@ -1,4 +1,4 @@
-#include "ops/contraction_order.h"
+#include "ops/space/contraction_order.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "ops/windows.h"
+#include "ops/space/windows.h"
 
 #include "base/saturating.h"
 

@@ -3,7 +3,7 @@
 // A partial passes through any operator only if the casts between the dtypes of
 // its operands preserve it (cast_keeps).
 
-#include "ops/arithmetic.h"
+#include "ops/space/arithmetic.h"
 
 #include "ops/argument_reads.h"
 #include "ops/definitions/dtypes.h"

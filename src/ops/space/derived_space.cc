@@ -3,10 +3,10 @@
 
 #include "base/index.h"
 #include "base/try.h"
-#include "ops/arithmetic.h"
 #include "ops/bound_call.h"
 #include "ops/op_call.h"
-#include "ops/overload_form.h"
+#include "ops/schema/overload_form.h"
+#include "ops/space/arithmetic.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "ops/schema_parser.h"
+#include "ops/schema/schema_parser.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 #include <shardprop/ops/function_schema.h>
 
 #include "base/try.h"
-#include "ops/schema_parser.h"
+#include "ops/schema/schema_parser.h"
 
 #include <algorithm>
 #include <utility>

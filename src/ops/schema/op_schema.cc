@@ -3,8 +3,8 @@
 #include "base/index.h"
 #include "base/quantities.h"
 #include "base/try.h"
-#include "ops/argument_check.h"
 #include "ops/argument_reads.h"
+#include "ops/schema/argument_check.h"
 
 #include <utility>
 

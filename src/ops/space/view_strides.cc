@@ -1,4 +1,4 @@
-#include "ops/view_strides.h"
+#include "ops/space/view_strides.h"
 
 #include "base/index.h"
 #include "ops/op_call.h"

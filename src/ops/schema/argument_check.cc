@@ -1,4 +1,4 @@
-#include "ops/argument_check.h"
+#include "ops/schema/argument_check.h"
 
 #include <algorithm>
 #include <type_traits>

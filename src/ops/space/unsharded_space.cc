@@ -1,4 +1,4 @@
-#include "ops/unsharded_space.h"
+#include "ops/space/unsharded_space.h"
 
 namespace shardprop {
 namespace {
