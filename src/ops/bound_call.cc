@@ -5,12 +5,12 @@
 #include "base/quantities.h"
 #include "base/try.h"
 #include "ops/op_call.h"
+#include "ops/program/held_factors.h"
+#include "ops/program/program_shards.h"
+#include "ops/program/trace.h"
 #include "ops/schema/operand_name.h"
 #include "ops/schema/overload_form.h"
 #include "ops/space/foreach.h"
-#include "ops/trace/held_factors.h"
-#include "ops/trace/program_shards.h"
-#include "ops/trace/trace.h"
 
 #include <algorithm>
 #include <utility>

@@ -3,7 +3,7 @@
 #include <shardprop/ops/op_definition.h>
 
 #include "ops/op_call.h"
-#include "ops/program_text.h"
+#include "ops/program/program_text.h"
 
 #include <algorithm>
 #include <memory>

@@ -3,7 +3,7 @@
 #include "base/try.h"
 #include "ops/bound_call.h"
 #include "ops/definitions/families.h"
-#include "ops/program_cycle.h"
+#include "ops/program/program_cycle.h"
 #include "ops/schema/declared_table.h"
 #include "ops/schema/foreign_operator.h"
 #include "ops/schema/overload_form.h"

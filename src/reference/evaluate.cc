@@ -4,9 +4,9 @@
 #include "base/guard.h"
 #include "base/index.h"
 #include "base/try.h"
-#include "ops/program_text.h"
+#include "ops/program/program_text.h"
+#include "ops/program/trace.h"
 #include "ops/schema/overload_form.h"
-#include "ops/trace/trace.h"
 #include "reference/call.h"
 
 #include <string>

@@ -1,7 +1,7 @@
 #include "strategy/chosen_steps.h"
 
 #include "base/index.h"
-#include "ops/trace/choice.h"
+#include "ops/program/choice.h"
 #include "strategy/joined_factors.h"
 
 #include <algorithm>

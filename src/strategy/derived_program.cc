@@ -10,8 +10,8 @@
 
 #include "base/index.h"
 #include "base/saturating.h"
-#include "ops/trace/local_arguments.h"
-#include "ops/trace/step_ways.h"
+#include "ops/program/local_arguments.h"
+#include "ops/program/step_ways.h"
 #include "strategy/chosen_steps.h"
 #include "strategy/transcript.h"
 

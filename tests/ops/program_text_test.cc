@@ -1,5 +1,5 @@
 // The language in which rows say what an operator computes.
-#include "ops/program_text.h"
+#include "ops/program/program_text.h"
 
 #include "ops/applied_op.h"
 

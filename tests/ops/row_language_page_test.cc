@@ -1,6 +1,6 @@
 // Tests that the examples of docs/row_language.md are rules, and that the page has
 // every function of programs.
-#include "ops/trace/program_functions.h"
+#include "ops/program/program_functions.h"
 
 #include <shardprop/ops/rule_text.h>
 

@@ -3,7 +3,7 @@
 #include "base/parse_int.h"
 #include "base/quantities.h"
 #include "base/try.h"
-#include "ops/program_text.h"
+#include "ops/program/program_text.h"
 #include "ops/rules/rule_words.h"
 #include "ops/rules/type_rule.h"
 

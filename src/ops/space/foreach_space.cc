@@ -1,8 +1,8 @@
 // The index space of a foreach overload: those of its elements' calls, side by side.
 
-#include "ops/program_text.h"
+#include "ops/program/program_text.h"
+#include "ops/program/trace.h"
 #include "ops/space/foreach.h"
-#include "ops/trace/trace.h"
 
 #include "base/index.h"
 #include "base/try.h"

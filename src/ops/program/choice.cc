@@ -1,4 +1,4 @@
-#include "ops/trace/choice.h"
+#include "ops/program/choice.h"
 
 #include "base/index.h"
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "ops/op_call.h"
-#include "ops/trace/trace_value.h"
+#include "ops/program/trace_value.h"
 
 #include <cstdint>
 #include <string>

@@ -1,4 +1,4 @@
-#include "ops/trace/step_ways.h"
+#include "ops/program/step_ways.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,7 +1,7 @@
 // The functions of programs on lists of tensors and numbers.
 
-#include "ops/trace/trace_dims.h"
-#include "ops/trace/tracer.h"
+#include "ops/program/trace_dims.h"
+#include "ops/program/tracer.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,9 +1,9 @@
 // The functions of programs that are not operators: sizes, dims and dtypes.
 
 #include "base/quantities.h"
-#include "ops/trace/program_functions.h"
-#include "ops/trace/trace_dims.h"
-#include "ops/trace/tracer.h"
+#include "ops/program/program_functions.h"
+#include "ops/program/trace_dims.h"
+#include "ops/program/tracer.h"
 
 #include <algorithm>
 #include <functional>

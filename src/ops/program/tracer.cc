@@ -1,7 +1,7 @@
-#include "ops/trace/tracer.h"
+#include "ops/program/tracer.h"
 
 #include "ops/argument_reads.h"
-#include "ops/trace/trace.h"
+#include "ops/program/trace.h"
 
 namespace shardprop {
 

@@ -5,7 +5,7 @@
 #include <shardprop/ops/decomposition.h>
 #include <shardprop/ops/op_library.h>
 
-#include "ops/program_text.h"
+#include "ops/program/program_text.h"
 
 #include <memory>
 

@@ -1,9 +1,9 @@
 // The functions of programs that add steps: casts, positions, choices and the
 // collectives of per-rank programs.
 
-#include "ops/trace/choice.h"
-#include "ops/trace/trace_dims.h"
-#include "ops/trace/tracer.h"
+#include "ops/program/choice.h"
+#include "ops/program/trace_dims.h"
+#include "ops/program/tracer.h"
 
 #include <algorithm>
 #include <utility>

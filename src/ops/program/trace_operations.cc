@@ -1,7 +1,7 @@
 // Turns the operators that a program calls into steps: selects the overload
 // that accepts the values, and infers its results and its index space.
 
-#include "ops/trace/tracer.h"
+#include "ops/program/tracer.h"
 
 #include <algorithm>
 

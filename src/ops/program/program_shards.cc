@@ -1,8 +1,8 @@
-#include "ops/trace/program_shards.h"
+#include "ops/program/program_shards.h"
 
 #include "base/index.h"
-#include "ops/trace/local_arguments.h"
-#include "ops/trace/step_ways.h"
+#include "ops/program/local_arguments.h"
+#include "ops/program/step_ways.h"
 
 #include <algorithm>
 #include <cstddef>

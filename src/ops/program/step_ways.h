@@ -5,7 +5,7 @@
 //   mm f32[4,8], f32[8,6]:  S(0),R->S(0)  R,S(1)->S(1)  S(1),S(0)->P(sum)  R,R->R
 #pragma once
 
-#include "ops/trace/step_state.h"
+#include "ops/program/step_state.h"
 
 #include <shardprop/base/inline_vector.h>
 #include <shardprop/ops/decomposition.h>

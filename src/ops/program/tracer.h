@@ -3,9 +3,9 @@
 #pragma once
 
 #include "ops/op_call.h"
-#include "ops/program_text.h"
-#include "ops/trace/choice.h"
-#include "ops/trace/trace_value.h"
+#include "ops/program/choice.h"
+#include "ops/program/program_text.h"
+#include "ops/program/trace_value.h"
 
 #include <shardprop/ops/op_library.h>
 

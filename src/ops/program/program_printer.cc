@@ -1,6 +1,6 @@
 // Prints programs so that they parse back to the same program.
 
-#include "ops/program_text.h"
+#include "ops/program/program_text.h"
 
 #include <array>
 #include <charconv>

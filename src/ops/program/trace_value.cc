@@ -1,4 +1,4 @@
-#include "ops/trace/trace_value.h"
+#include "ops/program/trace_value.h"
 
 #include "ops/op_call.h"
 

@@ -1,6 +1,6 @@
-#include "ops/program_cycle.h"
+#include "ops/program/program_cycle.h"
 
-#include "ops/program_text.h"
+#include "ops/program/program_text.h"
 
 #include <set>
 #include <string>

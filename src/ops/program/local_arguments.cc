@@ -1,4 +1,4 @@
-#include "ops/trace/local_arguments.h"
+#include "ops/program/local_arguments.h"
 
 #include "base/index.h"
 

@@ -1,4 +1,4 @@
-#include "ops/trace/program_functions.h"
+#include "ops/program/program_functions.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "ops/program_text.h"
+#include "ops/program/program_text.h"
 
 #include "base/try.h"
 

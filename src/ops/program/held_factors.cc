@@ -1,7 +1,7 @@
-#include "ops/trace/held_factors.h"
+#include "ops/program/held_factors.h"
 
 #include "ops/op_call.h"
-#include "ops/trace/choice.h"
+#include "ops/program/choice.h"
 
 #include <cstdint>
 #include <optional>
