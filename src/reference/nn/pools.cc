@@ -2,8 +2,8 @@
 // of the image, and its gradient is added to this window.
 
 #include "ops/space/windows.h"
-#include "reference/arithmetic.h"
 #include "reference/call.h"
+#include "reference/math/arithmetic.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // Evaluates activation functions and the gradients of pointwise functions.
 
-#include "reference/arithmetic.h"
-#include "reference/pointwise.h"
+#include "reference/math/arithmetic.h"
+#include "reference/math/pointwise.h"
 
 #include <algorithm>
 #include <cmath>

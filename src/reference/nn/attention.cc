@@ -2,8 +2,8 @@
 // for the kernels of every device. The kernels differ in their additional
 // results.
 
-#include "reference/arithmetic.h"
-#include "reference/pointwise.h"
+#include "reference/math/arithmetic.h"
+#include "reference/math/pointwise.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // Evaluates the functions of one number: exponentials, trigonometry, steps.
 
-#include "reference/arithmetic.h"
-#include "reference/pointwise.h"
+#include "reference/math/arithmetic.h"
+#include "reference/math/pointwise.h"
 
 #include <cmath>
 #include <numbers>

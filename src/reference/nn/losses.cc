@@ -1,7 +1,7 @@
 // Evaluates losses of classes and of elements, and their gradients.
 
-#include "reference/arithmetic.h"
-#include "reference/pointwise.h"
+#include "reference/math/arithmetic.h"
+#include "reference/math/pointwise.h"
 
 #include <algorithm>
 #include <cmath>

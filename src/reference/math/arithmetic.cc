@@ -1,4 +1,4 @@
-#include "reference/arithmetic.h"
+#include "reference/math/arithmetic.h"
 
 #include "ops/op_call.h"
 

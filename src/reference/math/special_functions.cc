@@ -1,8 +1,8 @@
 // Evaluates Bessel functions, orthogonal polynomials and other functions of
 // torch.special.
 
-#include "reference/arithmetic.h"
-#include "reference/pointwise.h"
+#include "reference/math/arithmetic.h"
+#include "reference/math/pointwise.h"
 
 #include <cmath>
 #include <limits>

@@ -1,6 +1,6 @@
 // Evaluates copies, casts, and choices between tensors.
 
-#include "reference/pointwise.h"
+#include "reference/math/pointwise.h"
 
 namespace shardprop::reference {
 namespace {

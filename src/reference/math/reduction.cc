@@ -2,8 +2,8 @@
 // elements, in order.
 
 #include "base/index.h"
-#include "reference/arithmetic.h"
 #include "reference/groups.h"
+#include "reference/math/arithmetic.h"
 
 #include <algorithm>
 #include <cmath>

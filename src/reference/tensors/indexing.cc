@@ -1,6 +1,6 @@
 // Evaluates x[i, :, j], writes to it, and writes under a mask.
 
-#include "reference/indexing.h"
+#include "reference/tensors/indexing.h"
 
 #include <algorithm>
 #include <optional>

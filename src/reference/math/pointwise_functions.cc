@@ -1,8 +1,8 @@
 // Evaluates arithmetic, bit operations and the other functions of several
 // numbers.
 
-#include "reference/arithmetic.h"
-#include "reference/pointwise.h"
+#include "reference/math/arithmetic.h"
+#include "reference/math/pointwise.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "reference/matrix_product.h"
+#include "reference/linalg/matrix_product.h"
 
 #include <Eigen/Core>
 

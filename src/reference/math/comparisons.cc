@@ -1,6 +1,6 @@
 // Evaluates comparisons, logic and tests of floats. The results are bools.
 
-#include "reference/pointwise.h"
+#include "reference/math/pointwise.h"
 
 #include <cmath>
 

@@ -1,8 +1,8 @@
 // Evaluates scans and sorts along one dim.
 
 #include "base/index.h"
-#include "reference/arithmetic.h"
 #include "reference/groups.h"
+#include "reference/math/arithmetic.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "reference/pointwise.h"
+#include "reference/math/pointwise.h"
 
 #include <algorithm>
 #include <cmath>

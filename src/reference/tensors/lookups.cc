@@ -1,7 +1,7 @@
 // Evaluates lookups and writes along one dim, at the positions in another
 // tensor.
 
-#include "reference/indexing.h"
+#include "reference/tensors/indexing.h"
 
 #include <cmath>
 #include <limits>

@@ -1,8 +1,8 @@
 // Helpers of operators that read and write at given indices.
 #pragma once
 
-#include "reference/arithmetic.h"
 #include "reference/call.h"
+#include "reference/math/arithmetic.h"
 
 #include <algorithm>
 #include <type_traits>

@@ -3,8 +3,8 @@
 
 #include "base/index.h"
 #include "reference/call.h"
-#include "reference/indexing.h"
-#include "reference/matrix_product.h"
+#include "reference/linalg/matrix_product.h"
+#include "reference/tensors/indexing.h"
 
 #include <algorithm>
 #include <array>
