@@ -10,7 +10,8 @@ Three rules hold for `plan` and `solver`:
   2. No two sources include each other, directly or through others. A header and
      its source count as one.
   3. A folder holds at most 30 files.
-A source or header of the modules up to `plan` has at most 400 lines.
+A source or header of the modules up to `plan` has at most 400 lines. A folder of `ops`
+and `reference` holds at most 30 files too.
 The walk of `explain` in docs/architecture.md has at most 20 files. Each one includes
 the header of every file that is drawn below it.
 """
@@ -31,8 +32,10 @@ ORDER = {
 FIRST = {"tuning"}
 MOST_FILES = 30
 MOST_LINES = 400
+# Modules whose folders hold at most MOST_FILES files, besides those of ORDER.
+SORTED = ["ops", "reference"]
 PLANNING = ["mesh", "placement", "graph", "redistribute", "strategy", "propagate",
-            "solver", "plan"]
+            "solver", "plan"] + SORTED
 WALK = SRC.parent / "docs" / "architecture.md"
 WALK_START = "passes through these 20 files"
 MOST_STEPS = 20
@@ -104,7 +107,12 @@ def check(module, order):
                                 "a later folder")
     for circle in circles(includes):
         findings.append(f"circle in {module}: " + " -> ".join(circle))
-    for place in [SRC / module / f for f in order]:
+    return findings + check_folders([SRC / module / f for f in order])
+
+
+def check_folders(folders):
+    findings = []
+    for place in folders:
         files = [f for f in place.iterdir() if f.is_file()]
         if len(files) > MOST_FILES:
             findings.append(f"{place.relative_to(SRC)} has {len(files)} files, more "
@@ -189,6 +197,9 @@ def main():
         if options.show:
             show(module, order)
         findings += check(module, order)
+    for module in SORTED:
+        findings += check_folders(f for f in sorted((SRC / module).rglob("*")) if f.is_dir())
+    findings += check_folders(SRC / module for module in SORTED)
     findings += check_lengths() + check_walk()
     for finding in findings:
         print(finding, file=sys.stderr)
