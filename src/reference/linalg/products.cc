@@ -83,9 +83,9 @@ std::vector<int> joined(std::initializer_list<std::vector<int>> parts) {
 // Multiplies operands a and b and sums over the factors that the result lacks;
 // row-major.
 template <class T>
-std::vector<T> product(const IndexSpace& space, const Axes& result,
-                       const Axes& a, const std::vector<T>& a_values,
-                       const Axes& b, const std::vector<T>& b_values) {
+std::vector<T> product_of_terms(const IndexSpace& space, const Axes& result,
+                                const Axes& a, const std::vector<T>& a_values,
+                                const Axes& b, const std::vector<T>& b_values) {
   std::vector<int> batch;
   std::vector<int> rows;
   std::vector<int> columns;
@@ -156,7 +156,8 @@ std::vector<Tensor> multiplied(const Call& call, const IndexSpace& space) {
       for (T& v : left) v = std::conj(v);
     }
   }
-  std::vector<T> out = product(space, result, axes(0), left, axes(1), read(1));
+  std::vector<T> out =
+      product_of_terms(space, result, axes(0), left, axes(1), read(1));
   if (added) {
     const double alpha = call.number("alpha", 1);
     const double beta = call.number("beta", 1);

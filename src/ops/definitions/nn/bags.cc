@@ -12,7 +12,12 @@
 namespace shardprop {
 namespace {
 
-enum BagMode : std::int64_t { kSum, kMean, kMax };
+// `BagMode` has the values of the argument `mode`.
+struct BagMode {
+  static constexpr std::int64_t kSum = 0;
+  static constexpr std::int64_t kMean = 1;
+  static constexpr std::int64_t kMax = 2;
+};
 
 std::int64_t bags(const OpCall& call) {
   const TensorMeta& offsets = call.tensor("offsets");
@@ -39,7 +44,7 @@ bool notes_no_bags(const OpCall& call) {
   const TensorMeta* counts = call.optional_tensor("per_sample_weights");
   const bool is_dense = weight.strides()[1] == 1 &&
                         (counts == nullptr || counts->strides()[0] == 1);
-  return call.integer("mode") == kSum && is_short && is_dense &&
+  return call.integer("mode") == BagMode::kSum && is_short && is_dense &&
          !is_padded(call);
 }
 
@@ -53,8 +58,8 @@ constexpr std::string_view kBags =
 // fake kernels return either number, and no caller reads it.
 std::int64_t noted_bags(const OpCall& call, std::size_t result) {
   const std::int64_t offsets = call.tensor("offsets").size(0);
-  const bool counts =
-      call.base_name() == "_embedding_bag" || call.integer("mode") != kSum;
+  const bool counts = call.base_name() == "_embedding_bag" ||
+                      call.integer("mode") != BagMode::kSum;
   const OpSchema& op = call.op();
   if (call.base_name() == "embedding_bag" && result < op.output_slots.size() &&
       op.output_slots[result] != OpSchema::kNotProduced) {
@@ -81,7 +86,8 @@ std::int64_t bag_size(const OpCall& call, const FactorName& name) {
 
 // Returns whether a row counts according to its weight only, on any rank.
 bool sums_by_weight(const OpCall& call) {
-  return call.integer("mode") != kMax && !call.boolean("scale_grad_by_freq");
+  return call.integer("mode") != BagMode::kMax &&
+         !call.boolean("scale_grad_by_freq");
 }
 
 // Any bag may need any row, and another operand determines where a bag ends.
@@ -179,7 +185,7 @@ std::string bag_gradient_program(std::string_view op) {
 }
 
 void sums_of_rows(const OpCall& call, IndexSpace& space) {
-  if (call.integer("mode") == kMax) return;
+  if (call.integer("mode") == BagMode::kMax) return;
   for (const ReduceOp kind : {ReduceOp::kSum, ReduceOp::kAvg}) {
     std::vector<std::optional<ReduceOp>> inputs(space.inputs.size());
     std::vector<std::optional<ReduceOp>> outputs(space.outputs.size());
