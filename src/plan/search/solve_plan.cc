@@ -276,6 +276,12 @@ class PlanSolver {
   void search() {
     // Most plans fit, so the first network does not count memory.
     const bool limited = options_.memory_limit.has_value();
+    // If no plan of a part of the space fits, the limit most likely binds. On
+    // Llama 3 405B, the free network alone takes the work of all rules.
+    double share = scope_.share_if_limit_binds;
+    if (limited && scope_.first_plans && !best_.found() && share < 1) {
+      search_.narrow(std::exchange(share, 1));
+    }
     // Overlapped transfers are free in it. Other multipliers need a part of the
     // budget if its plans wait for them.
     Attempt freely{.leaves_waiting_at = tuning::kFreeNetworkBudgetShare};
@@ -288,9 +294,7 @@ class PlanSolver {
     if (limited && !best_.fits(last_.evaluation) && !best_.is_done()) {
       search_.free_network();
       best_.solution().bound_without_limit = best_.solution().lower_bound;
-      if (scope_.share_if_limit_binds < 1) {
-        search_.narrow(scope_.share_if_limit_binds);
-      }
+      if (share < 1) search_.narrow(share);
       search_.run(PlanProcedure::kReducedEachTime, [&] { reduce_each_time(); });
       last_ = MemorySearch(search_).run(std::move(last_));
       network_.memory_limit = options_.memory_limit;

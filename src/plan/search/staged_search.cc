@@ -250,10 +250,12 @@ class StagedSearch {
     if (failure) left_out_.push_back({kFreeLayers, *failure});
   }
 
-  // The first stage in which the limit binds narrows the budget.
+  // The first stage in which the limit binds or no plan fits narrows the budget.
   void note_limit(const PlanSolution& solution) {
     bound_without_limit_ = solution.bound_without_limit;
-    if (!bound_without_limit_ || share_if_limit_binds_ == 1) return;
+    const bool lacks_memory = options_.memory_limit && !solution.assignment;
+    if (!bound_without_limit_ && !lacks_memory) return;
+    if (share_if_limit_binds_ == 1) return;
     budget_ = budget_.narrowed(share_if_limit_binds_);
     share_if_limit_binds_ = 1;
   }
