@@ -92,6 +92,7 @@ class PlanSolver {
                           .first_plans = false,
                           .explains = false,
                           .overlap_multipliers = how.overlap_multipliers});
+      note_limit(found);
       if (found.assignment) {
         found.assignment = part->widened(*std::move(found.assignment));
         parts_.push_back(*found.assignment);
@@ -106,6 +107,12 @@ class PlanSolver {
     }
     add_left_out(name, found, best_.solution().left_out);
     return found;
+  }
+
+  // Notes whether a plan of this part that ignores the limit fits.
+  void note_limit(const PlanSolution& found) {
+    const bool binds = !found.assignment || found.bound_without_limit;
+    binds_in_parts_ = binds && binds_in_parts_.value_or(true);
   }
 
   // Begins with the plan of the options: solves parts of the space around it,
@@ -276,10 +283,10 @@ class PlanSolver {
   void search() {
     // Most plans fit, so the first network does not count memory.
     const bool limited = options_.memory_limit.has_value();
-    // If no plan of a part of the space fits, the limit most likely binds. On
-    // Llama 3 405B, the free network alone takes the work of all rules.
+    // If the limit binds in every part of the space, it most likely binds in the
+    // whole. On Llama 3 405B, the free network alone takes the work of all rules.
     double share = scope_.share_if_limit_binds;
-    if (limited && scope_.first_plans && !best_.found() && share < 1) {
+    if (limited && binds_in_parts_.value_or(false) && share < 1) {
       search_.narrow(std::exchange(share, 1));
     }
     // Overlapped transfers are free in it. Other multipliers need a part of the
@@ -373,6 +380,8 @@ class PlanSolver {
   std::optional<std::int64_t> uniform_;  // found by OverlapSearch
   NetworkOptions network_;               // of the best plan
   std::vector<PlanAssignment> parts_;    // plans of parts of the space
+  // Whether the memory limit binds in all parts; null before the first one.
+  std::optional<bool> binds_in_parts_;
 };
 
 }  // namespace
