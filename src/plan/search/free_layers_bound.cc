@@ -10,7 +10,9 @@ namespace shardprop {
 
 bool can_bound_free_layers(const PlanProblem& problem,
                            const PlanSolution& found) {
-  return found.assignment && problem.equal_choices().have_layers();
+  const bool is_answered =
+      found.assignment || found.status == PlanStatus::kInfeasible;
+  return is_answered && problem.equal_choices().have_layers();
 }
 
 FreeLayersBound free_layers_bound(const PlanProblem& problem,
@@ -18,15 +20,19 @@ FreeLayersBound free_layers_bound(const PlanProblem& problem,
                                   const Budget& budget) {
   const PlanProblem free = problem.with_free_layers();
   PlanNetwork network(free, {});
-  SolvedNetwork solved =
-      network.solve({.overlap_multipliers = found.overlap_multipliers}, budget,
-                    {.enough_bound = found.lower_bound, .bounds_only = true});
+  NetworkGoals goals{.bounds_only = true};
+  if (found.assignment) goals.enough_bound = found.lower_bound;
+  SolvedNetwork solved = network.solve(
+      {.overlap_multipliers = found.overlap_multipliers}, budget, goals);
   FreeLayersBound out;
   out.work = solved.work;
   out.failure = std::move(solved.failure);
   if (solved.bound <= 0) return out;
+  out.nanoseconds = solved.bound;
   // The best plan with equal layers is one of all plans.
-  out.nanoseconds = std::min(solved.bound, found.evaluation.objective);
+  if (found.assignment) {
+    out.nanoseconds = std::min(solved.bound, found.evaluation.objective);
+  }
   return out;
 }
 

@@ -17,7 +17,7 @@
 namespace shardprop {
 
 // Returns whether equal layers choose alike in the problem, and the search found a
-// plan with them.
+// plan with them or proved that none fits.
 bool can_bound_free_layers(const PlanProblem& problem,
                            const PlanSolution& found);
 

@@ -122,6 +122,7 @@ class StagedSearch {
     }
     best_->solution.bound_without_limit = bound_without_limit_;
     best_->solution.work = budget_.work_spent();
+    if (free_bound_) best_->free_lower_bound = free_bound_;
     if (free_bound_ && best_.has_plan()) {
       best_->free_lower_bound =
           std::min(*free_bound_, best_->solution.evaluation.objective);
