@@ -85,12 +85,15 @@ class Totals {
         [](const PlannedNode& node) { return !node.second_run_of.empty(); });
     const std::int64_t time = plan_.summary.recompute_nanoseconds;
     return row("recompute", time_text(time),
-               fmt::format("of the total ({:.1f} %): by the rule {}, {} "
-                           "operators run again in the backward phase",
+               fmt::format("of the total ({:.1f} %): {} operators run again in "
+                           "the backward phase, by the rule {}{}",
                            100 * static_cast<double>(time) /
                                static_cast<double>(std::max<std::int64_t>(
                                    *plan_.objective_nanoseconds, 1)),
-                           rule, count_text(runs)));
+                           count_text(runs), rule,
+                           option_of(plan_, "execution") == "compiled"
+                               ? " and as the compiler chooses"
+                               : ""));
   }
 
   // "; 125,300 tokens/s, MFU 41.2 %"

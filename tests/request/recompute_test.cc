@@ -225,7 +225,7 @@ TEST_CASE("auto searches the number of blocks of rows of different lengths") {
   }
 }
 
-TEST_CASE("auto bounds free layers if each rule that it tried does") {
+TEST_CASE("auto bounds free layers, also if a rule that it tried is refuted") {
   int bounds = 0;
   int refuted_rules = 0;
   for (const std::int64_t bytes : tight_limits()) {
@@ -245,8 +245,7 @@ TEST_CASE("auto bounds free layers if each rule that it tried does") {
     for (const std::string& rule : tried_rules(found)) {
       CAPTURE(rule);
       const Plan alone = planned_layers(rule, memory).plan;
-      if (alone.status == PlanStatus::kInfeasible) ++refuted_rules;
-      if (alone.status == PlanStatus::kUnknown) CHECK_FALSE(bound.has_value());
+      if (bound && alone.status == PlanStatus::kInfeasible) ++refuted_rules;
       PlanRequest freely = request_of_layers(rule, memory);
       freely.options.layers = Layers::kFree;
       const Plan free = value_of(plan_graph(freely)).plan;
