@@ -90,6 +90,7 @@ void add_gradients(Kernels& kernels);
 void add_copies(Kernels& kernels);
 void add_reductions(Kernels& kernels);
 void add_products(Kernels& kernels);
+void add_scaled_products(Kernels& kernels);
 void add_views(Kernels& kernels);
 void add_joins(Kernels& kernels);
 void add_lookups(Kernels& kernels);

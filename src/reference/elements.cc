@@ -1,5 +1,7 @@
 #include "reference/elements.h"
 
+#include "reference/call.h"
+
 #include "ops/op_call.h"
 
 #include <bit>
@@ -163,12 +165,15 @@ void with_storage(DType dtype, F&& f) {
     case DType::kC128:
       return f(Complex{});
     default:
-      call_error("the reference does not compute in " +
-                 std::string(to_string(dtype)));
+      throw NoKernel{"values in " + std::string(to_string(dtype))};
   }
 }
 
 }  // namespace
+
+bool has_values(DType dtype) {
+  return dtype != DType::kC32 && !(is_floating(dtype) && item_size(dtype) < 2);
+}
 
 Domain domain_of(DType dtype) {
   if (is_complex(dtype)) return Domain::kComplex;

@@ -19,17 +19,17 @@ namespace {
 const Kernels& kernels() {
   static const Kernels table = [] {
     Kernels all;
-    for (const auto add : {add_pointwise,     add_elementary_functions,
-                           add_comparisons,   add_special_functions,
-                           add_gradients,     add_copies,
-                           add_reductions,    add_products,
-                           add_views,         add_joins,
-                           add_lookups,       add_indexing,
-                           add_factories,     add_random,
-                           add_scans,         add_convolutions,
-                           add_pools,         add_norms,
-                           add_losses,        add_attention,
-                           add_linear_algebra}) {
+    for (const auto add : {add_pointwise,       add_elementary_functions,
+                           add_comparisons,     add_special_functions,
+                           add_gradients,       add_copies,
+                           add_reductions,      add_products,
+                           add_scaled_products, add_views,
+                           add_joins,           add_lookups,
+                           add_indexing,        add_factories,
+                           add_random,          add_scans,
+                           add_convolutions,    add_pools,
+                           add_norms,           add_losses,
+                           add_attention,       add_linear_algebra}) {
       add(all);
     }
     return all;

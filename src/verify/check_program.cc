@@ -63,9 +63,29 @@ Result<void> check_taken(const Graph& graph, const OpLibrary& library) {
   return {};
 }
 
+namespace {
+
+// Refuses dtypes of which the reference has no values: floats of 8 bits and complex
+// numbers of two f16.
+Result<void> check_dtypes(const SpmdProgram& program) {
+  for (const ProgramValue& value : program.values) {
+    if (value.is_local() || reference::has_values(value.meta.dtype())) continue;
+    return fail(Error{ErrorCode::kNoReference,
+                      "the reference does not compute in " +
+                          std::string(to_string(value.meta.dtype())),
+                      value.name,
+                      {},
+                      "--dtype f64 runs all floats in f64"});
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<void> check_declared(const SpmdProgram& program,
                             const OpLibrary& library, bool own_dtypes,
                             CollectiveCalls collectives) {
+  if (own_dtypes) SP_CHECK(check_dtypes(program));
   for (const ProgramStep& step : program.steps) {
     const auto* op = std::get_if<ProgramOp>(&step.action);
     if (!own_dtypes) SP_CHECK(check_bits(program, step));

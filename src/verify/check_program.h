@@ -17,8 +17,8 @@ enum class CollectiveCalls : std::uint8_t { kRefused, kAllowed };
 // refuses. Error: kNoReference.
 Result<void> check_taken(const Graph& graph, const OpLibrary& library);
 
-// Refuses operators that the reference lacks, and views of the bits of values
-// that run in wider dtypes. Error: kNoReference.
+// Refuses operators that the reference lacks, views of the bits of values that run in
+// wider dtypes, and with `own_dtypes` values in dtypes that the reference lacks. Error: kNoReference.
 Result<void> check_declared(const SpmdProgram& program,
                             const OpLibrary& library, bool own_dtypes,
                             CollectiveCalls collectives);

@@ -93,6 +93,32 @@ TEST_CASE("floats in their own dtypes agree within their rounding") {
   CHECK(exact.counted_bytes == exact.planned_bytes);
 }
 
+TEST_CASE("floats of 8 bits run in f64 only") {
+  GraphBuilder b("scaled", *shared_library());
+  const auto input = [&](const char* name, const char* meta) {
+    return test::add_input(b, InputKind::kUser, name, meta);
+  };
+  const ValueId y = test::add_op(
+      b, "aten._scaled_mm.default",
+      {{"", TensorArg{0}},
+       {"", TensorArg{1}},
+       {"", TensorArg{2}},
+       {"", TensorArg{3}},
+       {"out_dtype", DType::kBF16}},
+      {input("x", "f8e4m3fn[32,64]"), input("weight", "f8e4m3fn[64,16]{1,64}"),
+       input("scale_x", "f32[]"), input("scale_weight", "f32[]")},
+      "y");
+  b.add_output({.value = y});
+  const Graph graph = value_of(std::move(b).build());
+  const Plan plan = planned(graph, "2");
+  CHECK(value_of(verify(plan, graph, shared_library())).ok);
+  VerifyOptions options;
+  options.own_dtypes = true;
+  const auto report = verify(plan, graph, shared_library(), options);
+  CHECK_CODE(report, ErrorCode::kNoReference);
+  CHECK(report.error().message == "the reference does not compute in f8e4m3fn");
+}
+
 TEST_CASE("an operator that the reference lacks is named") {
   GraphBuilder b("airy", *shared_library());
   const ValueId x = test::add_input(b, InputKind::kUser, "x", "f32[4,4]");

@@ -19,6 +19,10 @@
 
 namespace shardprop::reference {
 
+// Returns whether the reference reads and writes values of this dtype. It lacks floats of
+// 8 bits and complex numbers of two f16.
+bool has_values(DType dtype);
+
 class Tensor {
  public:
   Tensor();  // f32[0]

@@ -25,6 +25,7 @@ from .layouts import Fit, Grid
 from .noise import (
     Noise,
     coarser,
+    computable,
     noise_of,
     noise_of_integers,
     noise_of_update,
@@ -272,7 +273,9 @@ class Comparison:
         """Returns the values of the ranks, and the bound of their rounding error."""
         noise = self._noise_of(case)
         any_factor = case.key.kind == "output gradient"
-        reference, values = _finite(case.reference, values, any_factor)
+        values = {rank: computable(held) for rank, held in values.items()}
+        reference = computable(case.reference)
+        reference, values = _finite(reference, values, any_factor)
         if reference.dim() > 1 and all(v.dim() == 1 for v in values.values()):
             # FSDP1 shards flattened parameters.
             reference = reference.flatten()

@@ -129,12 +129,18 @@ def _numbers(value: torch.Tensor) -> torch.Tensor:
     return torch.where(torch.isfinite(wide), wide, 0.0)
 
 
+def computable(value: torch.Tensor) -> torch.Tensor:
+    """Returns the value in a dtype that has arithmetic: f32 instead of f8."""
+    value = value.detach()
+    return value.float() if _is_float(value.dtype) and value.itemsize < 2 else value
+
+
 def scale_of(value: torch.Tensor) -> float:
     """Returns the largest size of the elements without outliers.
 
     An outlier is _OUTLIER times as large as the median of the elements that are not 0.
     """
-    sizes = value.detach().abs().flatten()
+    sizes = computable(value).abs().flatten()
     sizes = sizes[torch.isfinite(sizes) & (sizes > 0)].double()
     if sizes.numel() == 0:
         return 0.0
@@ -178,11 +184,12 @@ def error_of(
 ) -> Error:
     """Returns the error of a value. `known` are errors that do not count: an updated
     parameter has its own bound for them."""
-    difference = (wide.detach() - value.detach()).abs()
+    value, wide = computable(value), computable(wide)
+    difference = (wide - value).abs()
     if known is not None:
         difference = (difference - known).clamp(min=0)
     finite = torch.isfinite(difference)
-    usual = difference[finite & (value.detach().abs() <= scale_of(value))]
+    usual = difference[finite & (value.abs() <= scale_of(value))]
     every = difference[finite]
     return Error(
         float(usual.max()) if usual.numel() else 0.0,

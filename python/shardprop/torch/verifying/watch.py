@@ -23,7 +23,7 @@ from torch.utils._pytree import keystr, tree_flatten_with_path, tree_map
 from .copies import Copies
 from .keys import COUNTED, Key
 from .names import Names
-from .noise import Lengths, Update, Work, error_of
+from .noise import Lengths, Update, Work, computable, error_of
 from .places import is_inferring_shapes, user_place
 from .seen import Seen, as_tensor, local_of, usable
 
@@ -113,8 +113,8 @@ class Recording:
                 update = reference.update_of(key.name)
                 known = update.rounding(seen.tensor) if update is not None else None
             elif key.kind != "optimizer state":
-                finite = torch.isfinite(seen.tensor)
-                self._overflows |= not torch.equal(finite, torch.isfinite(value))
+                finite = torch.isfinite(computable(seen.tensor))
+                self._overflows |= not torch.equal(finite, torch.isfinite(computable(value)))
             if not self._overflows:
                 seen.error = error_of(seen.tensor, value, known)
 
