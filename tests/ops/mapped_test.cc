@@ -101,3 +101,27 @@ TEST_CASE("a tensor may have more dims than there are letters") {
                             {{"dim", std::int64_t{1}}}));
   }
 }
+
+TEST_CASE("full dims of a product count in its work") {
+  const OpLibrary& library = testing::standard_library();
+  for (const bool use_gelu : {false, true}) {
+    std::vector<TensorMeta> metas;
+    for (const char* text : {"f32[6]", "f32[4,8]", "f32[8,6]"}) {
+      metas.push_back(TensorMeta::parse(text).value());
+    }
+    auto op = make_op_schema(library.find("aten._addmm_activation.default"),
+                             {{"", TensorArg{0}},
+                              {"", TensorArg{1}},
+                              {"", TensorArg{2}},
+                              {"use_gelu", use_gelu}},
+                             std::move(metas));
+    REQUIRE(op.has_value());
+    set_results(*op, library.infer_results(*op).value());
+    const IndexSpace space = library.index_space(*op).value();
+    double points = 1;
+    for (const Factor& factor : space.factors) {
+      points *= static_cast<double>(factor.size);
+    }
+    CHECK(points * space.flops_per_point == 2.0 * 4 * 6 * 8);
+  }
+}

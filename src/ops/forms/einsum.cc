@@ -28,6 +28,31 @@ void share_out_products(IndexSpace& space) {
   space.flops_per_point *= least_products(space, sizes) / points;
 }
 
+// Returns the number of points of full dims, which have no factor: 6 for
+// `m{k},{k}n->mn` if k is 6.
+double points_of_full_dims(const std::vector<const Term*>& terms,
+                           const OpSchema& op) {
+  std::vector<FactorName> counted;
+  double points = 1;
+  for (std::size_t i = 0; i < terms.size(); ++i) {
+    const std::vector<TermDim>& dims = terms[i]->dims;
+    const auto rank = static_cast<std::size_t>(op.inputs[i].rank());
+    // Leading dims are on the left, and an added term may lack its first dims.
+    for (std::size_t d = 1; d <= std::min(dims.size(), rank); ++d) {
+      const TermDim& dim = dims[dims.size() - d];
+      if (dim.kind == TermDim::Kind::kLeading) break;
+      if (dim.factors.size() != 1 || dim.factors[0].use != DimUse::kFull ||
+          std::find(counted.begin(), counted.end(), dim.factors[0].name) !=
+              counted.end()) {
+        continue;
+      }
+      counted.push_back(dim.factors[0].name);
+      points *= static_cast<double>(op.inputs[i].shape()[rank - d]);
+    }
+  }
+  return points;
+}
+
 BoundForm bind_product(const Notation& notation, const OpCall& call) {
   BoundForm bound = bind_notation(notation, call, {});
   const std::vector<const Term*> terms = operand_terms(notation, call.op());
@@ -49,7 +74,7 @@ BoundForm bind_product(const Notation& notation, const OpCall& call) {
     }
   }
   space.product = ProductKind::kPlain;
-  space.flops_per_point = 2;
+  space.flops_per_point = 2 * points_of_full_dims(terms, call.op());
   share_out_products(space);
   return bound;
 }

@@ -42,6 +42,16 @@ Dims strides_of_addr(const OpCall& call, const Dims& shape, DType dtype) {
                                : make_meta(shape, dtype).strides();
 }
 
+// CUDA's kernel has another approximation of gelu than other devices, so that ranks do not
+// compute it by an operator of its own. They compute relu.
+constexpr std::string_view kActivated =
+    "if use_gelu: +mn,m{k},{k}n->mn | +mn,m[k],[k]n->mn";
+constexpr std::string_view kActivation = R"(
+y = addmm(self, mat1, mat2, beta=beta, alpha=alpha)
+y = gelu(y) if use_gelu
+y = relu(y) if not use_gelu
+return y)";
+
 // The rules are those of numpy. A vector is a row on the left and a column on
 // the right, and the result lacks that dim; leading dims broadcast.
 constexpr std::string_view kMatmul =
@@ -104,6 +114,10 @@ void define_matmul(Family f) {
   f.add("vdot", einsum("k,k->").typed(factors_dtype("self", "other")));
   f.add({"outer", "ger"}, einsum("m,n->mn").promoted());
   f.add("addmm", added_product("+mn,mk,kn->mn", "mat1", "mat2"));
+  f.add("_addmm_activation", added_product(kActivated, "mat1", "mat2")
+                                 .nonlinear()
+                                 .same_without("k")
+                                 .decomposed(kActivation));
   // Without rows or columns the kernel does not broadcast the added operand.
   f.add("addmv", added_product("+m,mk,k->m", "mat", "vec").nonempty());
   f.add("addr", einsum("+mn,m,n->mn").promoted().strided("addr"));

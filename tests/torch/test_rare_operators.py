@@ -1,0 +1,133 @@
+"""Operators that few models have are planned, verified and emitted.
+
+Each case is a model of one operator, and layouts of its arguments that shard it:
+`explain` makes a plan with these, `verify` runs it on simulated ranks, and the programs
+that `emit` writes give the values of the model. $SHARDPROP_PACKAGE is the folder of the
+built package.
+"""
+
+import dataclasses
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+from typing import Callable
+
+import running.package  # noqa: F401
+import cuda_product_kernels  # noqa: F401  (CPU stand-ins for CUDA's kernels)
+import torch
+
+import shardprop as sp
+import shardprop.torch
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BINARY = os.environ.get("SHARDPROP_BIN", str(ROOT / "build/release/tools/shardprop"))
+
+
+@dataclasses.dataclass
+class Case:
+    """`pins` are the layouts of arguments on two ranks, by argument."""
+
+    function: Callable
+    args: tuple
+    pins: dict[str, str]
+    options: tuple[str, ...] = ()
+
+
+def _activation(use_gelu):
+    def function(bias, x, weight):
+        return torch.ops.aten._addmm_activation(bias, x, weight, use_gelu=use_gelu)
+
+    return function
+
+
+def _scaled(recipe):
+    def function(x, weight, scale_x, scale_weight):
+        return torch.ops.aten._scaled_mm_v2(
+            x, weight.t(), [scale_x], [recipe], [0], [scale_weight], [recipe], [0],
+            None, torch.bfloat16,
+        )  # fmt: skip
+
+    return function
+
+
+def _random(*shape):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape)))
+
+
+def _f8(*shape):
+    return _random(*shape).to(torch.float8_e4m3fn)
+
+
+_ADDMM = (_random(6), _random(4, 8), _random(8, 6))
+
+CASES = {
+    "addmm_relu_by_rows": Case(_activation(False), _ADDMM, {"x": "S(0)"}),
+    "addmm_relu_by_inner": Case(
+        _activation(False), _ADDMM, {"x": "S(1)", "weight": "S(0)"}
+    ),
+    "addmm_gelu_by_columns": Case(
+        _activation(True), _ADDMM, {"bias": "S(0)", "weight": "S(1)"}
+    ),
+    "scaled_mm_v2_by_inner": Case(
+        _scaled(0),
+        (_f8(32, 64), _f8(16, 64), torch.tensor(0.5), torch.tensor(2.0)),
+        {"x": "S(1)", "weight": "S(1)"},
+    ),
+    "scaled_mm_v2_by_rows": Case(
+        _scaled(1),
+        (_f8(32, 64), _f8(16, 64), _random(32, 1).abs(), _random(1, 16).abs()),
+        {"x": "S(0)", "scale_x": "S(0)"},
+    ),
+}
+
+
+class _Model(torch.nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, *args):
+        return self.function(*args)
+
+
+def _run(*words):
+    done = subprocess.run([BINARY, *words], capture_output=True, text=True)
+    return done.returncode, done.stdout + done.stderr
+
+
+class RareOperators(unittest.TestCase):
+    def check(self, case, folder):
+        exported = torch.export.export(_Model(case.function), case.args)
+        graph = str(folder / "model.pt2")
+        torch.export.save(exported, graph)
+        names = case.function.__code__.co_varnames[: len(case.args)]
+        inputs = exported.graph_signature.user_inputs
+        pins = []
+        for name, layout in case.pins.items():
+            pins += ["--pin", f"used:{inputs[names.index(name)]}={layout}"]
+        plan = str(folder / "plan.json")
+        planned = [graph, "--mesh", "2", *pins, *case.options]
+        code, text = _run("explain", *planned, "--format", "json", "-o", plan)
+        self.assertEqual(code, 0, text)
+        code, text = _run("verify", graph, "--plan", plan)
+        self.assertEqual(code, 0, text)
+        code, text = _run("emit", graph, "--plan", plan, "-o", str(folder / "ranks"))
+        self.assertEqual(code, 0, text)
+        report = sp.torch.verify_programs(folder / "ranks", exported, case.args)
+        self.assertTrue(report.ok, f"{report}")
+        for node in sp.Plan.from_json(pathlib.Path(plan).read_text()).nodes:
+            used = {given["from"]: given["placements"] for given in node["inputs"]}
+            for name, layout in case.pins.items():
+                given = inputs[names.index(name)]
+                self.assertEqual(used.get(given, [layout]), [layout])
+
+    def test_cases(self):
+        for name, case in CASES.items():
+            with self.subTest(name), tempfile.TemporaryDirectory() as to:
+                self.check(case, pathlib.Path(to))
+
+
+if __name__ == "__main__":
+    unittest.main()
