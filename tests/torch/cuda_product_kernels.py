@@ -89,6 +89,16 @@ def _scaled_product(
     return made.to(out_dtype or a.dtype)
 
 
+@_register("_scaled_mm_v2")
+def _scaled_product_v2(
+    a, b, scale_a, recipe_a, swizzle_a, scale_b, recipe_b, swizzle_b, bias, out_dtype,
+    contraction_dim=(), use_fast_accum=False,
+):  # fmt: skip
+    if len(scale_a) > 1 or len(scale_b) > 1:
+        raise NotImplementedError("scales of two levels")
+    return _scaled_product(a, b, scale_a[0], scale_b[0], bias, None, out_dtype)
+
+
 @_register("_fused_rms_norm_backward")
 def _rms_norm_backward(grad_out, x, normalized_shape, rstd, weight, output_mask):
     dims = list(range(-len(normalized_shape), 0))

@@ -75,6 +75,7 @@ void define_recurrent(Family family);
 void define_reduction(Family family);
 void define_resample(Family family);
 void define_scalars(Family family);
+void define_scaled(Family family);
 void define_scan(Family family);
 void define_scatter(Family family);
 void define_signal(Family family);
@@ -122,6 +123,7 @@ inline std::vector<OpRow> standard_rows() {
   define_pool({rows, "pool"});
   define_prims({rows, "prims"});
   define_products({rows, "matmul"});
+  define_scaled({rows, "matmul"});
   define_quantise({rows, "pointwise"});
   define_random({rows, "random"});
   define_recurrent({rows, "recurrent"});

@@ -56,6 +56,7 @@ void add_words(RuleWords& words) {
   words_of_reduction(words);
   words_of_resample(words);
   words_of_scalars(words);
+  words_of_scaled(words);
   words_of_scan(words);
   words_of_scatter(words);
   words_of_segments(words);

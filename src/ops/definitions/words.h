@@ -50,6 +50,7 @@ void words_of_recurrent(RuleWords& words);
 void words_of_reduction(RuleWords& words);
 void words_of_resample(RuleWords& words);
 void words_of_scalars(RuleWords& words);
+void words_of_scaled(RuleWords& words);
 void words_of_scan(RuleWords& words);
 void words_of_scatter(RuleWords& words);
 void words_of_segments(RuleWords& words);

@@ -3,6 +3,7 @@
 #include "ops/rules/fixed_notation.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -24,6 +25,38 @@ std::int64_t from_end(const OpCall& call, int back) {
 
 std::int64_t side(const OpCall& call, const FactorName&) {
   return std::min(from_end(call, 2), from_end(call, 1));
+}
+
+void keep_units(IndexSpace& space, FactorId id, std::int64_t unit) {
+  const std::string reason =
+      "the kernel takes it in units of " + std::to_string(unit);
+  const std::int64_t size = space.factor(id).size;
+  if (unit == 1 || !space.factor(id).shardable()) return;
+  if (size % unit != 0) {
+    space.factor(id).kind = FactorKind::kBlocked;
+    space.factor(id).program = ProgramUse::kNever;
+    space.factor(id).reason = reason;
+    return;
+  }
+  const auto inner = static_cast<FactorId>(space.add_factor(unit));
+  space.factor(inner).kind = FactorKind::kBlocked;
+  space.factor(inner).reason = reason;
+  space.factor(id).size = size / unit;
+  const auto split = [&](std::vector<Operand>& operands) {
+    for (Operand& operand : operands) {
+      for (DimFactors& dim : operand.dims) {
+        DimFactors now;
+        for (const FactorId factor : dim) {
+          now.push_back(factor);
+          if (factor == id) now.push_back(inner);
+        }
+        dim = std::move(now);
+      }
+    }
+  };
+  split(space.inputs);
+  split(space.outputs);
+  space.seal();
 }
 
 OpDefinition matrices(std::string_view notation, std::string_view dtypes) {

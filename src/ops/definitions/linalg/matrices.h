@@ -17,6 +17,10 @@ std::int64_t from_end(const OpCall& call, int back);
 // Returns the smaller side of a matrix.
 std::int64_t side(const OpCall& call, const FactorName& letter);
 
+// Splits a factor that kernels read in full units: the inner of the two new
+// factors is one unit, and is blocked. The factor is blocked if its size is no multiple.
+void keep_units(IndexSpace& space, FactorId id, std::int64_t unit);
+
 // Results that are matrices are stored column by column, as by LAPACK.
 OpDefinition matrices(std::string_view notation, std::string_view dtypes);
 // Results are contiguous.

@@ -1,7 +1,8 @@
-// This file defines products of quantised operands and of groups: scaled and
-// weight-only matrices, experts.
+// This file defines products of groups: rows of one operand belong to matrices of the
+// other, such as tokens of experts.
 
 #include "ops/definitions/families.h"
+#include "ops/definitions/linalg/matrices.h"
 #include "ops/definitions/words.h"
 #include "ops/forms/mapped.h"
 #include "ops/rules/fixed_notation.h"
@@ -11,190 +12,7 @@
 namespace shardprop {
 namespace {
 
-// --- scaled and weight-only products ---
-
-// Splits a factor that kernels read in full units: the inner of the two new
-// factors is one unit, and is blocked.
-void keep_units(IndexSpace& space, FactorId id, std::int64_t unit) {
-  const std::string reason =
-      "the kernel takes it in units of " + std::to_string(unit);
-  const std::int64_t size = space.factor(id).size;
-  if (unit == 1 || !space.factor(id).shardable()) return;
-  if (size % unit != 0) {
-    space.factor(id).kind = FactorKind::kBlocked;
-    space.factor(id).program = ProgramUse::kNever;
-    space.factor(id).reason = reason;
-    return;
-  }
-  const auto inner = static_cast<FactorId>(space.add_factor(unit));
-  space.factor(inner).kind = FactorKind::kBlocked;
-  space.factor(inner).reason = reason;
-  space.factor(id).size = size / unit;
-  const auto split = [&](std::vector<Operand>& operands) {
-    for (Operand& operand : operands) {
-      for (DimFactors& dim : operand.dims) {
-        DimFactors now;
-        for (const FactorId factor : dim) {
-          now.push_back(factor);
-          if (factor == id) now.push_back(inner);
-        }
-        dim = std::move(now);
-      }
-    }
-  };
-  split(space.inputs);
-  split(space.outputs);
-  space.seal();
-}
-
-// The CPU's kernel reads 16 elements of a row at once, others 32.
-void keep_packs(const OpCall&, IndexSpace& space) {
-  for (const FactorId id : DimFactors(space.inputs[0].dims[1])) {
-    keep_units(space, id, 32);
-  }
-}
-
-// Tensor cores read 16 elements of the rows of both operands. Blocks with a
-// scale of their own are multiples of this unit.
-void keep_f8_rows(const OpCall&, IndexSpace& space) {
-  constexpr std::int64_t kUnit = 16;
-  for (const std::size_t i : {0, 1}) {
-    const DimFactors row = space.inputs[i].dims[1];
-    if (row.size() > 1 && space.factor(row[row.size() - 1]).size % kUnit == 0) {
-      continue;
-    }
-    for (const FactorId id : row) keep_units(space, id, kUnit);
-  }
-}
-
-// `Scales` is the part of an operand that one scale applies to:
-// 1. kOne: the full operand.
-// 2. kLines: one row (or column).
-// 3. kRuns: 128 elements of a row (or column).
-// 4. kSquares: a square of 128 by 128.
-// 5. kPacked: unknown, because only the kernel reads this format.
-enum class Scales : std::uint8_t { kOne, kLines, kRuns, kSquares, kPacked };
-constexpr std::int64_t kBlock = 128;
-
-std::int64_t blocks(std::int64_t size) {
-  return size / kBlock + (size % kBlock == 0 ? 0 : 1);
-}
-
-// The operand has `lines` rows (or columns) of `length` elements. Lines are dim
-// 0 of the scales of the first operand, and dim 1 of those of the second.
-Scales scales_of(const TensorMeta& scale, bool is_first, std::int64_t lines,
-                 std::int64_t length) {
-  if (scale.numel() == 1) return Scales::kOne;
-  if (scale.dtype() != DType::kF32) return Scales::kPacked;
-  require(scale.rank() == 2, "the scales are not a matrix");
-  const std::int64_t along = scale.size(is_first ? 0 : 1);
-  const std::int64_t across = scale.size(is_first ? 1 : 0);
-  if (along == lines && across == 1) return Scales::kLines;
-  require(
-      across == blocks(length) && (along == lines || along == blocks(lines)),
-      "the scales are not of blocks of 128");
-  return along == lines ? Scales::kRuns : Scales::kSquares;
-}
-
-// Adds a dim with a scale for each block of 128. It is blocked unless its size
-// is a multiple of the block.
-void add_blocks(Term& term, FactorName name, FactorName inner,
-                std::int64_t size) {
-  if (size % kBlock == 0) {
-    term.compound({{name}, {inner, DimUse::kBlocked}});
-  } else {
-    term.add(name, DimUse::kBlocked);
-  }
-}
-
-// Returns `m(k[j]),(k[j])(n[i]),mk,kn,+(n[i]),->m(n[i])` if both operands have
-// scales per block.
-Notation scaled_notation(const OpCall& call) {
-  const TensorMeta& a = call.tensor("self");
-  const TensorMeta& b = call.tensor("mat2");
-  require(a.rank() == 2 && b.rank() == 2, "the factors are not matrices");
-  const TensorMeta& scale_a = call.tensor("scale_a");
-  const TensorMeta& scale_b = call.tensor("scale_b");
-  const Scales of_a = scales_of(scale_a, true, a.size(0), a.size(1));
-  const Scales of_b = scales_of(scale_b, false, b.size(1), b.size(0));
-  const auto is_blocks = [](Scales scales) {
-    return scales == Scales::kRuns || scales == Scales::kSquares;
-  };
-  // Packed operands have elements of four bits, or scales that only the kernel
-  // can find.
-  const bool is_packed = of_a == Scales::kPacked || of_b == Scales::kPacked;
-  const auto add_k = [&](Term& term) {
-    if (is_packed) {
-      term.add('k', DimUse::kBlocked);
-    } else if (is_blocks(of_a) || is_blocks(of_b)) {
-      add_blocks(term, 'k', 'j', a.size(1));
-    } else {
-      term.add('k');
-    }
-  };
-  const auto add_lines = [&](Term& term, Scales scales, FactorName name,
-                             FactorName inner, std::int64_t size) {
-    if (is_packed) {
-      term.add(name, DimUse::kBlocked);
-    } else if (scales == Scales::kSquares) {
-      add_blocks(term, name, inner, size);
-    } else {
-      term.add(name);
-    }
-  };
-  const auto add_m = [&](Term& term) {
-    add_lines(term, of_a, 'm', 'h', a.size(0));
-  };
-  const auto add_n = [&](Term& term) {
-    add_lines(term, of_b, 'n', 'i', b.size(1));
-  };
-  // If the last block is incomplete, the number of scales is not a factor of
-  // the dim. Then both are blocked.
-  const auto scale_term = [&](const TensorMeta& scale, bool is_first,
-                              Scales scales, FactorName line,
-                              std::int64_t size) {
-    Term term;
-    const FactorName own_line = is_first ? 'x' : 'z';
-    const FactorName own_run = is_first ? 'y' : 'w';
-    if (scales == Scales::kOne || scales == Scales::kPacked) {
-      require(scale.rank() <= 2, "a scale has more than two dims");
-      if (scale.rank() > 0) term.add(own_line, DimUse::kBlocked);
-      if (scale.rank() > 1) term.add(own_run, DimUse::kBlocked);
-      return term;
-    }
-    const bool runs_whole = a.size(1) % kBlock == 0;
-    const bool line_whole = scales != Scales::kSquares || size % kBlock == 0;
-    const auto add_across = [&] {
-      if (scales != Scales::kLines && runs_whole) {
-        term.add('k');
-      } else {
-        term.add(own_run, DimUse::kBlocked);
-      }
-    };
-    if (!is_first) add_across();
-    if (line_whole) {
-      term.add(line);
-    } else {
-      term.add(own_line, DimUse::kBlocked);
-    }
-    if (is_first) add_across();
-    return term;
-  };
-  Notation notation;
-  notation.inputs.resize(6);
-  add_m(notation.inputs[0]);
-  add_k(notation.inputs[0]);
-  add_k(notation.inputs[1]);
-  add_n(notation.inputs[1]);
-  notation.inputs[2] = scale_term(scale_a, true, of_a, 'm', a.size(0));
-  notation.inputs[3] = scale_term(scale_b, false, of_b, 'n', b.size(1));
-  notation.inputs[4].is_added = true;  // the bias
-  add_n(notation.inputs[4]);
-  notation.outputs.resize(1);
-  add_m(notation.outputs[0]);
-  add_n(notation.outputs[0]);
-  return notation;
-}
+using linear_algebra::keep_units;
 
 // --- groups: rows of one operand belong to matrices of the other ---
 
@@ -318,21 +136,6 @@ void by_expert(const OpCall& call, IndexSpace& space) {
   if (b == 3) open(space.inputs[1].dims[0]);
 }
 
-// --- weights of four bits, packed by kernels ---
-
-// Returns the number of columns: eight per row of the weight in CUDA's layout,
-// else one per row.
-std::int64_t unpacked_columns(const OpCall& call, const FactorName&) {
-  const TensorMeta& weight = call.tensor("mat2");
-  return weight.rank() == 4 ? multiply_sizes(weight.size(0), 8)
-                            : weight.size(0);
-}
-
-OpDefinition by_packed_weight(std::string_view weight) {
-  return mapped("m_," + std::string(weight) + ",___->m{n:unpacked_columns()}")
-      .refine("packed_flops()");
-}
-
 // --- groups of operands in eight bits; each row and column has a scale ---
 
 Notation scaled_grouped_notation(const OpCall& call) {
@@ -350,14 +153,6 @@ Notation scaled_grouped_notation(const OpCall& call) {
 }  // namespace
 
 void words_of_products(RuleWords& words) {
-  words.size("unpacked_columns", unpacked_columns);
-  words.modifier("packed_flops()", [](const OpCall& call, IndexSpace& space) {
-    space.flops_per_point = 2.0 * static_cast<double>(call.first().size(1)) *
-                            static_cast<double>(unpacked_columns(call, 'n'));
-  });
-  words.modifier("keep_packs()", keep_packs);
-  words.form(einsum("scaled_mm()", scaled_notation));
-  words.modifier("keep_f8_rows()", keep_f8_rows);
   words.modifier("by_expert()", by_expert);
   words.modifier("keep_aligned()", keep_aligned);
   words.form(einsum("scaled_grouped_mm()", scaled_grouped_notation));
@@ -366,19 +161,12 @@ void words_of_products(RuleWords& words) {
 }
 
 void define_products(Family f) {
-  f.add("_weight_int8pack_mm",
-        in_order(einsum("mk,nk,n->mn").refine("keep_packs()")));
-  f.add("_scaled_mm", form("scaled_mm()")
-                          .typed("given(out_dtype,first)")
-                          .refine("keep_f8_rows()"));
   f.add("_grouped_mm", einsum(kGrouped)
                            .typed("given(out_dtype,first)")
                            .strided("grouped")
                            .refine("by_expert()")
                            .refine("keep_aligned()")
                            .per_rank(tokens_program("self", "mat2")));
-  f.add("_weight_int4pack_mm", in_order(by_packed_weight("____")));
-  f.add("_weight_int4pack_mm_for_cpu", in_order(by_packed_weight("__")));
   f.add("_scaled_grouped_mm", form("scaled_grouped_mm()")
                                   .typed("given(out_dtype,bf16)")
                                   .strided("grouped")

@@ -183,8 +183,8 @@ def int8_weights(d):
     }
 
 
-@family("_scaled_mm")
-def scaled_mm(d):
+def _scaled(d):
+    """Returns how the operands are scaled, and the arguments of `_scaled_mm`."""
     m, k, n = (16 * d.rng.randint(1, 4) for _ in range(3))
     f8 = torch.float8_e4m3fn
     how = d.rng.choice(("one", "lines", "runs", "squares of a", "squares of b"))
@@ -202,7 +202,7 @@ def scaled_mm(d):
         "squares of b": ((m, blocks), (blocks, math.ceil(n / 128))),
     }[how]
     a, b = (d.integers(s, 1, 4) / 2 for s in scales)
-    return {
+    return how, {
         "self": d.tensor((m, k), f8).contiguous(),
         "mat2": d.tensor((n, k), f8).contiguous().t(),
         "scale_a": a,
@@ -212,6 +212,32 @@ def scaled_mm(d):
         "out_dtype": d.rng.choice((torch.bfloat16, torch.float32)),
         "use_fast_accum": False,
     }
+
+
+@family("_scaled_mm")
+def scaled_mm(d):
+    return _scaled(d)[1]
+
+
+# The recipes of both operands, as torch.nn.functional.ScalingType numbers them.
+_RECIPES = {
+    "one": (0, 0),
+    "lines": (1, 1),
+    "runs": (4, 4),
+    "squares of a": (5, 4),
+    "squares of b": (4, 5),
+}
+
+
+@family("_scaled_mm_v2")
+def scaled_mm_v2(d):
+    how, given = _scaled(d)
+    del given["scale_result"]
+    for operand, recipe in zip("ab", _RECIPES[how], strict=True):
+        given["scale_" + operand] = [given["scale_" + operand]]
+        given["recipe_" + operand] = [recipe]
+        given["swizzle_" + operand] = [0]
+    return given | {"contraction_dim": []}
 
 
 @family("_grouped_mm")
