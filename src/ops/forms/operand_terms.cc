@@ -124,6 +124,10 @@ const Notation& applicable(const std::vector<Notation>& alternatives,
   for (std::size_t i = 0; i + 1 < alternatives.size(); ++i) {
     if (is_applicable(alternatives[i], call)) return alternatives[i];
   }
+  // Operands of other ranks are errors of the last alternative, which name them.
+  if (!hold(alternatives.back().conditions, call.op())) {
+    call_not_stated("the rule has no alternative for these arguments");
+  }
   return alternatives.back();
 }
 
