@@ -125,3 +125,20 @@ TEST_CASE("full dims of a product count in its work") {
     CHECK(points * space.flops_per_point == 2.0 * 4 * 6 * 8);
   }
 }
+
+TEST_CASE("a call for which no alternative of a rule is written is an error") {
+  const auto with_mask = [](bool returns_mask) {
+    return mapped_space("aten._flash_attention_forward.default",
+                        {"bf16[4,6,8,16]", "bf16[4,6,2,16]", "bf16[4,6,2,16]"},
+                        {{"cum_seq_q", NoneArg{}},
+                         {"cum_seq_k", NoneArg{}},
+                         {"max_q", std::int64_t{6}},
+                         {"max_k", std::int64_t{6}},
+                         {"dropout_p", 0.0},
+                         {"is_causal", true},
+                         {"return_debug_mask", returns_mask}});
+  };
+  CHECK(with_mask(false).starts_with("bf16[4,6,8,16] f32[4,8,6]"));
+  CHECK(with_mask(true).find("the rule has no alternative for these "
+                             "arguments") != std::string::npos);
+}

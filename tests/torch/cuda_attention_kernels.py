@@ -202,3 +202,100 @@ def _overrideable_backward(
             gradients, operands, grad_input_mask, strict=True
         )
     )
+
+
+def _sequences(query, cum_seq_q, cum_seq_k):
+    """Yields the queries and the keys of each sequence, as slices."""
+    for i in range(cum_seq_q.numel() - 1):
+        yield (
+            slice(int(cum_seq_q[i]), int(cum_seq_q[i + 1])),
+            slice(int(cum_seq_k[i]), int(cum_seq_k[i + 1])),
+        )
+
+
+def _last_rows_causal(query, key, is_causal):
+    """Returns a bias for which the last query sees all keys; None if not causal."""
+    if not is_causal:
+        return None
+    queries, keys = query.size(-2), key.size(-2)
+    future = torch.ones(queries, keys, dtype=torch.bool).triu(1 + keys - queries)
+    return torch.zeros(queries, keys, dtype=query.dtype).masked_fill(
+        future, float("-inf")
+    )
+
+
+def _by_head(tensor):
+    """Returns [batch, heads, length, width] of [batch, length, heads, width], or of
+    [length, heads, width]."""
+    return (tensor.unsqueeze(0) if tensor.dim() == 3 else tensor).transpose(1, 2)
+
+
+def _plain(window_left, window_right, *others):
+    if {window_left, window_right} - {None, -1} or any(o is not None for o in others):
+        raise NotImplementedError("windows, used lengths, slopes and pages")
+
+
+def _one_flash(query, key, value, dropout_p, is_causal, scale):
+    query, key, value = map(_by_head, (query, key, value))
+    bias = _last_rows_causal(query, key, is_causal)
+    out, lse = _forward(query, key, value, bias, dropout_p, False, scale)
+    return out.transpose(1, 2), lse
+
+
+@_register("_flash_attention_forward")
+def _flash_forward(
+    query, key, value, cum_seq_q, cum_seq_k, max_q, max_k, dropout_p, is_causal, debug,
+    *, scale=None, window_size_left=None, window_size_right=None, seqused_k=None,
+    alibi_slopes=None, block_table=None, num_splits=None,
+):  # fmt: skip
+    _plain(window_size_left, window_size_right, seqused_k, alibi_slopes, block_table)
+    state = torch.zeros(2, dtype=torch.uint64)
+    rest = state, torch.zeros((), dtype=torch.uint64), query.new_empty(0)
+    if cum_seq_q is None:
+        out, lse = _one_flash(query, key, value, dropout_p, is_causal, scale)
+        return _laid_out_like(out, query), lse.float().contiguous(), *rest
+    made = torch.zeros_like(query)
+    logs = torch.zeros(query.size(1), query.size(0), dtype=torch.float32)
+    for q, k in _sequences(query, cum_seq_q, cum_seq_k):
+        if q.stop > q.start:
+            out, lse = _one_flash(
+                query[q], key[k], value[k], dropout_p, is_causal, scale
+            )
+            made[q], logs[:, q] = out[0], lse[0].float()
+    return made, logs, *rest
+
+
+def _one_flash_backward(grad, query, key, value, out, lse, dropout_p, is_causal, scale):
+    grad, query, key, value, out = map(_by_head, (grad, query, key, value, out))
+    bias = _last_rows_causal(query, key, is_causal)
+    gradients = _backward(
+        grad, query, key, value, bias, out, lse, dropout_p, False, scale
+    )
+    return [gradient.transpose(1, 2) for gradient in gradients[:3]]
+
+
+@_register("_flash_attention_backward")
+def _flash_all_backward(
+    grad, query, key, value, out, lse, cum_seq_q, cum_seq_k, max_q, max_k, dropout_p,
+    is_causal, rng_state, unused, *, scale=None, window_size_left=None,
+    window_size_right=None,
+):  # fmt: skip
+    _plain(window_size_left, window_size_right)
+    if query.dim() == 4:
+        return tuple(
+            gradient.contiguous()
+            for gradient in _one_flash_backward(
+                grad, query, key, value, out, lse, dropout_p, is_causal, scale
+            )
+        )
+    made = [torch.zeros(t.shape, dtype=t.dtype) for t in (query, key, value)]
+    for q, k in _sequences(query, cum_seq_q, cum_seq_k):
+        if q.stop > q.start:
+            parts = _one_flash_backward(
+                grad[q], query[q], key[k], value[k], out[q], lse[None, :, q],
+                dropout_p, is_causal, scale,
+            )  # fmt: skip
+            made[0][q] = parts[0][0]
+            made[1][k] += parts[1][0]
+            made[2][k] += parts[2][0]
+    return tuple(made)

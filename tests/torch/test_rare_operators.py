@@ -15,6 +15,7 @@ import unittest
 from typing import Callable
 
 import running.package  # noqa: F401
+import cuda_attention_kernels  # noqa: F401
 import cuda_product_kernels  # noqa: F401  (CPU stand-ins for CUDA's kernels)
 import torch
 
@@ -60,6 +61,18 @@ def _f8(*shape):
     return _random(*shape).to(torch.float8_e4m3fn)
 
 
+def _flash(query, key, value, ends):
+    return torch.ops.aten._flash_attention_forward(
+        query, key, value, ends, ends, 7, 7, 0.0, True, False
+    )[:2]
+
+
+def _dense_flash(query, key, value):
+    return torch.ops.aten._flash_attention_forward(
+        query, key, value, None, None, 6, 6, 0.0, False, False
+    )[:2]
+
+
 _ADDMM = (_random(6), _random(4, 8), _random(8, 6))
 
 CASES = {
@@ -79,6 +92,21 @@ CASES = {
         _scaled(1),
         (_f8(32, 64), _f8(16, 64), _random(32, 1).abs(), _random(1, 16).abs()),
         {"x": "S(0)", "scale_x": "S(0)"},
+    ),
+    "flash_of_sequences_by_heads": Case(
+        _flash,
+        (
+            _random(12, 4, 8),
+            _random(12, 2, 8),
+            _random(12, 2, 8),
+            torch.tensor([0, 5, 12], dtype=torch.int32),
+        ),
+        {"query": "S(1)", "key": "S(1)"},
+    ),
+    "flash_of_batches": Case(
+        _dense_flash,
+        (_random(2, 6, 4, 8), _random(2, 6, 2, 8), _random(2, 6, 2, 8)),
+        {"query": "S(0)", "value": "S(0)"},
     ),
 }
 

@@ -50,6 +50,7 @@ void define_embedding(Family family);
 void define_encoder(Family family);
 void define_factory(Family family);
 void define_fft(Family family);
+void define_flash(Family family);
 void define_gradients(Family family);
 void define_group_norm(Family family);
 void define_histogram(Family family);
@@ -100,6 +101,7 @@ inline std::vector<OpRow> standard_rows() {
   define_encoder({rows, "attention"});
   define_factory({rows, "factory"});
   define_fft({rows, "fft"});
+  define_flash({rows, "attention"});
   define_gradients({rows, "composite"});
   define_group_norm({rows, "norm"});
   define_histogram({rows, "lookup"});

@@ -26,6 +26,7 @@ void add_words(RuleWords& words) {
   words_of_encoder(words);
   words_of_factory(words);
   words_of_fft(words);
+  words_of_flash(words);
   words_of_gradients(words);
   words_of_grids(words);
   words_of_group_norm(words);

@@ -20,6 +20,7 @@ void words_of_embedding(RuleWords& words);
 void words_of_encoder(RuleWords& words);
 void words_of_factory(RuleWords& words);
 void words_of_fft(RuleWords& words);
+void words_of_flash(RuleWords& words);
 void words_of_gradients(RuleWords& words);
 void words_of_grids(RuleWords& words);
 void words_of_group_norm(RuleWords& words);

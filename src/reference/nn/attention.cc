@@ -26,6 +26,9 @@ struct Attention {
   std::int64_t depth = 1;
   double scale = 1;
   bool causal = false;
+  // A causal query sees so many more keys than its own position: the last query of a
+  // flash kernel sees all keys.
+  std::int64_t more_keys = 0;
   std::vector<double> q, k, v;
   std::vector<double> bias;  // [batch, heads, queries, keys]; may be empty
 
@@ -126,7 +129,7 @@ std::vector<double> scores_of(const Attention& a, std::int64_t row,
     double score =
         a.scale * dot(a.q, from, a.k, a.group_of(row) * a.keys + t, a.width);
     if (!a.bias.empty()) score += a.bias[index(from * a.keys + t)];
-    if (a.causal && t > query) score = -kInfinity;
+    if (a.causal && t > query + a.more_keys) score = -kInfinity;
     out.push_back(score);
   }
   return out;
@@ -147,8 +150,13 @@ double share(double score, double log) {
   return score == -kInfinity ? 0 : std::exp(score - log);
 }
 
-std::vector<Tensor> attention(const Call& call) {
-  const Attention a = attention_of(call);
+// `Attended` has the output and the log-sum-exp of every query.
+struct Attended {
+  std::vector<double> out;
+  std::vector<double> logs;
+};
+
+Attended attended(const Attention& a) {
   std::vector<double> out(index(a.rows() * a.queries * a.depth));
   std::vector<double> logs;
   for (std::int64_t row = 0; row < a.rows(); ++row) {
@@ -165,6 +173,12 @@ std::vector<Tensor> attention(const Call& call) {
       }
     }
   }
+  return {std::move(out), std::move(logs)};
+}
+
+std::vector<Tensor> attention(const Call& call) {
+  const Attention a = attention_of(call);
+  const auto [out, logs] = attended(a);
   std::vector<Tensor> results = {call.made(out)};
   for (std::size_t o = 1; o < call.outputs(); ++o) {
     const TensorMeta& meta = call.out(o);
@@ -179,6 +193,99 @@ std::vector<Tensor> attention(const Call& call) {
       write(tensor.seen_as(shape, Dims{steps[0], steps[1], steps[2]}), logs);
     }
     results.push_back(std::move(tensor));
+  }
+  return results;
+}
+
+// Copies rows `begin` to `begin + length` of each head of an operand [tokens, heads, width]
+// to a matrix of each head.
+std::vector<double> rows_of_heads(const std::vector<double>& from,
+                                  std::int64_t heads, std::int64_t width,
+                                  std::int64_t begin, std::int64_t length) {
+  std::vector<double> out;
+  for (std::int64_t h = 0; h < heads; ++h) {
+    for (std::int64_t t = begin; t < begin + length; ++t) {
+      const auto at = from.begin() + (t * heads + h) * width;
+      out.insert(out.end(), at, at + width);
+    }
+  }
+  return out;
+}
+
+// Returns where each sequence begins and ends. Dense operands are sequences of one length.
+std::vector<std::int64_t> ends_of(const Call& call, std::string_view argument,
+                                  const Tensor& operand) {
+  std::vector<std::int64_t> ends;
+  if (operand.rank() == 4) {
+    for (std::int64_t i = 0; i <= operand.size(0); ++i) {
+      ends.push_back(i * operand.size(1));
+    }
+    return ends;
+  }
+  const Tensor* given = call.optional_value(argument);
+  require(given != nullptr, "the ends of the sequences are missing");
+  for (const std::int64_t end : values<std::int64_t>(*given)) {
+    ends.push_back(std::clamp<std::int64_t>(end, 0, operand.size(0)));
+  }
+  return ends;
+}
+
+// A sequence whose end is before its begin has no tokens. Tokens of no sequence have zeros.
+std::vector<Tensor> flash_attention(const Call& call) {
+  for (const char* name : {"seqused_k", "alibi_slopes", "block_table"}) {
+    if (call.optional_value(name) != nullptr) {
+      throw NoKernel{"used lengths, slopes and pages"};
+    }
+  }
+  for (const char* name : {"window_size_left", "window_size_right"}) {
+    if (call.number(name, -1) >= 0) throw NoKernel{"windows"};
+  }
+  if (call.number("dropout_p") > 0) throw NoKernel{"it draws random numbers"};
+  const Tensor& query = call.value("query");
+  const Tensor& key = call.value("key");
+  const int rank = query.rank();
+  Attention a;
+  a.heads = query.size(rank - 2);
+  a.groups = key.size(rank - 2);
+  a.width = a.depth = query.size(rank - 1);
+  a.scale = call.number("scale", 1 / std::sqrt(static_cast<double>(a.width)));
+  a.causal = call.boolean("is_causal");
+  const std::vector<double> q = values<double>(query);
+  const std::vector<double> k = values<double>(key);
+  const std::vector<double> v = values<double>(call.value("value"));
+  const std::vector<std::int64_t> q_ends = ends_of(call, "cum_seq_q", query);
+  const std::vector<std::int64_t> k_ends = ends_of(call, "cum_seq_k", key);
+  require(q_ends.size() == k_ends.size(),
+          "queries and keys are of different sequences");
+  std::vector<double> out(q.size());
+  std::vector<double> logs(q.size() /
+                           index(std::max<std::int64_t>(a.width, 1)));
+  const bool is_packed = rank == 3;
+  for (std::size_t i = 0; i + 1 < q_ends.size(); ++i) {
+    a.queries = std::max<std::int64_t>(q_ends[i + 1] - q_ends[i], 0);
+    a.keys = std::max<std::int64_t>(k_ends[i + 1] - k_ends[i], 0);
+    a.more_keys = a.keys - a.queries;
+    a.q = rows_of_heads(q, a.heads, a.width, q_ends[i], a.queries);
+    a.k = rows_of_heads(k, a.groups, a.width, k_ends[i], a.keys);
+    a.v = rows_of_heads(v, a.groups, a.width, k_ends[i], a.keys);
+    const Attended one = attended(a);
+    for (std::int64_t h = 0; h < a.heads; ++h) {
+      for (std::int64_t s = 0; s < a.queries; ++s) {
+        const std::int64_t from = h * a.queries + s;
+        const std::int64_t token = q_ends[i] + s;
+        std::copy_n(one.out.begin() + from * a.width, a.width,
+                    out.begin() + (token * a.heads + h) * a.width);
+        const std::int64_t to =
+            is_packed
+                ? h * query.size(0) + token
+                : (static_cast<std::int64_t>(i) * a.heads + h) * a.queries + s;
+        logs[index(to)] = one.logs[index(from)];
+      }
+    }
+  }
+  std::vector<Tensor> results = {call.made(out), call.made(logs, 1)};
+  for (std::size_t o = 2; o < call.outputs(); ++o) {
+    results.push_back(Tensor::zeros(call.out(o).shape(), call.out(o).dtype()));
   }
   return results;
 }
@@ -273,6 +380,7 @@ void add_attention(Kernels& k) {
         "_scaled_dot_product_cudnn_attention"}) {
     k[name] = attention;
   }
+  k["_flash_attention_forward"] = flash_attention;
   for (const char* name :
        {"_scaled_dot_product_flash_attention_backward",
         "_scaled_dot_product_flash_attention_for_cpu_backward",

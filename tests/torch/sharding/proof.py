@@ -32,6 +32,7 @@ _TOLERANCE = {
 _UNDEFINED = {
     "aten.empty_permuted.default": {0},
     "aten._scaled_dot_product_flash_attention.default": {2, 3, 4},
+    "aten._flash_attention_forward.default": {2, 3, 4},
 }
 
 

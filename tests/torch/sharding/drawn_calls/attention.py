@@ -173,3 +173,48 @@ def flash_backward(d):
     forward = torch.ops.aten._scaled_dot_product_flash_attention
     given, rest = _backward(d, lambda given: forward(**given))
     return given | dict(zip(_LENGTHS_AND_SEEDS, rest, strict=False))
+
+
+def _sequences(d):
+    """Returns operands of a flash kernel: batches, or sequences one after another."""
+    groups, width = d.size(1, 4), 8
+    heads = groups * d.rng.choice((1, 2, 3))
+    lengths = [d.size(1, 5) for _ in range(d.size(1, 4))]
+    given = {"cum_seq_q": None, "cum_seq_k": None, "max_q": 0, "max_k": 0}
+    lead = (d.size(1, 4), d.size(1, 6))
+    if d.chance(0.6) or d.base.endswith("backward"):
+        ends = torch.tensor([0, *lengths]).cumsum(0).to(torch.int32)
+        lead = (int(ends[-1]),)
+        given = {"cum_seq_q": ends, "cum_seq_k": ends.clone()}
+        given |= {"max_q": max(lengths), "max_k": max(lengths)}
+
+    def tensor(count):
+        return d.tensor((*lead, count, width), torch.float32).contiguous()
+
+    return given | {
+        "query": tensor(heads),
+        "key": tensor(groups),
+        "value": tensor(groups),
+        "dropout_p": 0.0,
+        "is_causal": d.chance(0.4),
+        "scale": 0.5 if d.chance(0.3) else None,
+        "window_size_left": None,
+        "window_size_right": None,
+    }
+
+
+@family("_flash_attention_forward")
+def flash_forward(d):
+    absent = ("seqused_k", "alibi_slopes", "block_table", "num_splits")
+    given = _sequences(d) | dict.fromkeys(absent)
+    return given | {"return_debug_mask": False}
+
+
+@family("_flash_attention_backward")
+def flash_all_backward(d):
+    given = _sequences(d)
+    out, logsumexp, state, unused, _ = torch.ops.aten._flash_attention_forward(
+        **given, return_debug_mask=False
+    )
+    saved = {"out": out, "logsumexp": logsumexp, "rng_state": state, "unused": unused}
+    return given | saved | {"grad_out": d.tensor(out.shape, out.dtype).contiguous()}
