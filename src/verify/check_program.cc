@@ -99,7 +99,11 @@ Result<void> check_declared(const SpmdProgram& program,
               what_is_foreign(op->op) + "; the reference does not evaluate it",
               program.nodes[step.node].name,
               {},
-              help_without_foreign(op->op)});
+              is_higher_order(op->op)
+                  ? help_without_foreign(op->op)
+                  : "give its rule a program (`.decomposed(...)`), or run the "
+                    "programs that `shardprop emit` writes by "
+                    "shardprop.torch.verify_programs()"});
   }
   return {};
 }
