@@ -27,6 +27,7 @@ struct CallError {
   std::string message;
   ErrorCode code = ErrorCode::kShapeMismatch;
   std::optional<std::size_t> operand;  // the operand at fault, if known
+  std::string help;                    // empty: that of the caller
 };
 [[noreturn]] void call_error(std::string message);
 // Throws for a call that PyTorch accepts and the rule cannot express: sizes

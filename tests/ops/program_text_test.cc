@@ -111,6 +111,7 @@ TEST_CASE("a program with a wrong call of a function is an error") {
         library->index_space(applied("aten.erf.default", {"f32[4,6]"}));
     if (space) return std::string();
     CHECK(space.error().code == ErrorCode::kProgram);
+    CHECK_FALSE(space.error().help.empty());
     return space.error().message;
   };
   const auto has = [&](const char* program, const char* part) {
@@ -134,6 +135,30 @@ TEST_CASE("a program with a wrong call of a function is an error") {
   has("return if_cut(self, 0, self, self)", "if_cut() depends on the rank");
   has("return other + 1", "a program names `other`, which is nothing");
   has("return sum(self)", "shape");
+}
+
+TEST_CASE("an error of a step says how to call the operator") {
+  const auto help = [](const char* program) {
+    const auto library = value_of(testing::standard_library().with(
+        {.name = "aten.erf.default",
+         .definition =
+             value_of(parse_definition("mapped(...[k]->...[k]).decomposed(\"" +
+                                       std::string(program) + "\")"))}));
+    const auto space =
+        library->index_space(applied("aten.erf.default", {"f32[4,6]"}));
+    REQUIRE_FALSE(space.has_value());
+    CHECK(space.error().code == ErrorCode::kProgram);
+    return space.error().help;
+  };
+  CHECK(help("return soft_max(self, 1)").find("softmax") != std::string::npos);
+  CHECK(help("return cos(self, 1)") ==
+        "it is declared as aten::cos(Tensor self) -> Tensor");
+  CHECK(help("return cos(self, dim=1)").starts_with("it is declared as"));
+  CHECK(help("return softmax(self, [1])")
+            .starts_with("it is declared as aten::softmax"));
+  CHECK(
+      help("return mm(self, self)").starts_with("it is declared as aten::mm"));
+  CHECK(help("return sum(self, 7)").starts_with("it is declared as aten::sum"));
 }
 
 TEST_CASE("a program does not call its own operator") {

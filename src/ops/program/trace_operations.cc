@@ -1,6 +1,7 @@
 // Turns the operators that a program calls into steps: selects the overload
 // that accepts the values, and infers its results and its index space.
 
+#include "base/quantities.h"
 #include "ops/program/tracer.h"
 
 #include <algorithm>
@@ -46,13 +47,16 @@ TraceValue Tracer::operation(const std::string& name, const Values& positional,
   if (!name.starts_with("aten.")) {
     overloads = library_.overloads("aten." + name);
   }
-  Refusal refused{"`" + name + "` is not an operator"};
+  Refusal refused{
+      "`" + name + "` is not an operator",
+      library_.suggest(name.starts_with("aten.") ? name : "aten." + name)};
   for (const std::string& overload : overloads) {
     const auto function = library_.find(overload);
     if (function == nullptr || function->is_mutating()) continue;
     if (auto done = apply(function, positional, named, refused)) return *done;
   }
-  call_error("a program calls " + refused.message);
+  throw CallError{.message = "a program calls " + refused.message,
+                  .help = std::move(refused.help)};
 }
 
 std::optional<TraceValue> Tracer::apply(
@@ -61,6 +65,10 @@ std::optional<TraceValue> Tracer::apply(
   DecompositionStep step;
   std::vector<GivenArgument> given;
   std::vector<TensorMeta> inputs;
+  const auto refuse = [&](std::string message) {
+    refused.message = std::move(message);
+    refused.help = "it is declared as " + to_string(*function);
+  };
   const auto add = [&](const std::string& argument, const TraceValue& value) {
     const auto* scalar = std::get_if<RankScalar>(&value);
     given.push_back(
@@ -70,35 +78,49 @@ std::optional<TraceValue> Tracer::apply(
     step.op.args.emplace_back(argument, as_local(value));
   };
   for (std::size_t i = 0; i < positional.size(); ++i) {
-    if (i >= function->arguments().size()) return std::nullopt;
+    if (i >= function->arguments().size()) {
+      if (!refused.has_types) {
+        refuse("`" + function->name() + "` with " +
+               counted(positional.size(), "value"));
+      }
+      return std::nullopt;
+    }
     add(function->arguments()[i].name, positional[i]);
   }
   for (const auto& [argument, value] : named) {
     const auto at = function->argument_index(argument);
-    if (!at) return std::nullopt;
+    if (!at) {
+      if (!refused.has_types) {
+        refuse("`" + function->name() + "` with `" + argument + "`");
+      }
+      return std::nullopt;
+    }
     const bool may_lack = function->arguments()[*at].has_default;
     if (!may_lack || !is_none(value)) add(argument, value);
   }
   auto schema = make_op_schema(function, std::move(given), std::move(inputs));
   if (!schema) {
-    if (!refused.has_types) refused.message = schema.error().message;
+    if (!refused.has_types) refuse(schema.error().message);
     return std::nullopt;
   }
   refused.has_types = true;
   step.operands = operands_of(step.op, *function);
   auto results = library_.infer_results(*schema);
   if (!results) {
-    refused.message = results.error().message;
+    refuse(results.error().message);
     return std::nullopt;
   }
   set_results(*schema, *std::move(results));
   if (schema->outputs.empty()) {
-    refused.message = "`" + function->name() + "`, which makes no tensor here";
+    refuse("`" + function->name() + "`, which makes no tensor here");
     return std::nullopt;
   }
   if (!out_->per_rank) {
     auto space = library_.index_space(*schema);
-    if (!space) call_error(space.error().message);
+    if (!space) {
+      throw CallError{.message = space.error().message,
+                      .help = space.error().help};
+    }
     step.space = std::make_shared<const IndexSpace>(*std::move(space));
   }
   step.op.name = function->name();

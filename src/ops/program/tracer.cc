@@ -330,7 +330,11 @@ Result<std::shared_ptr<Decomposition>> trace_program(const ProgramText& text,
   } catch (const CallError& error) {
     return fail(ErrorCode::kProgram,
                 "the program of `" + op.name() +
-                    "` does not fit this call: " + error.message);
+                    "` does not fit this call: " + error.message,
+                error.help.empty()
+                    ? "docs/row_language.md lists the functions of programs "
+                      "and their arguments"
+                    : error.help);
   }
 }
 

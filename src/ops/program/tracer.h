@@ -85,6 +85,7 @@ class Tracer {
   // their types, if there is one.
   struct Refusal {
     std::string message;
+    std::string help;
     bool has_types = false;
   };
   std::optional<TraceValue> apply(
