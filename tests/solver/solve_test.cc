@@ -47,6 +47,10 @@ Problem grid(int width, std::uint64_t seed) {
   return *std::move(builder).build();
 }
 
+// A limit that does not depend on the machine.
+const SolveOptions kByWork{.time_limit_seconds = 1e9,
+                           .work_limit = 100'000'000};
+
 TEST_CASE("a time limit ends the search with an assignment and a bound") {
   const Problem problem = grid(30, 1);
   SolveOptions options;
@@ -325,8 +329,7 @@ TEST_CASE("costs too large for doubles are never called optimal wrongly") {
       ids[0], ids[1],
       builder.add_table(2, 2, std::array<std::int64_t, 4>{0, 5, 3, 9}));
   const Problem problem = *std::move(builder).build();
-  const Solution solution =
-      solve(problem, SolveOptions{.time_limit_seconds = 1});
+  const Solution solution = solve(problem, kByWork);
   const auto truth = testing::brute_force(problem);
   REQUIRE(solution.cost.has_value());
   CHECK(*solution.cost >= *truth);
@@ -351,8 +354,7 @@ TEST_CASE("sums that are too large for doubles are searched all the same") {
       }
     }
     const Problem problem = *std::move(builder).build();
-    const Solution solution =
-        solve(problem, SolveOptions{.time_limit_seconds = 1});
+    const Solution solution = solve(problem, kByWork);
     const Int128 pairs = Int128{n} / 2 * (n / 2 - 1);
     REQUIRE(solution.cost.has_value());
     CHECK(*solution.cost >= pairs * kAlike);
