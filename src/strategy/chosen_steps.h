@@ -5,7 +5,7 @@
 
 namespace shardprop {
 
-// Returns the program without if_cut() (src/ops/program_text.h) and without
+// Returns the program without if_cut() (src/ops/program/program_text.h) and without
 // unused steps. Precondition: the program is per rank.
 Decomposition chosen_steps(const Decomposition& program,
                            const LocalContext& context);

@@ -198,7 +198,7 @@ class OpDefinition {
   OpDefinition same_without(std::string_view factor) &&;
   // No partial passes through, even if the form is linear.
   OpDefinition nonlinear() &&;
-  // Defines the operator in terms of others; src/ops/program_text.h describes
+  // Defines the operator in terms of others; src/ops/program/program_text.h describes
   // the language. Factors that the form blocks may then be sharded if each rank
   // has an element of each. The operators and collectives of the ranks are
   // derived from the text.

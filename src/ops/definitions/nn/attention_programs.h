@@ -1,5 +1,5 @@
 // The per-rank programs of attention with sharded keys, or with sharded queries
-// and a causal mask. They are texts in the language of src/ops/program_text.h.
+// and a causal mask. They are texts in the language of src/ops/program/program_text.h.
 //
 // Each block of keys has a log-sum-exp of its own. The log-sum-exps of all
 // ranks determine the weight of each block.
