@@ -8,7 +8,7 @@
 #include "plan/exhaustive_windows.h"
 #include "plan/layered_graphs.h"
 #include "plan/network/plan_network.h"
-#include "plan/search/free_layers_bound.h"
+#include "plan/search/parts/free_layers_bound.h"
 #include "plan/search/parts/restricted_problem.h"
 #include "plan/search/solve_plan.h"
 #include "plan/training_graphs.h"

@@ -311,7 +311,8 @@ TEST_CASE("messages are found again in the network of the same graph") {
   std::vector<std::uint64_t> sorted = labels.variables;
   std::sort(sorted.begin(), sorted.end());
   CHECK(std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end());
-  const WarmStart& start = *plan.warm_start.data;
+  REQUIRE(plan.warm_start.data->messages != nullptr);
+  const NamedMessages& start = *plan.warm_start.data->messages;
   const solver::Messages all = messages_from(labels, start);
   CHECK(all.told.size() == start.messages.size());
   for (const auto& [ends, told] : all.told) {

@@ -30,6 +30,7 @@ void NetworkSearch::begin_with(const PlanSolution& part) {
   add_runs(incumbent_.solution().procedures,
            std::span(part.procedures).subspan(std::size(kPlanProcedures)));
   begin_with(part.assignment, part.work);
+  if (part.warm_start) learned_ = *part.warm_start;
 }
 
 void NetworkSearch::begin_with(const std::optional<PlanAssignment>& plan,
@@ -144,9 +145,9 @@ SolvedNetwork NetworkSearch::solve(const NetworkOptions& options,
   NetworkGoals goals;
   solver::Messages part;
   const bool is_whole = !options.memory_limit && attempt.bounds;
-  if (is_whole && warm_start_) {
-    messages_ =
-        messages_from(labels(options), *std::exchange(warm_start_, nullptr));
+  if (is_whole && start_.messages) {
+    messages_ = messages_from(labels(options),
+                              *std::exchange(start_.messages, nullptr));
   }
   if (is_whole) {
     goals.known = known_;
@@ -194,8 +195,8 @@ SolvedNetwork NetworkSearch::solve(const NetworkOptions& options,
     const bool is_better = solved.bound > incumbent_.solution().lower_bound;
     incumbent_.raise_bound(solved.bound);
     if (is_whole && is_better && options_.keeps_warm_start) {
-      incumbent_.solution().warm_start =
-          warm_start_of(labels(options), messages_);
+      learned_.messages = std::make_shared<const NamedMessages>(
+          named_messages(labels(options), messages_));
     }
   }
   if (!solved) return solved;
@@ -217,7 +218,26 @@ PossiblePart NetworkSearch::possible_part(const NetworkOptions& options,
   return part;
 }
 
+void NetworkSearch::improve(solver::Messages& messages,
+                            const NetworkOptions& options, std::int64_t target,
+                            Budget& budget) {
+  const PossiblePart part =
+      network_for(options).possible_part(options, target, budget, messages);
+  budget.charge(part.work);
+  budget_.charge(part.work);
+  if (part.failure) incumbent_.solution().failure = part.failure;
+}
+
+void NetworkSearch::keep(DivisionTree branches) {
+  learned_.branches = std::make_shared<const DivisionTree>(std::move(branches));
+  if (start_.branches) start_.branches = learned_.branches;
+}
+
 PlanSolution NetworkSearch::finish() && {
+  if (options_.keeps_warm_start && (learned_.messages || learned_.branches)) {
+    incumbent_.solution().warm_start =
+        std::make_shared<const WarmStart>(std::move(learned_));
+  }
   incumbent_.solution().work = budget_.work_spent();
   return std::move(incumbent_).finish(ended_by_ ? ended_by_ : cut_off_by_);
 }

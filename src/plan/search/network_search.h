@@ -57,6 +57,9 @@ class NetworkSearch {
   // `budget`, a share of budget(), too. If that share ends, finish() reports so.
   PossiblePart possible_part(const NetworkOptions& options, std::int64_t target,
                              Budget& budget, solver::Messages& messages);
+  // Sweeps the messages of the same network, but looks for no plan.
+  void improve(solver::Messages& messages, const NetworkOptions& options,
+               std::int64_t target, Budget& budget);
   // Returns the network of these options, which the next call may replace.
   const PlanNetwork& network(const NetworkOptions& options) {
     return network_for(options);
@@ -75,7 +78,8 @@ class NetworkSearch {
     incumbent_.credit(record, before);
   }
   // Starts with the plan that a search of a part of the problem found, if any.
-  // Charges the work of that search, and adds the runs of its solver.
+  // Charges the work of that search, adds the runs of its solver, and keeps its warm
+  // start.
   void begin_with(const PlanSolution& part);
   // The same for a plan of another origin and the work spent on it.
   void begin_with(const std::optional<PlanAssignment>& plan,
@@ -94,10 +98,20 @@ class NetworkSearch {
   // The work of the first network, in table entries.
   std::uint64_t first_work() const { return first_work_; }
 
-  // Starts the next solve from what an earlier search left.
-  void start_from(std::shared_ptr<const WarmStart> warm_start) {
-    warm_start_ = std::move(warm_start);
+  // Starts the next solve and the next search for branches from what an earlier
+  // search learned. Null: from nothing.
+  void start_from(const std::shared_ptr<const WarmStart>& warm_start) {
+    if (!warm_start) return;
+    start_ = *warm_start;
+    learned_ = *warm_start;
   }
+  // The branches to start from; null if there are none.
+  const DivisionTree* branches() const { return start_.branches.get(); }
+  void forget_branches() { start_.branches.reset(); }
+  // Keeps them for the next search, and as those to start from if there are any.
+  void keep(DivisionTree branches);
+  // The labels of the networks without memory.
+  const NetworkLabels& labels(const NetworkOptions& options);
   // Frees the network that was solved last.
   void free_network() { network_.reset(); }
   // Drops the warm start of the next solve(): known plans, messages and the
@@ -117,8 +131,6 @@ class NetworkSearch {
   // Returns whether a plan may wait for transfers that the network hides.
   bool has_windows() const { return problem_.num_windows() > 0; }
   PlanNetwork& network_for(const NetworkOptions& options);
-  // The labels of the networks without memory.
-  const NetworkLabels& labels(const NetworkOptions& options);
   // Judges the plans of a running solve, and ends it if it gives up.
   class Judge;
   void tell(const solver::Progress& now, bool bounds);
@@ -145,9 +157,10 @@ class NetworkSearch {
   // begins.
   std::vector<NetworkAssignment> known_;
   solver::Messages messages_;
-  // The messages of an earlier search, until they are used, and the labels of
-  // these networks once they are needed.
-  std::shared_ptr<const WarmStart> warm_start_;
+  // What an earlier search learned; its messages until they are used. What this
+  // search knows. The labels of these networks once they are needed.
+  WarmStart start_;
+  WarmStart learned_;
   std::optional<NetworkLabels> labels_;
 };
 

@@ -49,12 +49,7 @@ void OverlapBranching::close(std::int64_t bound) {
   closed_ = std::min({closed_, bound, target()});
 }
 
-void OverlapBranching::run(const NetworkOptions& network) {
-  network_ = network;
-  if (search_.network(network_).num_entries() > tuning::kMostBranchedEntries) {
-    return;
-  }
-  budget_ = search_.budget().share(tuning::kBranchingBudgetShare);
+void OverlapBranching::open_root() {
   Branch root;
   root.bound = best_.solution().lower_bound;
   for (const std::int64_t multiplier : network_.overlap_multipliers) {
@@ -62,10 +57,23 @@ void OverlapBranching::run(const NetworkOptions& network) {
                                kOverlapMultiplierUnit);
   }
   open(std::move(root));
-  for (int i = 0; i < tuning::kMostBranches && !open_.empty(); ++i) {
+}
+
+void OverlapBranching::bound(const NetworkOptions& network, int most_branches,
+                             bool is_again) {
+  network_ = network;
+  if (search_.network(network_).num_entries() > tuning::kMostBranchedEntries) {
+    return;
+  }
+  budget_ = search_.budget().share(tuning::kBranchingBudgetShare);
+  if (!open_earlier()) {
+    if (is_again) return;
+    open_root();
+  }
+  for (int i = 0; i < most_branches && !open_.empty(); ++i) {
     best_.raise_bound(std::min(
         {open_.front().bound, closed_, best_.solution().evaluation.objective}));
-    if (best_.is_done() || budget_.is_stopped()) return;
+    if (best_.is_done() || budget_.is_stopped()) break;
     std::pop_heap(open_.begin(), open_.end());
     Branch here = std::move(open_.back());
     open_.pop_back();
@@ -79,6 +87,17 @@ void OverlapBranching::run(const NetworkOptions& network) {
   if (open_.empty()) {
     best_.raise_bound(std::min(closed_, best_.solution().evaluation.objective));
   }
+  keep_branches();
+}
+
+// Returns the network with these multipliers.
+NetworkOptions OverlapBranching::at(const Multipliers& multipliers) const {
+  NetworkOptions out = network_;
+  for (std::size_t w = 0; w < multipliers.size(); ++w) {
+    out.overlap_multipliers[w] = std::llround(
+        multipliers[w] * static_cast<double>(kOverlapMultiplierUnit));
+  }
+  return out;
 }
 
 OverlapBranching::Lines OverlapBranching::lines_of(const Branch& branch) const {
@@ -200,12 +219,8 @@ void OverlapBranching::bound_at_promise(Branch& branch) {
 
 bool OverlapBranching::bound_at(Branch& branch,
                                 const Multipliers& multipliers) {
-  NetworkOptions options = network_;
+  NetworkOptions options = at(multipliers);
   options.left = std::move(branch.left);
-  for (std::size_t w = 0; w < multipliers.size(); ++w) {
-    options.overlap_multipliers[w] = std::llround(
-        multipliers[w] * static_cast<double>(kOverlapMultiplierUnit));
-  }
   solver::Messages messages;
   if (branch.messages) messages = *branch.messages;
   const std::int64_t goal = target();
@@ -214,18 +229,17 @@ bool OverlapBranching::bound_at(Branch& branch,
     branch.left = std::move(options.left);
     return false;
   }
-  if (part.is_empty) {
-    branch.bound = std::max(branch.bound, goal);
-    return false;
-  }
-  branch.left = std::move(part.left);
-  const std::int64_t bound = std::min(part.bound, goal);
+  const std::int64_t bound = part.is_empty ? goal : std::min(part.bound, goal);
   if (bound > branch.bound || !branch.messages) {
     branch.multipliers = multipliers;
     branch.messages =
         std::make_shared<const solver::Messages>(std::move(messages));
+    divisions_[branch.node].multipliers = branch.multipliers;
+    divisions_[branch.node].messages = branch.messages;
   }
   branch.bound = std::max(branch.bound, bound);
+  if (part.is_empty) return false;
+  branch.left = std::move(part.left);
   branch.decoded = std::move(part.decoded);
   if (!part.plan) return false;
   const std::size_t known = lines_.size();
@@ -305,14 +319,28 @@ bool OverlapBranching::divide_between(Branch& branch, const Ends& ends) {
   const auto is_first = [&](std::uint32_t choice) {
     return most > 0 ? of_choices[choice] <= middle : choice == up;
   };
+  divide_at(std::move(branch), ends.up, *variable, is_first);
+  return true;
+}
+
+void OverlapBranching::divide_at(
+    Branch branch, const NetworkAssignment& any, std::size_t variable,
+    const std::function<bool(std::uint32_t)>& is_first) {
+  std::vector<std::uint32_t> of_first;
+  for (std::uint32_t c = 0; c < any.num_choices(variable); ++c) {
+    if (is_first(c)) of_first.push_back(c);
+  }
+  const std::size_t node =
+      divisions_.divide(branch.node, variable, std::move(of_first), any);
   Branch first = branch;
   Branch second = std::move(branch);
-  first.left.keep_if(ends.up, *variable, is_first);
-  second.left.keep_if(ends.up, *variable,
+  first.node = node;
+  second.node = node + 1;
+  first.left.keep_if(any, variable, is_first);
+  second.left.keep_if(any, variable,
                       [&](std::uint32_t choice) { return !is_first(choice); });
   open(std::move(first));
   open(std::move(second));
-  return true;
 }
 
 // Divides the variable with the most choices. A branch without such a variable
@@ -337,14 +365,8 @@ void OverlapBranching::divide_widest(Branch branch) {
     return close(branch.bound);
   }
   const std::uint32_t middle = choices[choices.size() / 2];
-  Branch first = branch;
-  Branch second = std::move(branch);
-  first.left.keep_if(any, variable,
-                     [&](std::uint32_t choice) { return choice < middle; });
-  second.left.keep_if(any, variable,
-                      [&](std::uint32_t choice) { return choice >= middle; });
-  open(std::move(first));
-  open(std::move(second));
+  divide_at(std::move(branch), any, variable,
+            [&](std::uint32_t choice) { return choice < middle; });
 }
 
 }  // namespace shardprop

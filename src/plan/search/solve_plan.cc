@@ -140,7 +140,6 @@ class PlanSolver {
                  best_.solution().left_out);
     search_.begin_with(best);
     best_.raise_bound(best.lower_bound);
-    best_.solution().warm_start = best.warm_start;
   }
 
   // Solves three parts of the space around the plan: the plan itself, with all
@@ -158,10 +157,7 @@ class PlanSolver {
            .overlap_multipliers = match.overlap_multipliers});
       budget.charge(found.work);
     };
-    const std::vector<std::vector<std::uint32_t>>& kept = match.kept.left;
-    const bool is_allowed =
-        std::none_of(kept.begin(), kept.end(),
-                     [](const auto& left) { return left.empty(); });
+    const bool is_allowed = match.is_allowed();
     solve_near(is_allowed ? match.kept : freed_around(problem_, match, 1),
                is_allowed);
     if (std::find(match.is_new.begin(), match.is_new.end(), true) !=
@@ -178,10 +174,15 @@ class PlanSolver {
     if (best_.found()) parts_.push_back(*best_.solution().assignment);
   }
 
-  // Raises the bound at these overlap multipliers, without a search for plans.
+  // Raises the bound by earlier branches, then at these overlap multipliers.
   void raise_bound_at(const std::vector<std::int64_t>& multipliers) {
     if (multipliers.empty()) return;
     network_.overlap_multipliers = multipliers;
+    if (search_.branches() != nullptr) {
+      search_.run(PlanProcedure::kOverlapBranching,
+                  [&] { OverlapBranching(search_).bound_again(network_); });
+      if (best_.is_done()) return;
+    }
     search_.solve(
         network_,
         {.bounds_only = true,
@@ -380,8 +381,7 @@ class PlanSolver {
   std::optional<std::int64_t> uniform_;  // found by OverlapSearch
   NetworkOptions network_;               // of the best plan
   std::vector<PlanAssignment> parts_;    // plans of parts of the space
-  // Whether the memory limit binds in all parts; null before the first one.
-  std::optional<bool> binds_in_parts_;
+  std::optional<bool> binds_in_parts_;   // the memory limit; null before one
 };
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include "plan/problem/constraints/recipe_layouts.h"
 #include "plan/problem/plan_budget.h"
 #include "plan/search/best_stage.h"
-#include "plan/search/free_layers_bound.h"
+#include "plan/search/parts/free_layers_bound.h"
 #include "plan/search/procedures.h"
 #include "plan/search/solve_plan.h"
 #include "plan/tuning.h"
@@ -227,8 +227,7 @@ class StagedSearch {
   }
 
   // Bounds the plans of the named space in which equal layers choose alone.
-  void bound_free_layers(const PlanProblem& problem,
-                         const PlanSolution& solution) {
+  void bound_free_layers(const PlanProblem& problem, PlanSolution& solution) {
     if (!is_on(PlanProcedure::kFreeLayersBound, options_) ||
         !can_bound_free_layers(problem, solution) || budget_.is_stopped()) {
       return;
@@ -243,6 +242,7 @@ class StagedSearch {
     });
     if (bound) {
       free_bound_ = bound->nanoseconds;
+      if (bound->learned) solution.warm_start = std::move(bound->learned);
       budget_.charge(bound->work);
       procedures_[index(kHere)].work += bound->work;
     }

@@ -17,6 +17,7 @@
 
 #include <shardprop/plan/plan.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -33,6 +34,12 @@ struct EarlierPlanMatch {
   // other windows.
   std::vector<std::int64_t> overlap_multipliers;
   EarlierPlanNote start;
+
+  // Returns whether the problem has the plan's choices of all variables.
+  bool is_allowed() const {
+    return std::none_of(kept.left.begin(), kept.left.end(),
+                        [](const auto& left) { return left.empty(); });
+  }
 };
 
 EarlierPlanMatch match_earlier_plan(const PlanProblem& problem,

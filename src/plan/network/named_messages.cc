@@ -1,4 +1,4 @@
-#include "plan/network/warm_start.h"
+#include "plan/network/named_messages.h"
 
 #include "base/index.h"
 #include "plan/problem/problem_data.h"
@@ -149,9 +149,9 @@ NetworkLabels::NetworkLabels(const PlanNetwork& network) {
   NetworkLabeller(network, *this).run();
 }
 
-std::shared_ptr<const WarmStart> warm_start_of(
-    const NetworkLabels& labels, const solver::Messages& messages) {
-  WarmStart out;
+NamedMessages named_messages(const NetworkLabels& labels,
+                             const solver::Messages& messages) {
+  NamedMessages out;
   out.messages.reserve(messages.told.size());
   for (const auto& [ends, told] : messages.told) {
     const auto [sender, receiver] = ends;
@@ -161,11 +161,11 @@ std::shared_ptr<const WarmStart> warm_start_of(
     out.choices.try_emplace(labels.variables[receiver],
                             labels.choices[receiver]);
   }
-  return std::make_shared<const WarmStart>(std::move(out));
+  return out;
 }
 
 solver::Messages messages_from(const NetworkLabels& labels,
-                               const WarmStart& start) {
+                               const NamedMessages& start) {
   std::unordered_map<std::uint64_t, std::uint32_t> variables;
   for (std::size_t v = 0; v < labels.variables.size(); ++v) {
     variables.emplace(labels.variables[v], static_cast<std::uint32_t>(v));
@@ -175,7 +175,7 @@ solver::Messages messages_from(const NetworkLabels& labels,
       std::vector<std::int64_t>>
       places;  // empty for equal choices
   solver::Messages out;
-  for (const WarmStart::Message& message : start.messages) {
+  for (const NamedMessages::Message& message : start.messages) {
     const auto sender = variables.find(message.sender);
     const auto receiver = variables.find(message.receiver);
     if (sender == variables.end() || receiver == variables.end()) continue;
