@@ -342,6 +342,32 @@ class Writes(SimulatedWithPropagator):
         torch.testing.assert_close(full_value(d[2].clone().add_(1)), x[2] + 1)
         torch.testing.assert_close(full_value(torch.stack([d[1], d[2]])), x[1:3])
 
+    def test_a_view_in_place_has_the_sizes_of_the_view(self):
+        views = (
+            lambda x: x.unsqueeze(0).squeeze_(0),
+            lambda x: x.unsqueeze(0).squeeze_((0,)),
+            lambda x: x.unsqueeze(0).squeeze_(),
+            lambda x: x.unsqueeze_(1),
+            lambda x: x.t_(),
+            lambda x: x.swapaxes_(0, 1),
+        )
+        x = torch.randn(3, 4)
+        for view, placement in itertools.product(views, MATRIX_PLACEMENTS):
+            with self.subTest(view=view, placement=placement):
+                made = view(distribute_tensor(x, self.line, [placement]))
+                wanted = view(x.clone())
+                self.assertEqual(made.shape, wanted.shape)
+                self.assertEqual(made._spec.tensor_meta.shape, wanted.shape)
+                torch.testing.assert_close(full_value(made.exp()), wanted.exp())
+                made.add_(1)
+                torch.testing.assert_close(full_value(made), wanted + 1)
+
+    def test_a_product_with_a_vector_is_viewed_in_place(self):
+        x, w = torch.randn(8), torch.randn(8, 3)
+        sharded = [distribute_tensor(t, self.line, [Shard(0)]) for t in (x, w)]
+        made = (sharded[0] @ sharded[1]).relu()
+        torch.testing.assert_close(full_value(made), (x @ w).relu())
+
     def test_the_refusal_names_the_operator(self):
         x = distribute(arange(12, 2, 5), self.grid, (Shard(1), Shard(0)))
         terms = distribute(arange(120, 1), self.grid, (Partial(), Partial()))

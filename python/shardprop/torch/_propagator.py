@@ -14,7 +14,14 @@ from torch.distributed.tensor.debug import _clear_sharding_prop_cache
 
 from .. import _core
 from .._error import Error
-from . import _attention, _local_call, _moved_views, _redistribution, _stale_views
+from . import (
+    _attention,
+    _local_call,
+    _moved_views,
+    _redistribution,
+    _stale_views,
+    _views_in_place,
+)
 from ._dispatch import Infos, in_numbers, measured, through, whole_key
 from ._local_call import whole_spec
 from ._operands import Operands, output_spec_of, require_reassembled
@@ -465,6 +472,7 @@ def install_propagator(
             _handlers[op] = handler
     _redistribution.install(ours.specs_of)
     _stale_views.install()
+    _views_in_place.install(dispatcher)
     _clear_sharding_prop_cache()
     return ours
 
@@ -476,6 +484,7 @@ def uninstall_propagator() -> None:
         return
     dispatcher = DTensor._op_dispatcher
     dispatcher.sharding_propagator = _replaced
+    _views_in_place.uninstall(dispatcher)
     dispatcher._allow_implicit_replication = _replicated_before
     dispatcher._custom_op_handlers.update(_handlers)
     _handlers.clear()
