@@ -6,6 +6,7 @@
 #include "support/standard_library.h"
 
 #include <shardprop/io/load_graph.h>
+#include <shardprop/ops/rule_text.h>
 #include <shardprop/plan/make_plan.h>
 
 #include <cstdint>
@@ -84,6 +85,28 @@ TEST_CASE("a chain costs a launch, what enters it and what leaves it") {
   CHECK(std::abs(together - (7000 + passes(3))) <= 4);  // x, y and m
   // The product is as it was.
   CHECK(time_of(fused, {"p"}) == time_of(apart, {"p"}));
+}
+
+TEST_CASE("an operator of another library is a kernel of its own") {
+  const auto library = value_of(testing::standard_library().with(
+      {.declaration = "acme::twice(Tensor x) -> Tensor",
+       .definition = value_of(parse_rule("pointwise()"))}));
+  GraphBuilder b("foreign", *library);
+  const ValueId x = test::add_input(b, InputKind::kUser, "x", "f32[8192,8192]");
+  const ValueId e = test::add_op(b, "aten.exp.default", kOne, {x}, "e");
+  const ValueId f = test::add_op(b, "acme.twice.default", kOne, {e}, "f");
+  const ValueId r = test::add_op(b, "aten.relu.default", kOne, {f}, "r");
+  b.add_output({.value = r});
+  const Graph graph = value_of(std::move(b).build());
+  PlanOptions options;
+  options.fusion = Fusion::kCompiler;
+  const Plan plan = value_of(make_plan(graph, value_of(DeviceMesh::parse("1")),
+                                       default_topology(), *library, options));
+  // Three kernels, each of which reads one tensor and writes one.
+  for (const char* name : {"e", "f", "r"}) {
+    CAPTURE(name);
+    CHECK(time_of(plan, {name}) >= passes(2));
+  }
 }
 
 TEST_CASE("a value that is read outside its kernel is written once") {

@@ -119,7 +119,10 @@ def _mesh_text(mesh) -> str:
     names = mesh.mesh_dim_names or [f"d{i}" for i in range(mesh.ndim)]
     dims = ",".join(f"{name}={size}" for name, size in zip(names, mesh.shape))
     ranks = mesh.mesh.flatten().tolist()
-    return f"{dims} (ranks {min(ranks)} to {max(ranks)})"
+    if ranks == list(range(ranks[0], ranks[0] + len(ranks))):
+        return f"{dims} (ranks {ranks[0]} to {ranks[-1]})"
+    shown = ", ".join(map(str, ranks[:8])) + (", ..." if len(ranks) > 8 else "")
+    return f"{dims} (ranks {shown})"
 
 
 def _ours(value: Any, specs: MeshSpecs, tensors) -> Any:

@@ -51,14 +51,22 @@ bool are_of_one_operator(const Node& a, const Node& b) {
          a.forward_node == b.forward_node && a.phase == b.phase;
 }
 
+// Returns whether a compiler knows what the operator computes. Operators of other
+// libraries are calls of their own kernels.
+bool is_known_to_compiler(const Node& node) {
+  const std::string& name = node.op_name();
+  return name.starts_with("aten.") || name.starts_with("prims.");
+}
+
 }  // namespace
 
 Fusing fusing_of(const Graph& graph, const Node& node, const IndexSpace& space,
                  bool is_understood, bool is_in_place, KernelRule rule) {
   if (space.is_free) return Fusing::kView;
-  const bool cuts =
-      space.flops_per_point > 0 || has_factor(space, FactorKind::kScanned) ||
-      space.inputs.size() > tuning::kMostFusedInputs || !is_understood;
+  const bool cuts = space.flops_per_point > 0 ||
+                    has_factor(space, FactorKind::kScanned) ||
+                    space.inputs.size() > tuning::kMostFusedInputs ||
+                    !is_understood || !is_known_to_compiler(node);
   if (cuts) return Fusing::kCuts;
   if (space.writes_into == IndexSpace::kNothing ||
       (rule == KernelRule::kCompiler && selects_by_element(graph, node))) {

@@ -226,10 +226,13 @@ bool MemorySearch::has_looked_enough() const {
          search_.budget().share_spent() > tuning::kSpreadBudgetShare;
 }
 
-// Solves a network in a few rounds, and raises the reserves after each.
+// Solves a network in a few rounds, and raises the reserves after each. To reduce a
+// network is most of the time of a round, so that its entries count as work.
 void MemorySearch::look_around(NetworkOptions& network) {
   for (int round = 0; round < tuning::kSpreadRounds; ++round) {
-    if (fits_in(network) || nothing_there_) return;
+    const bool fits = fits_in(network);
+    search_.begin_with({}, search_.network_entries());
+    if (fits || nothing_there_) return;
     if (search_.out_of_limits()) return;
     reserve(network);
   }

@@ -75,6 +75,10 @@ PlanNetwork& NetworkSearch::network_for(const NetworkOptions& options) {
   return *network_;
 }
 
+std::uint64_t NetworkSearch::network_entries() const {
+  return network_ ? network_->num_entries() : 0;
+}
+
 std::optional<PlanNetwork> NetworkSearch::take_network(
     const NetworkOptions& options) {
   std::optional<PlanNetwork> out;

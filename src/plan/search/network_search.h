@@ -95,6 +95,8 @@ class NetworkSearch {
   void narrow(double share) { budget_ = budget_.narrowed(share); }
   // Returns whether a limit ends the search. finish() then reports this limit.
   bool out_of_limits();
+  // The entries of the tables of the last network.
+  std::uint64_t network_entries() const;
   // The work of the first network, in table entries.
   std::uint64_t first_work() const { return first_work_; }
 

@@ -148,7 +148,8 @@ class PlanSolver {
   void find_near(const EarlierPlanMatch& match, Budget& budget) {
     const auto solve_near = [&](Restriction part, bool is_allowed) {
       if (search_.out_of_limits()) return;
-      // An allowed plan is found exactly, so that no answer costs more.
+      // An allowed plan is found exactly, so that no answer costs more. A network
+      // that counts memory may still miss it.
       const PlanSolution found = solve_part(
           "the plan to start from", [&] { return std::move(part); },
           budget.within({.work = tuning::kNearPlanWork}),
