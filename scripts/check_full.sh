@@ -21,8 +21,8 @@ jobs=$(jobs_that_fit)
 
 # These tests run several of our threads. Under MPI, ranks are processes, and
 # the sanitizer reports Open MPI's own locks there.
-threaded='^(base|kernels|collective|execute|nccl|propagate|solver|plan|redistribute)'
-threaded+='|^(verify|c_api_c|c_api_cc|cli_run_nccl|interruption)$'
+threaded='^(base|kernels|collective|execute|propagate|solver|plan|redistribute)'
+threaded+='|^(nccl|verify|c_api_c|c_api_cc|cli_run_nccl|interruption)$'
 threaded+='|^tools_(same_answer|emit|odd_calls|reproducers)$'
 
 with_preset() {

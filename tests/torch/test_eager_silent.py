@@ -237,6 +237,29 @@ class Numbers(SimulatedWithPropagator):
                     self.assertEqual(bool(run(d)), bool(run(x)))
 
 
+class Gradients(SimulatedWithPropagator):
+    def test_determinants_and_solutions_of_matrices_in_any_storage(self):
+        functions = (
+            torch.linalg.det,
+            lambda z: torch.linalg.slogdet(z)[1],
+            lambda z: torch.linalg.solve(z, z.new_ones(2)).sum(),
+        )
+        storages = (
+            lambda x: x.flatten(1)[:2, :2],
+            lambda x: x.flatten(1)[:2, :2].t(),
+            lambda x: x.flatten(1)[:2, :2].contiguous(),
+        )
+        grids = itertools.product((R, Shard(0)), repeat=2)
+        for layout, f, stored in itertools.product(grids, functions, storages):
+            with self.subTest(layout=layout, f=f, stored=stored):
+                torch.manual_seed(3)
+                x = torch.randn(5, 3, 4).requires_grad_()
+                d = distribute_tensor(x.detach(), self.grid, layout).requires_grad_()
+                f(stored(x)).pow(2).backward()
+                f(stored(d)).pow(2).backward()
+                torch.testing.assert_close(full_value(d.grad), x.grad)
+
+
 class Writes(SimulatedWithPropagator):
     VIEWS = {
         "x[2:4]": lambda x: x[2:4],

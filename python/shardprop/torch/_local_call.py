@@ -134,9 +134,10 @@ class MeasuredCall(MovedCall):
 
 
 class LocalCall(MovedCall):
-    """The operator, or its local program, with each rank's own arguments."""
+    """The operator, or its local program, with each rank's own arguments. `kernel` runs
+    in place of the operator if it is given."""
 
-    def __init__(self, op, sharding, specs, moves, slots):
+    def __init__(self, op, sharding, specs, moves, slots, kernel=None):
         super().__init__(op, moves, slots)
         self._sharding = sharding
         self._specs = specs
@@ -155,7 +156,7 @@ class LocalCall(MovedCall):
         self._returns_one = len(returns) == 1
         self._returns_list = len(returns) == 1 and str(returns[0].type)[:4] == "List"
         self._result_slots = slots if 1 < len(returns) == len(slots) else None
-        self._runs = OF_VIEWS.get(op, op)
+        self._runs = kernel or OF_VIEWS.get(op, op)
 
     def copies(self) -> bool:
         return bool(self._moves) or self._is_program

@@ -20,6 +20,7 @@ from . import (
     _moved_views,
     _redistribution,
     _stale_views,
+    _storage,
     _views_in_place,
 )
 from ._dispatch import Infos, in_numbers, measured, through, whole_key
@@ -252,7 +253,8 @@ class Propagator(ShardingPropagator):
             if len(path) > 1:
                 require_reassembled(given)
                 moves[index] = _redistribution.Walk(path)
-        call = _local_call.LocalCall(op, found, specs, moves, operands.slots)
+        kernel = _storage.kernel_of(op, operands.specs)
+        call = _local_call.LocalCall(op, found, specs, moves, operands.slots, kernel)
         return call, output_spec
 
     def _path(self, specs: MeshSpecs, src, dst) -> list:
