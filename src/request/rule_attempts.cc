@@ -155,6 +155,7 @@ Result<RuleOutcome> RuleAttempts::try_rule(const Recompute& rule,
 PlanRequest RuleAttempts::with_rule(const Recompute& rule) const {
   PlanRequest own = request_;
   own.options.recompute = rule;
+  own.options.bounds_free_layers_if_infeasible = true;
   return own;
 }
 

@@ -44,6 +44,13 @@ bool is_evaluated(const std::string& op, const OpLibrary& library) {
          (!is_foreign(op) || reference::evaluates(library, *function));
 }
 
+// Returns whether `emit` writes programs with the operator, which is foreign.
+bool is_emitted(const std::string& op, const OpLibrary& library) {
+  const auto function = library.find(op);
+  return function != nullptr && !function->is_mutating() &&
+         !is_higher_order(op);
+}
+
 }  // namespace
 
 Result<void> check_taken(const Graph& graph, const OpLibrary& library) {
@@ -99,11 +106,11 @@ Result<void> check_declared(const SpmdProgram& program,
               what_is_foreign(op->op) + "; the reference does not evaluate it",
               program.nodes[step.node].name,
               {},
-              is_higher_order(op->op)
-                  ? help_without_foreign(op->op)
-                  : "give its rule a program (`.decomposed(...)`), or run the "
+              is_emitted(op->op, library)
+                  ? "give its rule a program (`.decomposed(...)`), or run the "
                     "programs that `shardprop emit` writes by "
-                    "shardprop.torch.verify_programs()"});
+                    "shardprop.torch.verify_programs()"
+                  : help_without_foreign(op->op)});
   }
   return {};
 }

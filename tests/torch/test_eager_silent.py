@@ -385,6 +385,19 @@ class Writes(SimulatedWithPropagator):
                 made.add_(1)
                 torch.testing.assert_close(full_value(made), wanted + 1)
 
+    def test_gradients_pass_a_view_in_place(self):
+        x = torch.randn(1, 8)
+        plain = x.clone().requires_grad_()
+        sharded = distribute_tensor(x, self.line, [Shard(1)]).requires_grad_()
+        for tensor in (plain, sharded):
+            (tensor * 2).squeeze_(0).unsqueeze_(1).t_().exp().sum().backward()
+        torch.testing.assert_close(full_value(sharded.grad), plain.grad)
+
+    def test_a_view_in_place_of_a_copy_is_refused(self):
+        x = distribute_tensor(torch.randn(4, 3), self.line, [Shard(0)])
+        with self.assertRaisesRegex(RuntimeError, "a view that is a copy"):
+            x[2].unsqueeze_(0)
+
     def test_a_product_with_a_vector_is_viewed_in_place(self):
         x, w = torch.randn(8), torch.randn(8, 3)
         sharded = [distribute_tensor(t, self.line, [Shard(0)]) for t in (x, w)]

@@ -61,9 +61,13 @@ struct RunControl {
   // the search that starts from it (Plan::warm_start).
   bool keeps_warm_start = false;
   // Share of the remaining limits that the search may use once it knows that the
-  // memory limit excludes a cheaper plan (SearchFacts::limit_binds). plan() leaves
-  // the rest to other rules of recomputation. Above 0, at most 1.
+  // memory limit excludes a cheaper plan (SearchFacts::limit_binds). The same holds
+  // while the limit does so in all parts of the space. plan() leaves the rest to other
+  // rules of recomputation. Above 0, at most 1.
   double share_if_limit_binds = 1;
+  // Whether a proof that no plan with equal layers fits comes with a bound of those
+  // without. plan() needs it to bound all rules of recomputation together.
+  bool bounds_free_layers_if_infeasible = false;
 
   // Once any thread requests a stop, the search ends with the best plan so far.
   // Before the search starts, planning fails with kStopped.

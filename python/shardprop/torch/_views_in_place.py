@@ -42,14 +42,19 @@ def uninstall(dispatcher) -> None:
 def _view_in_place(op, args, kwargs) -> DTensor:
     tensor, *rest = args
     if op is aten.squeeze_.default:
-        # A local size of 1 is no size of 1.
+        # The local tensor may have more dims of size 1.
         rest = [[dim for dim, size in enumerate(tensor.shape) if size == 1]]
     made = _VIEWS[op](tensor, *rest, **kwargs)
-    if isinstance(made._spec, MovedViewSpec) or isinstance(tensor._spec, MovedViewSpec):
+    if isinstance(made._spec, MovedViewSpec):
+        reason = (
+            "its tensor is a view that is a copy"
+            if isinstance(tensor._spec, MovedViewSpec)
+            else f"{tensor._spec.placements} of {list(tensor.shape)} would have to move, "
+            "and other views of the tensor would no longer share its memory"
+        )
         raise RuntimeError(
-            f"{op} would have to move {tensor._spec.placements} of {list(tensor.shape)}, "
-            f"and other views of the tensor would no longer share its memory. Help: take "
-            f"the view that is not in place, `{_VIEWS[op].overloadpacket.__name__}`."
+            f"{op} is refused: {reason}. Help: take the view that is not in place, "
+            f"`{_VIEWS[op].overloadpacket.__name__}`."
         )
     tensor._local_tensor = made._local_tensor
     tensor._spec = made._spec

@@ -121,14 +121,17 @@ std::vector<const Term*> operand_terms(const Notation& notation,
 
 const Notation& applicable(const std::vector<Notation>& alternatives,
                            const OpCall& call) {
-  for (std::size_t i = 0; i + 1 < alternatives.size(); ++i) {
-    if (is_applicable(alternatives[i], call)) return alternatives[i];
+  const Notation* last = nullptr;
+  for (const Notation& one : alternatives) {
+    if (!hold(one.conditions, call.op())) continue;
+    if (is_applicable(one, call)) return one;
+    last = &one;
   }
-  // Operands of other ranks are errors of the last alternative, which name them.
-  if (!hold(alternatives.back().conditions, call.op())) {
+  if (last == nullptr) {
     call_not_stated("the rule has no alternative for these arguments");
   }
-  return alternatives.back();
+  // The error for it names the operand of another rank.
+  return *last;
 }
 
 }  // namespace shardprop

@@ -24,15 +24,17 @@ bool OverlapBranching::open_earlier() {
     branch.left = divisions_[n].left;
     branch.multipliers = divisions_[n].multipliers;
     branch.messages = divisions_[n].messages;
-    bound_at(branch, branch.multipliers);
-    if (branch.bound >= target()) {
+    const bool is_bounded = !budget_.is_stopped();
+    if (is_bounded) bound_at(branch, branch.multipliers);
+    if (is_bounded && branch.bound >= target()) {
       fits = true;
       close(branch.bound);
     } else {
       open(std::move(branch));
     }
   }
-  if (fits) return true;
+  // A search that stopped early does not know whether they fit.
+  if (fits || budget_.is_stopped()) return true;
   search_.forget_branches();
   divisions_ = {};
   open_.clear();

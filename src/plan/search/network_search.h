@@ -93,6 +93,11 @@ class NetworkSearch {
   const Budget& budget() const { return budget_; }
   // Leaves the search this share of the rest of its budget.
   void narrow(double share) { budget_ = budget_.narrowed(share); }
+  // Goes on with the limits of `before`, a budget that narrow() made smaller.
+  void widen_to(Budget before) {
+    before.charge(budget_.work_spent() - before.work_spent());
+    budget_ = std::move(before);
+  }
   // Returns whether a limit ends the search. finish() then reports this limit.
   bool out_of_limits();
   // The entries of the tables of the last network.
@@ -109,7 +114,10 @@ class NetworkSearch {
   }
   // The branches to start from; null if there are none.
   const DivisionTree* branches() const { return start_.branches.get(); }
-  void forget_branches() { start_.branches.reset(); }
+  void forget_branches() {
+    start_.branches.reset();
+    learned_.branches.reset();
+  }
   // Keeps them for the next search, and as those to start from if there are any.
   void keep(DivisionTree branches);
   // The labels of the networks without memory.

@@ -61,8 +61,8 @@ class OverlapBranching {
   void run(const NetworkOptions& network) {
     bound(network, tuning::kMostBranches, false);
   }
-  // Does the same with the branches of an earlier search, and divides at most as
-  // many as it did. If no branch reaches the target, they do not fit the problem,
+  // Does the same with the branches of an earlier search, and divides at most two
+  // more for each node of its tree. If no branch reaches the target, they do not fit the problem,
   // and the search forgets them. Precondition: the search has branches to start
   // from.
   void bound_again(const NetworkOptions& network) {

@@ -285,9 +285,9 @@ class PlanSolver {
   void search() {
     // Most plans fit, so the first network does not count memory.
     const bool limited = options_.memory_limit.has_value();
-    // If the limit binds in every part of the space, it most likely binds in the
-    // whole. On Llama 3 405B, the free network alone takes the work of all rules.
+    // A limit that binds in every part most likely binds in the whole space.
     double share = scope_.share_if_limit_binds;
+    const Budget whole = search_.budget();
     if (limited && binds_in_parts_.value_or(false) && share < 1) {
       search_.narrow(std::exchange(share, 1));
     }
@@ -299,6 +299,7 @@ class PlanSolver {
     search_.run(PlanProcedure::kFreeNetwork,
                 [&] { is_solved = solve({}, freely); });
     if (!is_solved) return;
+    if (best_.fits(last_.evaluation)) search_.widen_to(whole);
     // A plan that fits may have been met on the way to one that does not.
     if (limited && !best_.fits(last_.evaluation) && !best_.is_done()) {
       search_.free_network();

@@ -244,6 +244,11 @@ std::vector<Tensor> flash_attention(const Call& call) {
   const Tensor& query = call.value("query");
   const Tensor& key = call.value("key");
   const int rank = query.rank();
+  const bool is_packed = call.optional_value("cum_seq_q") != nullptr;
+  if (rank != (is_packed ? 3 : 4) || key.rank() != rank ||
+      call.value("value").rank() != rank) {
+    throw NoKernel{"operands of these ranks"};
+  }
   Attention a;
   a.heads = query.size(rank - 2);
   a.groups = key.size(rank - 2);
@@ -258,9 +263,7 @@ std::vector<Tensor> flash_attention(const Call& call) {
   require(q_ends.size() == k_ends.size(),
           "queries and keys are of different sequences");
   std::vector<double> out(q.size());
-  std::vector<double> logs(q.size() /
-                           index(std::max<std::int64_t>(a.width, 1)));
-  const bool is_packed = rank == 3;
+  std::vector<double> logs(index(call.out(1).numel()));
   for (std::size_t i = 0; i + 1 < q_ends.size(); ++i) {
     a.queries = std::max<std::int64_t>(q_ends[i + 1] - q_ends[i], 0);
     a.keys = std::max<std::int64_t>(k_ends[i + 1] - k_ends[i], 0);
@@ -279,6 +282,7 @@ std::vector<Tensor> flash_attention(const Call& call) {
             is_packed
                 ? h * query.size(0) + token
                 : (static_cast<std::int64_t>(i) * a.heads + h) * a.queries + s;
+        require(to < std::ssize(logs), "the log-sum-exp is too short");
         logs[index(to)] = one.logs[index(from)];
       }
     }

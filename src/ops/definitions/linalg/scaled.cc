@@ -76,12 +76,16 @@ void add_blocks(Term& term, FactorName name, FactorName inner,
   }
 }
 
+// These recipes of `_scaled_mm_v2` are values of PyTorch's ScalingType.
+constexpr std::int64_t kTensorWise = 0;
+constexpr std::int64_t kRowWise = 1;
+
 // `OperandScales` has the scales of one operand: a tensor, or a list with a tensor for each
 // level (`_scaled_mm_v2`).
 struct OperandScales {
   std::vector<TensorMeta> levels;
   // Only the kernel can find the scale of an element: there are two levels, or the scales
-  // are swizzled.
+  // are swizzled or of blocks.
   bool is_packed = false;
 };
 
@@ -89,15 +93,17 @@ OperandScales scales_argument(const OpCall& call, const std::string& operand) {
   const std::string name = "scale_" + operand;
   if (!call.has("recipe_" + operand)) return {{call.tensor(name)}};
   OperandScales out{call.tensors(name)};
-  require(!out.levels.empty() &&
-              out.levels.size() == call.integers("recipe_" + operand).size(),
+  const std::vector<std::int64_t> recipes = call.integers("recipe_" + operand);
+  require(!out.levels.empty() && out.levels.size() == recipes.size(),
           "an operand has not one recipe for each of its scales");
   const std::vector<std::int64_t> swizzles =
       call.integers("swizzle_" + operand);
-  out.is_packed =
-      out.levels.size() > 1 ||
+  const bool is_swizzled =
       std::any_of(swizzles.begin(), swizzles.end(),
                   [](std::int64_t swizzle) { return swizzle != 0; });
+  // The shape of the scales of blocks depends on the recipe.
+  const bool is_blocks = recipes[0] != kTensorWise && recipes[0] != kRowWise;
+  out.is_packed = out.levels.size() > 1 || is_swizzled || is_blocks;
   return out;
 }
 

@@ -7,6 +7,8 @@
 #include "ops/definitions/words.h"
 #include "ops/forms/mapped.h"
 
+#include <algorithm>
+
 namespace shardprop {
 namespace {
 
@@ -35,11 +37,15 @@ constexpr std::string_view kBackward =
     " | b{s}(gr){d},b{s}(gr){d},b{t}g{d},b{t}g{d},b{s}(gr){d},b(gr){s},_,_,*,*"
     "->b{s}(gr){d},b{t}g{d},b{t}g{d}";
 
-// Results of the query's shape have its memory order.
+// Results of the shape of the query or of the key have its memory order.
 Dims strides_as_query(const OpCall& call, const Dims& shape, DType dtype) {
-  const TensorMeta& query = call.tensor("query");
-  return shape == query.shape() ? dense_like(query, shape, dtype).strides()
-                                : make_meta(shape, dtype).strides();
+  for (const char* name : {"query", "key"}) {
+    const TensorMeta& operand = call.tensor(name);
+    if (shape == operand.shape()) {
+      return dense_like(operand, shape, dtype).strides();
+    }
+  }
+  return make_meta(shape, dtype).strides();
 }
 
 // Counts `products` products for each pair of a query and a key. Sequences one after
@@ -47,8 +53,11 @@ Dims strides_as_query(const OpCall& call, const Dims& shape, DType dtype) {
 void count_pairs(const OpCall& call, IndexSpace& space, double products) {
   const TensorMeta& query = call.tensor("query");
   const bool is_packed = query.rank() == 3;
+  const TensorMeta& key = call.tensor("key");
   const std::int64_t keys =
-      is_packed ? call.integer("max_k") : call.tensor("key").size(1);
+      is_packed
+          ? std::clamp<std::int64_t>(call.integer("max_k"), 0, key.size(0))
+          : key.size(1);
   const bool causal = call.boolean("is_causal");
   space.flops_per_point = 2 * products * (causal ? 0.5 : 1.0) *
                           static_cast<double>(query.size(query.rank() - 3)) *
@@ -85,6 +94,7 @@ void define_flash(Family f) {
   f.add("_flash_attention_backward",
         in_dense_rows(mapped(kBackward)
                           .typed("first,key,value")
+                          .strided("query")
                           .refine("attention_pairs(5)")
                           .reduced_without(ReduceOp::kSum)
                           .nonempty()));

@@ -38,7 +38,8 @@ std::int64_t as_near(const Plan& earlier, std::int64_t cost) {
 bool can_bound_free_layers(const PlanProblem& problem,
                            const PlanSolution& found) {
   const bool is_answered =
-      found.assignment || found.status == PlanStatus::kInfeasible;
+      found.assignment || (found.status == PlanStatus::kInfeasible &&
+                           problem.options().bounds_free_layers_if_infeasible);
   return is_answered && problem.equal_choices().have_layers();
 }
 
