@@ -209,6 +209,23 @@ TEST_CASE("attention whose keys all of a batch share") {
              {7, 6});
 }
 
+TEST_CASE("flash attention of heads without width") {
+  const testing::Given none{"f64[2,6,4,0]", {}};
+  const std::vector<GivenArgument> others = {
+      {"cum_seq_q", TensorArg{TensorArg::kNone}},
+      {"cum_seq_k", TensorArg{TensorArg::kNone}},
+      {"max_q", std::int64_t{6}},
+      {"max_k", std::int64_t{6}},
+      {"dropout_p", 0.0},
+      {"is_causal", false},
+      {"return_debug_mask", false},
+      {"scale", 1.0}};
+  // All scores of the 6 keys are 0.
+  check_near(evaluated("aten._flash_attention_forward.default",
+                       {none, none, none}, others, 1),
+             testing::Numbers(48, std::log(6)), 1e-6);
+}
+
 TEST_CASE("a name in another namespace is another operator") {
   const auto mine = testing::value_of(testing::library().with(
       {.declaration = "mylib::relu(Tensor self) -> Tensor",
