@@ -23,6 +23,12 @@
 namespace shardprop {
 namespace {
 
+struct PartSearch {
+  bool settles = false;       // as SearchScope::break_ties
+  std::optional<double> gap;  // that of the options if null
+  std::vector<std::int64_t> overlap_multipliers;
+};
+
 class PlanSolver {
  public:
   PlanSolver(const PlanProblem& problem, const Budget& budget,
@@ -57,11 +63,6 @@ class PlanSolver {
  private:
   // ---- plans of parts of the space
 
-  struct PartSearch {
-    bool settles = false;       // as SearchScope::break_ties
-    std::optional<double> gap;  // that of the options if null
-    std::vector<std::int64_t> overlap_multipliers;
-  };
   // Solves a part of the space, whose best plan the search then begins with.
   // `restriction()` is the part. The search goes on without a part that the
   // machine refuses memory for.
@@ -148,8 +149,7 @@ class PlanSolver {
   void find_near(const EarlierPlanMatch& match, Budget& budget) {
     const auto solve_near = [&](Restriction part, bool is_allowed) {
       if (search_.out_of_limits()) return;
-      // An allowed plan is found exactly, so that no answer costs more. A network
-      // that counts memory may still miss it.
+      // An allowed plan is found exactly, unless a network that counts memory misses it.
       const PlanSolution found = solve_part(
           "the plan to start from", [&] { return std::move(part); },
           budget.within({.work = tuning::kNearPlanWork}),
