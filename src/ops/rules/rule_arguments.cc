@@ -69,11 +69,6 @@ std::string_view expected_of(GivenKind kind) {
   return "";
 }
 
-bool is_name(std::string_view text) {
-  return !text.empty() && !RuleReader::is_digit(text[0]) &&
-         std::all_of(text.begin(), text.end(), RuleReader::is_word);
-}
-
 // Returns true for the number of a dim or a result.
 bool is_small(std::string_view text) {
   const auto number = parse_int(text);
@@ -88,7 +83,7 @@ bool fits_kind(GivenKind kind, const std::string& text, bool reads_words) {
     case GivenKind::kNames:
     case GivenKind::kSomeNames:
     case GivenKind::kBound:
-      return is_name(text);
+      return RuleReader::is_name(text);
     case GivenKind::kSigns:
       return text == "+" || text == "-" || text == "1" || text == "-1";
     case GivenKind::kReduceOp:
@@ -111,9 +106,9 @@ bool fits_kind(GivenKind kind, const std::string& text, bool reads_words) {
     case GivenKind::kProduct:
       return product_named(text).has_value();
     case GivenKind::kWork:
-      return is_linalg_work(text) || is_name(text);
+      return is_linalg_work(text) || RuleReader::is_name(text);
     case GivenKind::kWords:
-      return is_name(text);
+      return RuleReader::is_name(text);
     case GivenKind::kNameAndNumber:
     case GivenKind::kNameMaybeNumber:
     case GivenKind::kProgram:
@@ -152,9 +147,10 @@ Result<void> check_name_and_number(const RuleCall& call,
                                    const std::string& help) {
   for (std::size_t i = 0; i < call.arguments.size(); ++i) {
     const RuleCall::Given& one = call.arguments[i];
-    const bool is_right = !one.is_quoted && (i == 0   ? is_name(one.text)
-                                             : i == 1 ? is_small(one.text)
-                                                      : false);
+    const bool is_right =
+        !one.is_quoted && (i == 0   ? RuleReader::is_name(one.text)
+                           : i == 1 ? is_small(one.text)
+                                    : false);
     if (is_right) continue;
     return RuleReader::wrong(std::string("expected ") +
                                  (i == 0   ? "a name"

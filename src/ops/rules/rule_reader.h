@@ -4,6 +4,7 @@
 
 #include <shardprop/base/result.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -56,6 +57,11 @@ class RuleReader {
   static bool is_digit(char c) { return c >= '0' && c <= '9'; }
   static bool is_word(char c) {
     return c == '_' || is_letter(c) || is_digit(c);
+  }
+  // Returns whether the text can be the name of an argument.
+  static bool is_name(std::string_view text) {
+    return !text.empty() && !is_digit(text[0]) &&
+           std::all_of(text.begin(), text.end(), is_word);
   }
 
   tl::unexpected<Error> expected(std::string_view what,

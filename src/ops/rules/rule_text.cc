@@ -120,6 +120,11 @@ Result<OpDefinition> form_of(RuleCall call, bool is_of_library) {
       return RuleReader::wrong("`" + call.name + "` has no name of an argument",
                                call.at, kForms);
     }
+    if (!RuleReader::is_name(given[0].text)) {
+      return RuleReader::wrong(
+          "expected the name of an argument, found `" + given[0].text + '`',
+          given[0].at, kForms);
+    }
     return along(
         given[0].text, results,
         call.name == "scanned" ? FactorKind::kScanned : FactorKind::kBlocked);
@@ -289,7 +294,7 @@ class RuleTextReader {
         continue;
       }
       const std::size_t at = in_.at();
-      std::string_view text = argument(is_open);
+      SP_ASSIGN(std::string_view text, argument(is_open));
       while (!text.empty() && RuleReader::is_blank(text.back())) {
         text.remove_suffix(1);
       }
@@ -317,8 +322,9 @@ class RuleTextReader {
     return {};
   }
 
-  // Reads up to the next comma or parenthesis that is not in parentheses.
-  std::string_view argument(bool is_open) {
+  // Reads up to the next comma or parenthesis that is not in parentheses. Error:
+  // kInvalidArgument if a parenthesis is not closed.
+  Result<std::string_view> argument(bool is_open) {
     const std::size_t from = in_.at();
     int depth = 0;
     for (; !in_.is_at_end(); in_.go_to(in_.at() + 1)) {
@@ -329,6 +335,7 @@ class RuleTextReader {
       if (c == ',' || c == '.' || c == '(' || c == '"') break;
       if (!is_open && RuleReader::is_blank(c)) break;
     }
+    if (depth > 0) return in_.expected("`)`", kForms);
     return text_.substr(from, in_.at() - from);
   }
 
