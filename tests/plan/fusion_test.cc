@@ -102,7 +102,7 @@ TEST_CASE("an operator of another library is a kernel of its own") {
   options.fusion = Fusion::kCompiler;
   const Plan plan = value_of(make_plan(graph, value_of(DeviceMesh::parse("1")),
                                        default_topology(), *library, options));
-  // Three kernels, each of which reads one tensor and writes one.
+  // Each of the three kernels reads one tensor and writes one.
   for (const char* name : {"e", "f", "r"}) {
     CAPTURE(name);
     CHECK(time_of(plan, {name}) >= passes(2));

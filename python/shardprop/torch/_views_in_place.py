@@ -1,4 +1,4 @@
-"""Views in place: `x.squeeze_(0)`, `x.unsqueeze_(0)`, `x.t_()`, `x.transpose_(0, 1)`.
+"""These handlers answer views in place, such as `x.squeeze_(0)` and `x.t_()`.
 
 DTensor's dispatcher keeps the old sizes of the tensor if its placements stay, so that
 `Partial()` of [1, 3] still says [1, 3] after `squeeze_(0)`. Here the view that is not in

@@ -100,7 +100,7 @@ class NetworkSearch {
   }
   // Returns whether a limit ends the search. finish() then reports this limit.
   bool out_of_limits();
-  // The entries of the tables of the last network.
+  // Returns the number of entries of the tables of the last network.
   std::uint64_t network_entries() const;
   // The work of the first network, in table entries.
   std::uint64_t first_work() const { return first_work_; }
@@ -167,11 +167,9 @@ class NetworkSearch {
   // begins.
   std::vector<NetworkAssignment> known_;
   solver::Messages messages_;
-  // What an earlier search learned; its messages until they are used. What this
-  // search knows. The labels of these networks once they are needed.
-  WarmStart start_;
-  WarmStart learned_;
-  std::optional<NetworkLabels> labels_;
+  WarmStart start_;    // of an earlier search, without messages that were used
+  WarmStart learned_;  // by this search
+  std::optional<NetworkLabels> labels_;  // of these networks, made when needed
 };
 
 }  // namespace shardprop

@@ -344,23 +344,18 @@ void define_solves(Family f) {
                                 .strided("column_major")
                                 .same_without("r")
                                 .linalg_work("0", "1"));
-  f.add("_linalg_solve_ex", form("solve()")
-                                .typed("first,first,i32,i32")
-                                .same_without("r")
-                                .refine("linear_in_right_side()")
-                                .refine("keep_meaning()")
-                                .linalg_work("2/3", "2"));
-  f.add({"linalg_solve"}, form("solve()")
-                              .typed("first")
-                              .refine("linear_in_right_side()")
-                              .refine("keep_meaning()")
-                              .linalg_work("2/3", "2"));
-  f.add("linalg_solve_ex", form("solve_ex()")
-                               .typed("first,i32")
-                               .same_without("r")
-                               .refine("linear_in_right_side()")
-                               .refine("keep_meaning()")
-                               .linalg_work("2/3", "2"));
+  const auto solving = [](OpDefinition rule) {
+    return std::move(rule)
+        .refine("linear_in_right_side()")
+        .refine("keep_meaning()")
+        .linalg_work("2/3", "2");
+  };
+  f.add(
+      "_linalg_solve_ex",
+      solving(form("solve()").typed("first,first,i32,i32").same_without("r")));
+  f.add({"linalg_solve"}, solving(form("solve()").typed("first")));
+  f.add("linalg_solve_ex",
+        solving(form("solve_ex()").typed("first,i32").same_without("r")));
   f.add(
       "lu_solve",
       by_column(mapped("...{n}r,...{nn},...{n}->...{n}r:column_major"), "self")
