@@ -273,9 +273,10 @@ Result<IndexSpace> bound_space(const OpLibrary& library, const OpRow& row,
         produced(complete(row.definition, call, bound));
     space = std::move(bound.space);
     // A kernel may omit a result that the declaration promises.
-    require(op.outputs.size() <= expected.size(),
-            "the rule has " + counted(expected.size(), "result") +
-                ", the call " + std::to_string(op.outputs.size()));
+    require(op.outputs.size() <= expected.size(), [&] {
+      return "the rule has " + counted(expected.size(), "result") +
+             ", the call " + std::to_string(op.outputs.size());
+    });
     bool fits = true;
     for (std::size_t o = 0; fits && o < op.outputs.size(); ++o) {
       fits = op.outputs[o].shape() == expected[o].shape();

@@ -142,8 +142,9 @@ std::vector<int> OpCall::dims(std::string_view arg, int rank) const {
   }
   for (const std::int64_t dim : *given) {
     const int wrapped = wrap_dim(dim, rank);
-    require(std::find(out.begin(), out.end(), wrapped) == out.end(),
-            "a dim appears twice in `" + std::string(arg) + "`");
+    require(std::find(out.begin(), out.end(), wrapped) == out.end(), [&] {
+      return "a dim appears twice in `" + std::string(arg) + "`";
+    });
     out.push_back(wrapped);
   }
   if (rank == 0) out.clear();

@@ -11,6 +11,7 @@
 #include <shardprop/ops/op_definition.h>
 #include <shardprop/ops/op_library.h>
 
+#include <concepts>
 #include <cstddef>
 #include <initializer_list>
 #include <optional>
@@ -34,6 +35,12 @@ struct CallError {
 // that depend on data.
 [[noreturn]] void call_not_stated(std::string message);
 void require(bool holds, std::string_view message);
+// Like the first `require`, with a function that builds the message. It is called only
+// for the error: a search makes thousands of calls that hold.
+template <std::invocable Message>
+void require(bool holds, const Message& message) {
+  if (!holds) call_error(message());
+}
 // Returns the result of `look`. A CallError that `look` throws names the
 // operand, unless it names one already.
 template <class Look>

@@ -309,8 +309,10 @@ OpDefinition OpDefinition::local_size(std::string_view argument, int dim) && {
         const auto& outputs = call.op().outputs;
         require(!outputs.empty() && dim < outputs[0].rank() &&
                     call.integer(name) == outputs[0].size(dim),
-                "`" + name + "` is not the size of dim " + std::to_string(dim) +
-                    " of the result");
+                [&] {
+                  return "`" + name + "` is not the size of dim " +
+                         std::to_string(dim) + " of the result";
+                });
         space.local_arguments.push_back(
             {name, false, {RankScalar::output_size(0, dim)}});
       });

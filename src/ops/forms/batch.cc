@@ -35,7 +35,8 @@ std::int64_t batch_size(const OpSchema& op, int dim) {
       if (there && output.size(*there) == size) return size;
     }
   }
-  require(first.has_value(), "no tensor has a dim " + std::to_string(dim));
+  require(first.has_value(),
+          [dim] { return "no tensor has a dim " + std::to_string(dim); });
   return *first;
 }
 

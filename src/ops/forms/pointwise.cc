@@ -28,8 +28,9 @@ BoundForm bind_into(const OpCall& call, const std::string& argument) {
   SpaceBuilder b;
   const Operand whole = b.per_dim(self.shape());
   for (const TensorMeta& input : call.op().inputs) {
-    require(broadcast(self.shape(), input.shape()) == self.shape(),
-            "an operand does not broadcast into `" + argument + "`");
+    require(broadcast(self.shape(), input.shape()) == self.shape(), [&] {
+      return "an operand does not broadcast into `" + argument + "`";
+    });
     b.input(b.aligned(whole, input.shape()));
   }
   b.output(whole, {.dtype = self.dtype()});
@@ -46,7 +47,9 @@ BoundForm bind_with_channels(const OpCall& call, const std::string& argument) {
   require(vector.rank() <= 1 &&
               (is_one ||
                (first.rank() > 1 && vector.size(0) == first.size(channel))),
-          "`" + argument + "` does not have one element per channel");
+          [&] {
+            return "`" + argument + "` does not have one element per channel";
+          });
   b.input(whole);
   b.input(is_one ? SpaceBuilder::whole(vector.rank())
                  : Operand{{whole.dims[index(channel)]}});

@@ -47,16 +47,21 @@ TraceValue Tracer::operation(const std::string& name, const Values& positional,
   if (!name.starts_with("aten.")) {
     overloads = library_.overloads("aten." + name);
   }
-  Refusal refused{
-      "`" + name + "` is not an operator",
-      library_.suggest(name.starts_with("aten.") ? name : "aten." + name)};
+  Refusal refused;
   for (const std::string& overload : overloads) {
     const auto function = library_.find(overload);
     if (function == nullptr || function->is_mutating()) continue;
     if (auto done = apply(function, positional, named, refused)) return *done;
   }
+  // Texts of errors are built here, since most calls are accepted.
+  if (refused.overload == nullptr) {
+    throw CallError{
+        .message = "a program calls `" + name + "`, which is not an operator",
+        .help = library_.suggest(name.starts_with("aten.") ? name
+                                                           : "aten." + name)};
+  }
   throw CallError{.message = "a program calls " + refused.message,
-                  .help = std::move(refused.help)};
+                  .help = "it is declared as " + to_string(*refused.overload)};
 }
 
 std::optional<TraceValue> Tracer::apply(
@@ -67,7 +72,7 @@ std::optional<TraceValue> Tracer::apply(
   std::vector<TensorMeta> inputs;
   const auto refuse = [&](std::string message) {
     refused.message = std::move(message);
-    refused.help = "it is declared as " + to_string(*function);
+    refused.overload = function;
   };
   const auto add = [&](const std::string& argument, const TraceValue& value) {
     const auto* scalar = std::get_if<RankScalar>(&value);

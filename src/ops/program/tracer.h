@@ -85,7 +85,7 @@ class Tracer {
   // their types, if there is one.
   struct Refusal {
     std::string message;
-    std::string help;
+    std::shared_ptr<const FunctionSchema> overload;  // the one that refused
     bool has_types = false;
   };
   std::optional<TraceValue> apply(

@@ -39,9 +39,10 @@ OpDefinition::Check has_results(std::size_t terms) {
     const bool has_list =
         std::any_of(returns.begin(), returns.end(),
                     [](const ArgumentSchema& one) { return one.is_list; });
-    require(has_list || terms <= returns.size(),
-            "the rule has " + counted(terms, "result") + ", the call " +
-                std::to_string(returns.size()));
+    require(has_list || terms <= returns.size(), [&] {
+      return "the rule has " + counted(terms, "result") + ", the call " +
+             std::to_string(returns.size());
+    });
   };
 }
 

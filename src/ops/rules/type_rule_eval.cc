@@ -41,12 +41,14 @@ bool is_stated(const OpCall& call, std::string_view argument) {
 void check_scale(const OpCall& call, std::string_view argument, DType dtype) {
   if (!call.has(argument)) return;
   const Argument& scale = look_at(call.op(), argument, Look::kKind);
-  const std::string name = '`' + std::string(argument) + "` is ";
-  require(!std::holds_alternative<bool>(scale) || dtype == DType::kBool,
-          name + "a bool, expected a number");
-  require(!counts(dtype) || !std::holds_alternative<double>(scale),
-          name + "a float, expected an integer, because the result is " +
-              std::string(to_string(dtype)));
+  require(!std::holds_alternative<bool>(scale) || dtype == DType::kBool, [&] {
+    return '`' + std::string(argument) + "` is a bool, expected a number";
+  });
+  require(!counts(dtype) || !std::holds_alternative<double>(scale), [&] {
+    return '`' + std::string(argument) +
+           "` is a float, expected an integer, because the result is " +
+           std::string(to_string(dtype));
+  });
 }
 
 DType widened(const OpCall& call, std::string_view argument, DType own) {
@@ -156,7 +158,7 @@ DType TypeRule::checked(const OpCall& call, const Node& node,
   }
   const Node& operand = nodes_[node.operands[0]];
   const DType own = eval(call, operand, result);
-  const auto expect = [&](bool holds, const std::string& expected) {
+  const auto expect = [&](bool holds, const char* expected) {
     if (!holds) unexpected(name_of(call, operand), own, expected);
   };
   switch (node.kind) {
@@ -184,8 +186,9 @@ DType TypeRule::checked(const OpCall& call, const Node& node,
       check_scale(call, node.argument, own);
       break;
     case EvalKind::kNotBool:
-      require(!is_bool_argument(call, node.argument),
-              "`" + node.argument + "` is bool, expected another dtype");
+      require(!is_bool_argument(call, node.argument), [&] {
+        return "`" + node.argument + "` is bool, expected another dtype";
+      });
       break;
     case EvalKind::kWidened:
       return widened(call, node.argument, own);
