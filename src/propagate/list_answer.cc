@@ -75,9 +75,9 @@ void add_results(const OpSchema& list, OutputSharding element,
 
 Result<ShardingPropagator::Body::Answer>
 ShardingPropagator::Body::answer_of_list(const OpSchema& op,
-                                         const ForeachForm& form,
+                                         std::span<const ElementCall> elements,
+                                         std::span<const std::size_t> arguments,
                                          std::span<const Layout> inputs) const {
-  SP_ASSIGN(const auto elements, element_calls(form, op, *library));
   Answer out;
   BoundOp call;
   call.looks.assign(op.args.size(), Look::kNothing);
@@ -97,7 +97,7 @@ ShardingPropagator::Body::answer_of_list(const OpSchema& op,
     SP_CHECK(add_moves(op, element, std::move(one.sharding.moves), made));
     add_results(op, std::move(one.sharding), made);
     for (std::size_t a = 0; a < op.args.size(); ++a) {
-      Look look = one.call->looks[form.arguments[a]];
+      Look look = one.call->looks[arguments[a]];
       // A list has no sign, so its full value matters.
       if (look == Look::kSign) look = Look::kValue;
       call.looks[a] = std::max(call.looks[a], look);

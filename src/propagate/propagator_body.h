@@ -38,8 +38,11 @@ struct ShardingPropagator::Body {
   };
   Result<Answer> answer(const OpSchema& op,
                         std::span<const Layout> inputs) const;
-  // Does the same for an operator on lists, element by element.
-  Result<Answer> answer_of_list(const OpSchema& op, const ForeachForm& form,
+  // Does the same for an operator on lists, element by element. `arguments` holds, for
+  // each argument of `op`, the index of the argument of an element's operator.
+  Result<Answer> answer_of_list(const OpSchema& op,
+                                std::span<const ElementCall> elements,
+                                std::span<const std::size_t> arguments,
                                 std::span<const Layout> inputs) const;
   // Errors: kInvalidArgument, those of check_layout().
   Result<void> check_inputs(const OpSchema& op,

@@ -5,14 +5,17 @@
 #include "base/quantities.h"
 #include "base/try.h"
 #include "ops/schema/operand_name.h"
+#include "ops/space/fused_lists.h"
 #include "placement/single_ranks.h"
 #include "propagate/propagator_body.h"
 
 #include <shardprop/redistribute/planner.h>
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <utility>
+#include <vector>
 
 namespace shardprop {
 namespace {
@@ -144,7 +147,17 @@ Result<ShardingPropagator::Body::Answer> ShardingPropagator::Body::answer(
     const OpSchema& op, std::span<const Layout> inputs) const {
   SP_CHECK(check_inputs(op, inputs));
   if (const auto form = foreach_form(*op.function, *library)) {
-    return answer_of_list(op, *form, inputs);
+    SP_ASSIGN(const auto elements, element_calls(*form, op, *library));
+    return answer_of_list(op, elements, form->arguments, inputs);
+  }
+  // A fused step that returns nothing has no lists of results to put together.
+  if (op.function->returns().empty()) {
+    const auto elements = fused_calls(op);
+    if (!elements.empty()) {
+      std::vector<std::size_t> arguments(op.args.size());
+      std::iota(arguments.begin(), arguments.end(), std::size_t{0});
+      return answer_of_list(op, elements, arguments, inputs);
+    }
   }
   Answer out;
   SP_ASSIGN(out.call, calls.get(op));

@@ -257,6 +257,41 @@ TEST_CASE("lists are propagated element by element") {
             layouts({"R", "P(sum)"}))) == ErrorCode::kNoStrategy);
 }
 
+// A weight and a bias of FSDP2 over tensor parallelism, and one that tensor
+// parallelism cuts in another dim.
+TEST_CASE("fused steps are propagated parameter by parameter") {
+  std::vector<TensorMeta> metas;
+  std::vector<std::string_view> given;
+  const auto list = [&](std::string_view argument) {
+    std::vector<TensorArg> out;
+    for (const char* text : {"f32[32,16]", "f32[32]", "f32[16,32]"}) {
+      out.push_back({static_cast<std::int32_t>(metas.size())});
+      metas.push_back(value_of(TensorMeta::parse(text)));
+    }
+    given.insert(given.end(), {"S(0)@1,S(0)@0", "S(0)@1,S(0)@0", "S(0),S(1)"});
+    return GivenArgument{std::string(argument), std::move(out)};
+  };
+  std::vector<GivenArgument> arguments = {list("self"), list("grads"),
+                                          list("momentum_buffer_list")};
+  for (const char* name : {"weight_decay", "momentum", "lr", "dampening"}) {
+    arguments.push_back({name, 0.1});
+  }
+  for (const char* name : {"nesterov", "maximize", "is_first_step"}) {
+    arguments.push_back({name, false});
+  }
+  const OpSchema op = value_of(
+      make_op_schema(shared_library()->find("aten._fused_sgd_.default"),
+                     std::move(arguments), std::move(metas)));
+  const auto made =
+      value_of(propagator_on("2,2").propagate(op, layouts(given)));
+  CHECK(made.moves.empty());
+  CHECK(made.assignments.size() == 3);
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    CAPTURE(i);
+    CHECK(to_string(made.inputs[i].layout()) == given[i]);
+  }
+}
+
 // These elements need more on a rank than one call on its own tensors.
 TEST_CASE("lists whose elements take programs are refused") {
   const ShardingPropagator propagator = propagator_on("2");
