@@ -56,6 +56,8 @@ export SHARDPROP_OP_METAS=$PWD/$build/tests/oracle/op_metas
 export SHARDPROP_OP_VALUES=$PWD/$build/tests/oracle/op_values
 export SHARDPROP_PRICES=$PWD/$build/tests/oracle/redistribute_prices
 export PYTHONDONTWRITEBYTECODE=1
+# A process that aborts prints the stack of its threads.
+export PYTHONFAULTHANDLER=1
 
 # Builds the Python package for this Python in the same build folder. Its tests
 # are skipped if Python has no headers.
