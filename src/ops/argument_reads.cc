@@ -34,8 +34,8 @@ const Argument& look_at(const OpSchema& op, std::string_view argument,
                         Look look) {
   const auto index = op.function->argument_index(argument);
   if (!index) {
-    throw InternalError(op.name() + " declares no argument `" +
-                        std::string(argument) + "`");
+    throw UndeclaredArgument(op.name() + " declares no argument `" +
+                             std::string(argument) + "`");
   }
   ArgumentReads::note(argument, look);
   return op.args[*index];

@@ -10,6 +10,8 @@
 // Tensors are not recorded, because their metas always matter.
 #pragma once
 
+#include <shardprop/base/error.h>
+
 #include <shardprop/ops/op_schema.h>
 
 #include <cstdint>
@@ -43,6 +45,13 @@ class ArgumentReads {
   const FunctionSchema& function_;
   std::vector<Look> looks_;
   ArgumentReads* outer_;
+};
+
+// `UndeclaredArgument` reports a rule that reads an argument which its operator does
+// not declare: a rule of a user, or a bug of a rule of this library.
+class UndeclaredArgument : public InternalError {
+ public:
+  using InternalError::InternalError;
 };
 
 // Returns the argument of that name and records a read of kind `look`.

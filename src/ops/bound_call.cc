@@ -4,6 +4,7 @@
 
 #include "base/quantities.h"
 #include "base/try.h"
+#include "ops/argument_reads.h"
 #include "ops/op_call.h"
 #include "ops/program/held_factors.h"
 #include "ops/program/program_shards.h"
@@ -205,6 +206,8 @@ Result<Results> infer(const OpLibrary& library, const OpSchema& op) {
                     *op.function);
   } catch (CallError& error) {
     return fail(mismatch(op, std::move(error)));
+  } catch (const UndeclaredArgument& error) {
+    return fail(mismatch(op, CallError{error.what()}));
   }
 }
 
@@ -222,6 +225,8 @@ Result<void> check_stated(const OpLibrary& library, const OpSchema& op) {
     expected = declared(complete(row->definition, call, bound), *op.function);
   } catch (CallError& error) {
     return fail(mismatch(op, std::move(error)));
+  } catch (const UndeclaredArgument& error) {
+    return fail(mismatch(op, CallError{error.what()}));
   }
   bool fits = op.output_slots.size() == expected.size();
   for (std::size_t i = 0; fits && i < expected.size(); ++i) {
@@ -292,6 +297,8 @@ Result<IndexSpace> bound_space(const OpLibrary& library, const OpRow& row,
     }
   } catch (CallError& error) {
     return fail(mismatch(op, std::move(error)));
+  } catch (const UndeclaredArgument& error) {
+    return fail(mismatch(op, CallError{error.what()}));
   }
   if (row.definition.program() == nullptr) {
     hold_whole_what_needs_a_program(space);

@@ -4,6 +4,7 @@
 #include "ops/bound_call.h"
 #include "ops/definitions/families.h"
 #include "ops/program/program_cycle.h"
+#include "ops/rules/word_needs.h"
 #include "ops/schema/declared_table.h"
 #include "ops/schema/foreign_operator.h"
 #include "ops/schema/overload_form.h"
@@ -81,6 +82,34 @@ std::shared_ptr<const OpLibrary> OpLibrary::standard() {
   return std::shared_ptr<const OpLibrary>(new OpLibrary(std::move(body)));
 }
 
+namespace {
+
+// Checks that the operators of a row declare what the words of its rule read.
+Result<void> check_words_of(const OpLibrary& library, const OpRow& row) {
+  if (!uses_words(row.definition)) return {};
+  std::vector<std::string> names = {row.name};
+  if (library.find(row.name) == nullptr) names = library.overloads(row.name);
+  // The library has rows of its own for operators that it does not declare.
+  if (names.empty() && row.family != "user") return {};
+  if (names.empty()) {
+    return fail(ErrorCode::kInvalidArgument,
+                "the rule of `" + row.name +
+                    "` uses a word, which needs the declaration of the "
+                    "operator",
+                "write its declaration before the rule, such as "
+                "`mylib::f(Tensor self, int dim) -> Tensor`");
+  }
+  for (const std::string& name : names) {
+    // An overload may have a row of its own.
+    const auto function = library.find(name);
+    if (library.row(*function) != &row) continue;
+    SP_CHECK(check_words(row.definition, *function));
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<std::shared_ptr<const OpLibrary>> OpLibrary::with(
     Addition addition) const {
   auto body = std::make_unique<Body>();
@@ -116,6 +145,7 @@ Result<std::shared_ptr<const OpLibrary>> OpLibrary::with(
                   "`" + name + "` is not a declared operator",
                   made->suggest(name));
     }
+    SP_CHECK(check_words_of(*made, *made->body_->rows.back()));
     if (calls_itself(*made, *made->body_->rows.back())) {
       return fail(ErrorCode::kProgram,
                   "the program of `" + name + "` calls `" + name + "` again",

@@ -6,6 +6,7 @@
 #include "ops/definitions/words.h"
 #include "ops/forms/indices.h"
 #include "ops/forms/mapped.h"
+#include "ops/forms/space_builder.h"
 
 #include <algorithm>
 #include <string>
@@ -248,7 +249,7 @@ void count_in_parts(const OpCall& call, IndexSpace& space) {
   for (std::size_t f = 0; f < space.factors.size(); ++f) {
     space.outputs_without[0][f] = Without::same();
   }
-  for (const FactorId id : space.outputs[0].dims[0]) {
+  for (const FactorId id : dim_of(space.outputs, 0, 0)) {
     space.factor(id).program = ProgramUse::kWhenSharded;
   }
 }

@@ -6,6 +6,7 @@
 #include "ops/definitions/words.h"
 #include "ops/forms/indices.h"
 #include "ops/forms/mapped.h"
+#include "ops/forms/space_builder.h"
 
 #include <string>
 #include <string_view>
@@ -181,7 +182,7 @@ void selected_in_order(const OpCall& call, IndexSpace& space) {
     factor.reason = "the gradient is taken in order";
   }
   if (call.tensor("input").rank() == 0) return;
-  cut_by_program(space, space.outputs[0].dims[0]);
+  cut_by_program(space, dim_of(space.outputs, 0, 0));
 }
 
 // --- Gradients of a diagonal ---

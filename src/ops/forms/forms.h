@@ -62,7 +62,7 @@ OpDefinition expanded(std::string_view argument);
 // Each tensor of a list is expanded to the shape to which all broadcast.
 OpDefinition expanded_together();
 // Each tensor of a list gets dims of size 1 if it has too few (atleast_2d).
-OpDefinition at_least_each();
+OpDefinition at_least_each(std::string_view least);
 // The Cartesian product of vectors: a result for each vector, which runs along
 // its dim (meshgrid), or a row for each point (cartesian_prod).
 OpDefinition grid_of_vectors();

@@ -37,8 +37,7 @@ BoundForm bind_expanded_together(const OpCall& call) {
 }
 
 // atleast_2d inserts dims of size 1 in front; atleast_3d also appends one.
-BoundForm bind_at_least_each(const OpCall& call) {
-  const auto least = index(call.base_name().at(8) - '0');
+BoundForm bind_at_least_each(const OpCall& call, std::size_t least) {
   SpaceBuilder b;
   std::vector<std::pair<Operand, BoundResult>> results;
   for (const TensorMeta& tensor : call.tensors("tensors")) {
@@ -143,7 +142,9 @@ OpDefinition expanded_together() {
   return form("expanded_together()").passes().free();
 }
 
-OpDefinition at_least_each() { return form("atleast_each()").passes().free(); }
+OpDefinition at_least_each(std::string_view least) {
+  return form("atleast_each(" + std::string(least) + ")").passes().free();
+}
 
 OpDefinition grid_of_vectors() { return form("grid()").passes().free(); }
 
@@ -151,7 +152,12 @@ OpDefinition rows_of_vectors() { return form("rows_of_vectors()").passes(); }
 
 void words_of_grids(RuleWords& words) {
   words.form(shared_form("expanded_together()", bind_expanded_together));
-  words.form(shared_form("atleast_each()", bind_at_least_each));
+  for (const std::size_t least : {1, 2, 3}) {
+    words.form(shared_form("atleast_each(" + std::to_string(least) + ")",
+                           [least](const OpCall& call) {
+                             return bind_at_least_each(call, least);
+                           }));
+  }
   words.form(shared_form("grid()", bind_grid));
   words.form(shared_form("rows_of_vectors()", bind_rows));
 }

@@ -4,6 +4,13 @@
 
 namespace shardprop {
 
+DimFactors dim_of(const std::vector<Operand>& operands, std::size_t i,
+                  std::size_t d) {
+  require(i < operands.size() && d < operands[i].dims.size(),
+          "a modifier of the rule does not fit the rank of the operands");
+  return operands[i].dims[d];
+}
+
 FactorId SpaceBuilder::factor(std::int64_t size, char letter) {
   constexpr std::size_t kMost = 32000;  // below the maximum of a FactorId
   require(space.factors.size() < kMost, "dims of too many sizes");

@@ -18,6 +18,12 @@ namespace shardprop {
 // The outputs are terms of a sum if the factor is sharded.
 inline constexpr Without kTermsOfSum = Without::partial(ReduceOp::kSum);
 
+// Returns the factors of dim `d` of operand `i`. A modifier uses it, because the form
+// before it may give the operand another rank.
+// Error: CallError if there is no such dim.
+DimFactors dim_of(const std::vector<Operand>& operands, std::size_t i,
+                  std::size_t d);
+
 class SpaceBuilder {
  public:
   IndexSpace space;

@@ -327,6 +327,8 @@ Result<std::shared_ptr<Decomposition>> trace_program(const ProgramText& text,
                           std::to_string(kMostNestedPrograms) +
                           ": one of them leads back to itself",
                 "write the program in terms of other operators");
+  } catch (const UndeclaredArgument& error) {
+    return fail(ErrorCode::kProgram, error.what());
   } catch (const CallError& error) {
     return fail(ErrorCode::kProgram,
                 "the program of `" + op.name() +

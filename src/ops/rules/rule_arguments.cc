@@ -75,7 +75,7 @@ bool is_small(std::string_view text) {
   return number && *number >= 0 && *number < 64 && text.size() <= 2;
 }
 
-bool fits_kind(GivenKind kind, const std::string& text, bool reads_words) {
+bool fits_kind(GivenKind kind, const std::string& text) {
   switch (kind) {
     case GivenKind::kNothing:
       return false;
@@ -90,7 +90,7 @@ bool fits_kind(GivenKind kind, const std::string& text, bool reads_words) {
       return reduction_named(text).has_value();
     case GivenKind::kTypes: {
       const auto rule = TypeRule::parse(text);
-      return rule && (reads_words || !rule->has_word());
+      return rule.has_value();
     }
     case GivenKind::kStrides:
       return rule_words().find_strides(text) != nullptr;
@@ -223,8 +223,7 @@ std::optional<ProductKind> product_named(std::string_view text) {
   return std::nullopt;
 }
 
-Result<void> check_arguments(const RuleCall& call, GivenKind kind,
-                             bool reads_words) {
+Result<void> check_arguments(const RuleCall& call, GivenKind kind) {
   const std::string expected(expected_of(kind));
   const std::string help = "`" + call.name + "` takes " + expected;
   if (kind == GivenKind::kProgram || kind == GivenKind::kRankProgram) {
@@ -235,7 +234,7 @@ Result<void> check_arguments(const RuleCall& call, GivenKind kind,
   if (has_number) SP_CHECK(check_name_and_number(call, help));
   for (const RuleCall::Given& one : call.arguments) {
     if (has_number) break;
-    if (one.is_quoted || !fits_kind(kind, one.text, reads_words)) {
+    if (one.is_quoted || !fits_kind(kind, one.text)) {
       return RuleReader::wrong(
           "expected " + expected + ", found `" + one.text + '`', one.at, help);
     }

@@ -35,8 +35,7 @@ enum class GivenKind : std::uint8_t {
 
 // Checks the arguments of a modifier. Errors, which name the column:
 // kInvalidArgument, kProgramSyntax.
-Result<void> check_arguments(const RuleCall& call, GivenKind kind,
-                             bool reads_words);
+Result<void> check_arguments(const RuleCall& call, GivenKind kind);
 
 // Returns true for "2/3" or "21".
 bool is_linalg_work(std::string_view text);

@@ -23,10 +23,9 @@ struct RuleCall {
   std::vector<Given> arguments;
 };
 
-// Applies a modifier; `reads_words` allows those of rule_words.h. Error:
+// Applies a modifier, which may be a word of rule_words.h. Error:
 // kInvalidArgument, which names the column.
-Result<OpDefinition> modified(OpDefinition rule, const RuleCall& call,
-                              bool reads_words);
+Result<OpDefinition> modified(OpDefinition rule, const RuleCall& call);
 
 // Returns the reduction of that name.
 std::optional<ReduceOp> reduction_named(std::string_view text);

@@ -207,7 +207,6 @@ constexpr RuleModifier kModifiers[] = {
 std::string list_of_modifiers() {
   std::string text = "the modifiers are ";
   for (const RuleModifier& modifier : kModifiers) {
-    if (modifier.kind == GivenKind::kStrides) continue;
     if (&modifier != kModifiers) text += ", ";
     text += modifier.name;
   }
@@ -223,28 +222,23 @@ std::optional<ReduceOp> reduction_named(std::string_view text) {
   return std::nullopt;
 }
 
-Result<OpDefinition> modified(OpDefinition rule, const RuleCall& call,
-                              bool reads_words) {
+Result<OpDefinition> modified(OpDefinition rule, const RuleCall& call) {
   const auto* found = std::find_if(
       std::begin(kModifiers), std::end(kModifiers),
       [&](const RuleModifier& modifier) { return modifier.name == call.name; });
   if (found == std::end(kModifiers)) {
     const std::string word =
         call.name + '(' + joined_text(call.arguments) + ')';
-    if (reads_words && rule_words().find_modifier(word) != nullptr) {
+    if (rule_words().find_modifier(word) != nullptr) {
       return std::move(rule).refine(std::string_view(word));
     }
-    if (reads_words && rule_words().find_check(word) != nullptr) {
+    if (rule_words().find_check(word) != nullptr) {
       return std::move(rule).checked(std::string_view(word));
     }
     return RuleReader::wrong("`" + call.name + "` is not a modifier", call.at,
                              list_of_modifiers());
   }
-  if (found->kind == GivenKind::kStrides && !reads_words) {
-    return RuleReader::wrong("`" + call.name + "` is not a modifier", call.at,
-                             list_of_modifiers());
-  }
-  SP_CHECK(check_arguments(call, found->kind, reads_words));
+  SP_CHECK(check_arguments(call, found->kind));
   return found->apply(std::move(rule), call.arguments);
 }
 

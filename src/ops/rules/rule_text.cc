@@ -142,8 +142,8 @@ Result<OpDefinition> form_of(RuleCall call, bool is_of_library) {
 
 class RuleTextReader {
  public:
-  RuleTextReader(std::string_view text, bool reads_words)
-      : text_(text), in_(text), reads_words_(reads_words) {}
+  RuleTextReader(std::string_view text, bool is_of_library)
+      : text_(text), in_(text), is_of_library_(is_of_library) {}
 
   // `as_graph` describes results as the graph does, before the text changes
   // them.
@@ -156,7 +156,7 @@ class RuleTextReader {
       RuleCall call;
       SP_CHECK(read_name(call));
       SP_CHECK(read_arguments(call));
-      SP_ASSIGN(rule, modified(std::move(rule), call, reads_words_));
+      SP_ASSIGN(rule, modified(std::move(rule), call));
       in_.skip_blanks();
     }
     if (!in_.is_at_end()) {
@@ -194,13 +194,7 @@ class RuleTextReader {
       if (call.name.empty()) {
         call.name = in_.word();
         if (call.name.empty()) return in_.expected("a form", kForms);
-        if (reads_words_) return form_word(std::move(call));
-        return RuleReader::wrong("`" + call.name +
-                                     (known_arguments(call.name).empty()
-                                          ? "` is not a form"
-                                          : "` is a form of this library's "
-                                            "rows, not of other rules"),
-                                 call.at, kForms);
+        return form_word(std::move(call));
       }
       in_.skip(call.name);
       SP_CHECK(read_arguments(call));
@@ -208,7 +202,7 @@ class RuleTextReader {
         if (!one.is_quoted) continue;
         return RuleReader::wrong("a form has no program", one.at, kForms);
       }
-      return form_of(std::move(call), reads_words_);
+      return form_of(std::move(call), is_of_library_);
     }
     SP_ASSIGN(auto alternatives, read_notations(in_, true));
     const bool is_product = reads_as_einsum(alternatives);
@@ -256,11 +250,6 @@ class RuleTextReader {
     std::size_t most = 0;
     for (const Notation& notation : alternatives) {
       most = std::max(most, notation.outputs.size());
-      for (const StatedSize& size : notation.sizes) {
-        if (size.kind != StatedSize::Kind::kWord || reads_words_) continue;
-        return RuleReader::wrong("`" + size.argument + "()` is no size",
-                                 text_.find(size.argument + "()"), kForms);
-      }
       const bool is_added =
           std::any_of(notation.inputs.begin(), notation.inputs.end(),
                       [](const Term& term) { return term.is_added; });
@@ -342,7 +331,7 @@ class RuleTextReader {
 
   std::string_view text_;
   RuleReader in_;
-  const bool reads_words_;
+  const bool is_of_library_;
 };
 
 }  // namespace

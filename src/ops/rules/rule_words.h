@@ -8,8 +8,8 @@
 //   .strided(images)        the strides of results
 //   nc{h}->nc{x:pooled()}   a size
 //
-// Only rows of this library use words: a word relies on the arguments and ranks
-// that the operators of its row have. Rules of users have none.
+// A word relies on the arguments that the operators of its rows have. A rule for
+// another operator may use it if the operator declares them too (word_needs.h).
 #pragma once
 
 #include <shardprop/base/result.h>
@@ -62,8 +62,8 @@ class RuleWords {
 // Returns the vocabulary, which is made at the first call.
 const RuleWords& rule_words();
 
-// Reads the text of a row of this library. Like parse_definition(), but it may use
-// words.
+// Reads the text of a row of this library. Like parse_definition(), but a check has no
+// result: pointwise(0).
 Result<OpDefinition> parse_row(std::string_view text);
 
 // Returns the form with this text. Precondition: it is a word.

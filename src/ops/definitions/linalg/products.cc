@@ -5,6 +5,7 @@
 #include "ops/definitions/linalg/matrices.h"
 #include "ops/definitions/words.h"
 #include "ops/forms/mapped.h"
+#include "ops/forms/space_builder.h"
 #include "ops/rules/fixed_notation.h"
 
 #include <algorithm>
@@ -48,6 +49,7 @@ Dims grouped_strides(const OpCall&, const Dims& shape, DType dtype) {
   Dims strides = make_meta(shape, dtype).strides();
   const std::int64_t unit = aligned_elements(dtype);
   const std::size_t rank = shape.size();
+  require(rank >= 2, "a result of a grouped product is no matrix");
   const std::int64_t row = (shape[rank - 1] + unit - 1) / unit * unit;
   strides[rank - 2] = row;
   if (rank == 3) strides[0] = multiply_sizes(row, shape[1]);
@@ -132,8 +134,9 @@ void by_expert(const OpCall& call, IndexSpace& space) {
       }
     }
   };
-  open(b == 3 ? space.inputs[0].dims[0] : space.inputs[1].dims[a == 3 ? 1 : 0]);
-  if (b == 3) open(space.inputs[1].dims[0]);
+  open(b == 3 ? dim_of(space.inputs, 0, 0)
+              : dim_of(space.inputs, 1, a == 3 ? 1 : 0));
+  if (b == 3) open(dim_of(space.inputs, 1, 0));
 }
 
 // --- groups of operands in eight bits; each row and column has a scale ---

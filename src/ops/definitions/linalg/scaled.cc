@@ -5,6 +5,7 @@
 #include "ops/definitions/linalg/matrices.h"
 #include "ops/definitions/words.h"
 #include "ops/forms/mapped.h"
+#include "ops/forms/space_builder.h"
 
 #include <algorithm>
 #include <string>
@@ -18,7 +19,7 @@ using linear_algebra::keep_units;
 
 // The CPU's kernel reads 16 elements of a row at once, others 32.
 void keep_packs(const OpCall&, IndexSpace& space) {
-  for (const FactorId id : DimFactors(space.inputs[0].dims[1])) {
+  for (const FactorId id : dim_of(space.inputs, 0, 1)) {
     keep_units(space, id, 32);
   }
 }
@@ -28,7 +29,7 @@ void keep_packs(const OpCall&, IndexSpace& space) {
 void keep_f8_rows(const OpCall&, IndexSpace& space) {
   constexpr std::int64_t kUnit = 16;
   for (const std::size_t i : {0, 1}) {
-    const DimFactors row = space.inputs[i].dims[1];
+    const DimFactors row = dim_of(space.inputs, i, 1);
     if (row.size() > 1 && space.factor(row[row.size() - 1]).size % kUnit == 0) {
       continue;
     }

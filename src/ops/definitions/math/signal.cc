@@ -75,6 +75,7 @@ std::int64_t stft_size(const OpCall& call, const FactorName& letter) {
 // Frames are transformed one after the other, and are columns of the result.
 Dims stft_strides(const OpCall& call, const Dims& shape, DType) {
   const bool pairs = returns_pairs(call);
+  require(shape.size() >= (pairs ? 3 : 2), "the result holds no frames");
   const std::size_t at = shape.size() - (pairs ? 3 : 2);
   const std::int64_t unit = pairs ? 2 : 1;
   Dims strides(shape.size(), 1);

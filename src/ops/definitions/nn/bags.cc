@@ -162,6 +162,8 @@ void write_rows(const OpCall& call, IndexSpace& space) {
   const bool sparse = call.has("sparse") && call.boolean("sparse");
   const std::int64_t rows = call.integer("num_weights");
   if (rows <= 1 || !sums_by_weight(call) || sparse) return;
+  require(!space.outputs.empty() && !space.outputs[0].dims.empty(),
+          "the gradient has no rows");
   const int added = space.add_factor(rows, 'v');
   space.outputs[0].dims[0] = {static_cast<FactorId>(added)};
   space.factor(added).kind = FactorKind::kIndexed;

@@ -52,8 +52,10 @@ Dims strides_as_query(const OpCall& call, const Dims& shape, DType dtype) {
 // another count as if all keys were in sequences of length `max_k`.
 void count_pairs(const OpCall& call, IndexSpace& space, double products) {
   const TensorMeta& query = call.tensor("query");
-  const bool is_packed = query.rank() == 3;
   const TensorMeta& key = call.tensor("key");
+  require(query.rank() >= 3 && key.rank() == query.rank(),
+          "query and key hold no heads");
+  const bool is_packed = query.rank() == 3;
   const std::int64_t keys =
       is_packed
           ? std::clamp<std::int64_t>(call.integer("max_k"), 0, key.size(0))

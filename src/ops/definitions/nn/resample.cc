@@ -5,6 +5,7 @@
 #include "ops/definitions/families.h"
 #include "ops/definitions/words.h"
 #include "ops/forms/mapped.h"
+#include "ops/forms/space_builder.h"
 #include "ops/rules/fixed_notation.h"
 #include "ops/space/windows.h"
 
@@ -26,7 +27,9 @@ std::int64_t spatial(const OpCall& call, const FactorName& name, int dims) {
 
 // An image has at least one channel, but a batch may be empty.
 void some_channels(const OpCall&, IndexSpace& space) {
-  for (const FactorId id : space.inputs[0].dims[1]) space.factor(id).least = 1;
+  for (const FactorId id : dim_of(space.inputs, 0, 1)) {
+    space.factor(id).least = 1;
+  }
 }
 
 // Returns the dims of images, each with a size word: "{x:upsampled()}{y:...}".

@@ -4,6 +4,7 @@
 #include "ops/argument_reads.h"
 #include "ops/definitions/families.h"
 #include "ops/definitions/words.h"
+#include "ops/forms/space_builder.h"
 
 #include <algorithm>
 #include <cmath>
@@ -197,7 +198,7 @@ std::int64_t triangle_size(const OpCall& call) {
 
 // A position is a row and a column, so this dim is not sharded.
 void keep_places(const OpCall&, IndexSpace& space) {
-  for (const FactorId id : space.outputs[0].dims[0]) {
+  for (const FactorId id : dim_of(space.outputs, 0, 0)) {
     space.factor(id).program = ProgramUse::kNever;
     space.factor(id).kind = FactorKind::kBlocked;
     space.factor(id).reason = "a row and a column are one place";

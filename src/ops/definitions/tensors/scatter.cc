@@ -5,6 +5,7 @@
 #include "ops/definitions/words.h"
 #include "ops/forms/indices.h"
 #include "ops/forms/mapped.h"
+#include "ops/forms/space_builder.h"
 
 #include <functional>
 #include <string>
@@ -139,7 +140,7 @@ void taken_in_order(const OpCall& call, IndexSpace& space) {
   const bool broadcasts =
       call.op().outputs.empty() || self.shape() != call.op().outputs[0].shape();
   if (self.rank() == 0 || broadcasts) return;
-  for (const FactorId id : space.inputs[0].dims[0]) {
+  for (const FactorId id : dim_of(space.inputs, 0, 0)) {
     space.factor(id).program = ProgramUse::kWhenSharded;
   }
 }

@@ -68,10 +68,8 @@ Dims unflattened(const OpCall& call) {
 }
 
 // atleast_2d inserts dims of size 1 in front; atleast_3d also appends one.
-Dims at_least(const OpCall& call) {
-  const TensorMeta& self = call.first();
-  const auto least = index(call.base_name().at(8) - '0');
-  Dims shape = self.shape();
+Dims at_least(const OpCall& call, std::size_t least) {
+  Dims shape = call.first().shape();
   while (shape.size() < least) {
     const bool behind = shape.size() == 2;
     shape.insert(behind ? shape.end() : shape.begin(), 1);
@@ -307,7 +305,11 @@ void words_of_view(RuleWords& words) {
   words.form(reshape_form("view(other)", shape_of_other));
   words.form(reshape_form("flatten()", flattened));
   words.form(reshape_form("unflatten()", unflattened));
-  words.form(reshape_form("atleast()", at_least));
+  for (const std::size_t least : {1, 2, 3}) {
+    words.form(reshape_form(
+        "atleast(" + std::to_string(least) + ")",
+        [least](const OpCall& call) { return at_least(call, least); }));
+  }
   words.form(permute_form("permute(dims)", order_given));
   words.form(permute_form("transpose(dim0,dim1)", two_swapped));
   words.form(permute_form("transpose()", last_two_swapped));
@@ -362,9 +364,11 @@ void define_view(Family f) {
         shuffled(false).strided("images").nonempty().passes());
   f.add({"diagonal", "linalg_diagonal"},
         form("diagonal(dim1,dim2)").passes().free());
-  f.add({"atleast_1d.default", "atleast_2d.default", "atleast_3d.default"},
-        reshaped("atleast()"));
-  f.add({"atleast_1d", "atleast_2d", "atleast_3d"}, at_least_each());
+  for (const char* least : {"1", "2", "3"}) {
+    const std::string name = "atleast_" + std::string(least) + "d";
+    f.add(name + ".default", reshaped("atleast(" + std::string(least) + ")"));
+    f.add(name, at_least_each(least));
+  }
   f.add("broadcast_tensors", expanded_together());
   f.add("meshgrid", grid_of_vectors());
   f.add("cartesian_prod", rows_of_vectors());

@@ -1,0 +1,290 @@
+// These tests use words in rules of other libraries, and check the tables of
+// docs/rule_words.md.
+#include "ops/rules/word_needs.h"
+
+#include "ops/schema/argument_check.h"
+
+#include "support/result_checks.h"
+#include "support/standard_library.h"
+
+#include <doctest/doctest.h>
+#include <shardprop/ops/op_library.h>
+#include <shardprop/ops/rule_text.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <exception>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace shardprop {
+namespace {
+
+using testing::value_of;
+
+Result<std::shared_ptr<const OpLibrary>> with(const char* declaration,
+                                              const char* rule) {
+  return testing::standard_library().with(
+      {.declaration = declaration, .definition = value_of(parse_rule(rule))});
+}
+
+// Returns the space of a call with these tensors, by name, and other arguments.
+std::string space_of(
+    const OpLibrary& library,
+    const std::vector<std::pair<const char*, const char*>>& tensors,
+    const std::vector<GivenArgument>& others) {
+  std::vector<GivenArgument> given;
+  std::vector<TensorMeta> metas;
+  for (const auto& [name, text] : tensors) {
+    given.push_back({name, TensorArg{static_cast<std::int32_t>(metas.size())}});
+    metas.push_back(value_of(TensorMeta::parse(text)));
+  }
+  given.insert(given.end(), others.begin(), others.end());
+  OpSchema op = value_of(make_op_schema(library.find("mylib.f.default"),
+                                        std::move(given), std::move(metas)));
+  set_results(op, value_of(library.infer_results(op)));
+  return to_string(value_of(library.index_space(op)));
+}
+
+TEST_CASE("a rule of another library uses words") {
+  const auto gathers =
+      value_of(with("mylib::f(Tensor self, int dim, Tensor index) -> Tensor",
+                    "gather(dim).typed(first).passes(self).below(index,dim)"));
+  CHECK(space_of(*gathers, {{"self", "f32[4,6]"}, {"index", "i64[4,3]"}},
+                 {{"dim", std::int64_t{1}}})
+            .starts_with("ab,ac->ac"));
+  const auto values =
+      value_of(with("mylib::f(Tensor x) -> Tensor",
+                    "same_shape().typed(first).strided(first)"));
+  CHECK(space_of(*values, {{"x", "f32[4,6]"}}, {}) == "ab->ab {a=4,b=6}");
+}
+
+TEST_CASE("an operator that lacks what a word reads is an error") {
+  const auto message = [](const char* declaration, const char* rule) {
+    const auto made = with(declaration, rule);
+    REQUIRE_FALSE(made.has_value());
+    CHECK(made.error().code == ErrorCode::kInvalidArgument);
+    return made.error().message;
+  };
+  CHECK(message("mylib::f(Tensor self, int axis, Tensor index) -> Tensor",
+                "gather(dim)") ==
+        "`gather(dim)` needs the argument `int dim`, as in "
+        "`aten.gather.default`, which `mylib.f.default` does not declare");
+  CHECK(message("mylib::f(Tensor index, int dim, Tensor self) -> Tensor",
+                "gather(dim)") ==
+        "`gather(dim)` needs `self` as tensor argument 1, as in "
+        "`aten.gather.default`, which `mylib.f.default` does not declare");
+  const auto undeclared = testing::standard_library().with(
+      {.name = "mylib.g", .definition = value_of(parse_rule("gather(dim)"))});
+  REQUIRE_FALSE(undeclared.has_value());
+  CHECK(undeclared.error().message ==
+        "the rule of `mylib.g` uses a word, which needs the declaration of the "
+        "operator");
+}
+
+// `Foreign` is a call of an operator that declares the needs of a word, and no more.
+struct Foreign {
+  std::string declaration;
+  std::string rule;
+  std::vector<GivenArgument> given;
+  std::vector<TensorMeta> tensors;
+};
+
+Argument value_for(const ArgumentSchema& argument) {
+  switch (argument.type) {
+    case ArgumentType::kInt:
+    case ArgumentType::kScalar:
+      return argument.is_list ? Argument(std::vector<std::int64_t>{1, 2})
+                              : Argument(std::int64_t{1});
+    case ArgumentType::kFloat:
+      return argument.is_list ? Argument(std::vector<double>{0.5})
+                              : Argument(0.5);
+    case ArgumentType::kBool:
+      return argument.is_list ? Argument(std::vector<bool>{true})
+                              : Argument(true);
+    case ArgumentType::kDType:
+      return Argument(DType::kF32);
+    case ArgumentType::kString:
+      return Argument(std::string("mean"));
+    default:
+      return Argument(NoneArg{});
+  }
+}
+
+std::string rule_with(const WordNeeds& needs, std::size_t tensors) {
+  const std::string form =
+      "pointwise(" + std::to_string(std::max<std::size_t>(needs.results, 1)) +
+      ")";
+  if (needs.kind == "form") return needs.word;
+  if (needs.kind == "dtype") return form + ".typed(" + needs.word + ")";
+  if (needs.kind == "strides") return form + ".strided(" + needs.word + ")";
+  if (needs.kind != "size") return form + "." + needs.word;
+  std::string terms;
+  for (std::size_t i = 0; i < tensors; ++i) terms += i == 0 ? "*" : ",*";
+  return terms + "->{x:" + needs.word + "}";
+}
+
+constexpr const char* kMetas[] = {
+    "f32[]",    "f32[4]",        "i64[4]",       "i64[4,6]",
+    "f32[4,6]", "f8e4m3fn[4,6]", "f32[2,4,6]",   "i64[2,4,6]",
+    "f32[0,6]", "f32[4,4,4,4]",  "f32[2,3,4,6]", "f32[1,2,3,4,6]"};
+
+// Returns an operator with the needs of the word and its tensors: tensor `i` is
+// kMetas[first + i * step].
+Foreign foreign_of(const WordNeeds& needs, std::size_t first,
+                   std::size_t step) {
+  Foreign out;
+  std::string declared;
+  const auto declare = [&](const std::string& type, const std::string& name) {
+    declared += (declared.empty() ? "" : ", ") + type + " " + name;
+  };
+  const auto add_tensor = [&](const std::string& name, bool is_list) {
+    const TensorArg last{static_cast<std::int32_t>(out.tensors.size())};
+    out.given.push_back({name, is_list ? Argument(std::vector<TensorArg>{last})
+                                       : Argument(last)});
+    const std::size_t at = first + out.tensors.size() * step;
+    out.tensors.push_back(
+        value_of(TensorMeta::parse(kMetas[at % std::size(kMetas)])));
+  };
+  // Adds tensors with any names up to this place.
+  const auto fill_to = [&](std::size_t place) {
+    while (out.tensors.size() < place) {
+      const std::string name = "x" + std::to_string(out.tensors.size());
+      declare("Tensor", name);
+      add_tensor(name, false);
+    }
+  };
+  for (const NeededArgument& needed : needs.arguments) {
+    const ArgumentSchema& argument = needed.argument;
+    const bool has_tensors = argument.is_tensor() || argument.is_tensor_list();
+    if (needed.place != NeededArgument::kAnyPlace) fill_to(needed.place);
+    declare(describe_type(argument), argument.name);
+    if (has_tensors) {
+      add_tensor(argument.name, argument.is_list);
+    } else {
+      out.given.push_back({argument.name, value_for(argument)});
+    }
+  }
+  fill_to(std::max<std::size_t>(needs.tensors, 1));
+  std::string results = "Tensor";
+  for (std::size_t i = 1; i < needs.results; ++i) results += ", Tensor";
+  out.declaration = "mylib::f(" + declared + ") -> (" + results + ")";
+  out.rule = rule_with(needs, out.tensors.size());
+  return out;
+}
+
+// `Answers` counts what the calls of an operator gave.
+struct Answers {
+  int spaces = 0;
+  int errors = 0;
+};
+
+template <class T>
+T or_throw(Result<T> result) {
+  if (!result) throw std::runtime_error(to_string(result.error()));
+  return *std::move(result);
+}
+
+// Calls the operator; throws what the word throws.
+Answers call(const Foreign& one) {
+  auto rule = or_throw(parse_definition(one.rule));
+  const auto made = or_throw(testing::standard_library().with(
+      {.declaration = one.declaration, .definition = std::move(rule)}));
+  OpSchema op = or_throw(
+      make_op_schema(made->find("mylib.f.default"), one.given, one.tensors));
+  auto results = made->infer_results(op);
+  if (!results) return {.errors = 1};
+  set_results(op, *std::move(results));
+  if (!made->index_space(op)) return {.errors = 1};
+  return {.spaces = 1};
+}
+
+// A word that rejects a call gives an error, never an exception.
+TEST_CASE("every word answers calls of an operator that declares its needs") {
+  int spaces = 0;
+  int errors = 0;
+  for (const WordNeeds& needs : word_needs()) {
+    // Tensors of one shape, and of several.
+    for (std::size_t i = 0; i < 2 * std::size(kMetas); ++i) {
+      const bool is_alike = i < std::size(kMetas);
+      const Foreign one = foreign_of(needs, i, is_alike ? 0 : 5);
+      CAPTURE(one.declaration);
+      CAPTURE(one.rule);
+      CAPTURE(i);
+      try {
+        const Answers answers = call(one);
+        spaces += answers.spaces;
+        errors += answers.errors;
+      } catch (const std::exception& error) {
+        FAIL_CHECK(error.what());
+      }
+    }
+  }
+  MESSAGE(word_needs().size(), " words; ", spaces, " calls with a space, ",
+          errors, " refused");
+  CHECK(spaces > 500);
+}
+
+// Returns "1 tensor", "2 tensors".
+std::string counted(std::size_t count, const char* noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+// Returns the table of words as docs/rule_words.md has it.
+std::string table() {
+  std::ostringstream out;
+  for (const std::string_view kind :
+       {"form", "modifier", "check", "dtype", "strides", "size"}) {
+    out << "\n## " << kind << "\n\n| word | needs | operators, such as |\n"
+        << "|---|---|---|\n";
+    for (const WordNeeds& needs : word_needs()) {
+      if (needs.kind != kind) continue;
+      std::string arguments;
+      for (const NeededArgument& needed : needs.arguments) {
+        arguments += (arguments.empty() ? "`" : ", `") +
+                     describe_type(needed.argument) + " " +
+                     needed.argument.name + '`';
+      }
+      const auto named = static_cast<std::size_t>(
+          std::count_if(needs.arguments.begin(), needs.arguments.end(),
+                        [](const NeededArgument& needed) {
+                          return needed.argument.type == ArgumentType::kTensor;
+                        }));
+      if (needs.tensors > named) {
+        arguments +=
+            (arguments.empty() ? "" : ", ") + counted(needs.tensors, "tensor");
+      }
+      if (needs.results > 1) {
+        arguments +=
+            (arguments.empty() ? "" : ", ") + counted(needs.results, "result");
+      }
+      out << "| `" << needs.word << "` | " << arguments << " | "
+          << needs.operators.size() << ": `" << needs.operators.front()
+          << "` |\n";
+    }
+  }
+  return out.str();
+}
+
+// SHARDPROP_WRITE_WORDS=1 writes the table anew.
+TEST_CASE("docs/rule_words.md has every word") {
+  constexpr const char* kPath = "docs/rule_words.md";
+  std::ifstream file(kPath);
+  REQUIRE(file);
+  const std::string page((std::istreambuf_iterator<char>(file)), {});
+  const std::size_t begin = page.find("\n## form");
+  REQUIRE(begin != std::string::npos);
+  if (std::getenv("SHARDPROP_WRITE_WORDS") != nullptr) {
+    std::ofstream(kPath) << page.substr(0, begin) << table();
+    return;
+  }
+  CHECK(page.substr(begin) == table());
+}
+
+}  // namespace
+}  // namespace shardprop
