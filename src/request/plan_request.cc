@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -70,6 +71,27 @@ bool chooses_rule(const PlanRequest& request) {
          request.graph->has_backward();
 }
 
+// Refuses options that count only in training. They would change nothing in a
+// plan of a graph that does not train.
+Result<void> check_training(const PlanRequest& request) {
+  if (trains(*request.graph)) return {};
+  const Optimizer optimizer =
+      request.options.optimizer.value_or(Optimizer::kNone);
+  std::string given;
+  if (optimizer != Optimizer::kNone) {
+    given = "--optimizer " + std::string(to_string(optimizer));
+  } else if (request.options.accumulate > 1) {
+    given = "--accumulate " + std::to_string(request.options.accumulate);
+  }
+  if (given.empty()) return {};
+  return fail({ErrorCode::kInvalidArgument,
+               "`" + given + "` is for training, and `" +
+                   request.graph->name() + "` does not train",
+               {},
+               {"found no gradient of a parameter among its results"},
+               "leave out the option, or export the training step"});
+}
+
 }  // namespace
 
 Result<PlanRequest> running_as_planned(PlanRequest request) {
@@ -96,6 +118,7 @@ Result<PlanRequest> running(PlanRequest request) {
 Result<PlannedGraph> plan_graph(const PlanRequest& request) {
   return guarded([&]() -> Result<PlannedGraph> {
     SP_CHECK(check_rules(request.reading.rules, *request.graph));
+    SP_CHECK(check_training(request));
     if (chooses_rule(request)) return plan_by_cheapest_rule(request);
     SP_ASSIGN(const PlanRequest own, running(request));
     return planned(own);

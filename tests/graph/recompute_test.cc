@@ -96,6 +96,20 @@ TEST_CASE("with full, the inputs of each block are kept and nothing else") {
         10);
 }
 
+TEST_CASE("a count of more blocks than there are is refused") {
+  const auto running = [](const char* rule) {
+    return running_graph(
+        std::make_shared<const Graph>(BlockModel(true).build("ddss")),
+        testing::standard_library(),
+        {.recompute = value_of(Recompute::parse(rule))});
+  };
+  CHECK(running("full:2"));
+  const auto more = running("full:9");
+  REQUIRE_FALSE(more);
+  CHECK(more.error().code == ErrorCode::kInvalidArgument);
+  CHECK(more.error().message == "`full:9` names more blocks than there are");
+}
+
 TEST_CASE("the longest row of blocks is counted") {
   CHECK(longest_row_of_blocks(BlockModel(true).build("dddd")) == 4);
   CHECK(longest_row_of_blocks(BlockModel(true).build("ddddsssss")) == 5);

@@ -107,6 +107,20 @@ TEST_CASE("an error about an option has its place") {
   CHECK(place_of({"speed", "2", {}}) == "speed");
 }
 
+TEST_CASE("options of training are refused for a graph that does not train") {
+  const std::vector<std::vector<GivenOption>> options = {
+      {{"optimizer", "adamw", {}}},
+      {{"optimizer", "sgd", {}}},
+      {{"accumulate", "8", {}}}};
+  for (const std::vector<GivenOption>& given : options) {
+    CAPTURE(given[0].text);
+    PlanRequest request = mlp_request();
+    request.options = value_of(plan_options(given, request.topology));
+    CHECK(refused(plan(request), ErrorCode::kInvalidArgument)
+              .message.find("`mlp` does not train") != std::string::npos);
+  }
+}
+
 TEST_CASE("a mesh has at most as many dims as the planner takes") {
   CHECK(value_of(planned_mesh("2,1,2,2,2,2")).dims().size() == 6);
   CHECK(refused(planned_mesh("2,2,2,2,2,2"), ErrorCode::kMeshTooManyDims)

@@ -37,8 +37,8 @@ class Plans(Case):
     def setUp(self):
         super().setUp()
         self.plan = self.folder / "plan.json"
-        self.answered(shardprop("explain", MLP, "--mesh", "dp=2,tp=2", "--optimizer",
-                                "adamw", "--format", "json", "-o", self.plan))
+        self.answered(shardprop("explain", MLP, "--mesh", "dp=2,tp=2", "--precision",
+                                "mixed", "--format", "json", "-o", self.plan))
 
     def explain(self, *more):
         return shardprop("explain", MLP, "--plan", self.plan, *more)
@@ -61,7 +61,7 @@ class Plans(Case):
 
     def test_words_are_priced_with_the_options_of_the_plan(self):
         priced = {}
-        for name, more in (("new", ["--mesh", "dp=2,tp=2", "--optimizer", "adamw"]),
+        for name, more in (("new", ["--mesh", "dp=2,tp=2", "--precision", "mixed"]),
                            ("saved", ["--plan", self.plan])):
             out = self.folder / name
             self.answered(shardprop("emit", MLP, *more, "--as", "tp-plan", "-o", out))

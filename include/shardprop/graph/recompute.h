@@ -61,8 +61,8 @@ struct Recompute {
 };
 std::string to_string(const Recompute& recompute);  // "none", "full:3"
 
-// Returns the number of blocks of the longest row of equal blocks: full:N with at
-// least so many is full. 0 if no two blocks are equal.
+// Returns the number of blocks of the longest row of equal blocks: full:N with so
+// many is full. 0 if no two blocks are equal.
 std::int64_t longest_row_of_blocks(const Graph& graph);
 // Returns whether a forward node has a mark of torch.utils.checkpoint.
 bool is_checkpointed(const Graph& graph);
@@ -79,7 +79,7 @@ struct Running {
 
 // Returns the program as it runs; `graph` itself if nothing runs again. Errors:
 // kInvalidArgument (a rule for blocks, and a graph without equal blocks or without
-// a backward phase; a glob that matches no module; the rule `model`, and a graph
+// a backward phase; full:N, and no row of N blocks; a glob that matches no module; the rule `model`, and a graph
 // without a mark of torch.utils.checkpoint; a graph that is the result of this
 // function).
 Result<std::shared_ptr<const Graph>> running_graph(

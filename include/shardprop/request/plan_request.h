@@ -84,7 +84,8 @@ Result<std::shared_ptr<const Graph>> graph_of(
 
 // Answers the request. Precondition: `graph` and `library` are not null. An
 // infeasible problem is not an error: Plan::status reports it. Errors: those of
-// make_plan(), check_rules() and pins_like().
+// make_plan(), check_rules() and pins_like(); kInvalidArgument if an optimizer or
+// micro-batches are requested for a graph that does not train.
 Result<Plan> plan(const PlanRequest& request);
 
 // Returns the cost of each strategy of one operator, and that of the best plan with

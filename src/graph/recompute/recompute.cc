@@ -72,6 +72,18 @@ class Weights {
   std::vector<bool> is_weight_;  // by value
 };
 
+// Refuses a count of more blocks than there are: the rule was meant for another
+// model.
+Result<void> check_count(const Recompute& recompute, std::int64_t blocks) {
+  if (recompute.first_blocks <= blocks) return {};
+  return fail(
+      {ErrorCode::kInvalidArgument,
+       "`" + to_string(recompute) + "` names more blocks than there are",
+       {},
+       {"the longest row of equal blocks has " + std::to_string(blocks)},
+       "name fewer, or `full` for all of them"});
+}
+
 Result<RunSelection> runs_of_blocks(const Graph& graph,
                                     const OpLibrary& library,
                                     const Recompute& recompute) {
@@ -81,6 +93,7 @@ Result<RunSelection> runs_of_blocks(const Graph& graph,
                 "the graph has no two equal blocks in a row",
                 "leave out --recompute, or export at least two layers");
   }
+  SP_CHECK(check_count(recompute, longest_row_of_blocks(graph)));
   RunSelection selection(graph, library);
   const Regions regions = regions_of(graph, blocks);
   const std::vector<bool> core =
