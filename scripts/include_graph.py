@@ -25,7 +25,8 @@ import sys
 SRC = pathlib.Path(__file__).resolve().parent.parent / "src"
 ORDER = {
     "plan": ["problem", "problem/choices", "problem/constraints", "problem/build",
-             "evaluate", "network", "search/parts", "search", "explain", "saved", ""],
+             "evaluate", "saved/read", "network", "search/parts", "search", "explain",
+             "saved", ""],
     "solver": ["model", "presolve", "bound", "eliminate", "conflict", "search", ""],
 }
 # Sources of the module's own folder that every folder may include.

@@ -36,6 +36,18 @@ void PlanIncumbent::begin_with(const PlanAssignment& plan) {
   keep(plan, evaluate(problem_, plan));
 }
 
+bool PlanIncumbent::take_given(const PlanAssignment& plan) {
+  const PlanEvaluation figures = evaluate(problem_, plan);
+  const bool is_cheaper =
+      !found() || figures.objective < out_.evaluation.objective;
+  if (out_.status == PlanStatus::kInfeasible || !fits(figures) || !is_cheaper ||
+      figures.objective < out_.lower_bound) {
+    return false;
+  }
+  keep(plan, figures);
+  return true;
+}
+
 // Without a plan that fits, the figures are those of the plan that comes
 // nearest to the limit. Memory may run out in a copy, so both are copied before
 // either is kept: a mix of two plans is none.

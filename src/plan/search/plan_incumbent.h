@@ -32,6 +32,11 @@ class PlanIncumbent {
   // Like take(), for a plan that a search of a part of the problem found. It
   // does not count as found_here().
   void begin_with(const PlanAssignment& plan);
+  // Like begin_with(), for a plan that a user gives, and only if it costs less than
+  // the best one. Networks that count memory do not represent all plans that fit,
+  // so a search may miss it. A plan that contradicts a proof is outside the space,
+  // as an edited file may be, and is not kept. Returns whether the plan is kept.
+  bool take_given(const PlanAssignment& plan);
   void raise_bound(std::int64_t bound) {
     out_.lower_bound = std::max(out_.lower_bound, bound);
   }

@@ -7,6 +7,7 @@
 #include "plan/search/memory_search.h"
 #include "plan/search/network_search.h"
 #include "plan/search/overlap_search.h"
+#include "plan/search/parts/earlier_assignment.h"
 #include "plan/search/parts/earlier_plan_match.h"
 #include "plan/search/parts/first_plans.h"
 #include "plan/search/tie_breaking.h"
@@ -48,10 +49,14 @@ class PlanSolver {
       const bool is_near = best_.is_done() && !options_.compare;
       if (!is_near) find_first_plans();
       if (!is_near) search_from(scope_.overlap_multipliers);
+      const bool is_earlier = earlier_ && best_.take_given(*earlier_);
+      if (is_earlier) best_.solution().start->led_to_plan = true;
       // A plan within the gap comes at once, without a choice among plans of
       // equal cost.
-      if (!is_near || options_.gap == 0) prefer();
-      price_uniform();
+      if (!is_earlier && (!is_near || options_.gap == 0)) prefer();
+      if (scope_.break_ties && uniform_) {
+        note_uniform(problem_, *uniform_, best_.solution());
+      }
     } catch (...) {
       best_.solution().failure = refusal(std::current_exception());
       if (!best_.solution().failure) throw;
@@ -123,6 +128,7 @@ class PlanSolver {
     const EarlierPlanMatch match = match_earlier_plan(problem_, plan);
     best_.solution().start = match.start;
     if (!match.start.is_usable()) return;
+    earlier_ = earlier_assignment(problem_, plan, match);
     Budget budget = search_.budget().share(tuning::kIncumbentBudgetShare);
     find_near(match, budget);
     if (!best_.found()) return;
@@ -361,29 +367,17 @@ class PlanSolver {
     });
   }
 
-  // Prices the best plan found on the way in which equal layers have the same
-  // layouts, unless tie-breaking found a cheaper one.
-  void price_uniform() {
-    PlanSolution& best = best_.solution();
-    if (!scope_.break_ties || !best_.found() || !uniform_ ||
-        is_uniform(problem_, *best.assignment)) {
-      return;
-    }
-    const std::int64_t more = *uniform_ - best.evaluation.objective;
-    best.uniform_costs_more =
-        std::min(best.uniform_costs_more.value_or(more), more);
-  }
-
   const PlanProblem& problem_;
   const PlanOptions& options_;
   SearchScope scope_;
   NetworkSearch search_;
-  PlanIncumbent& best_;                  // of the search
-  SolvedNetwork last_;                   // the last one with a solution
-  std::optional<std::int64_t> uniform_;  // found by OverlapSearch
-  NetworkOptions network_;               // of the best plan
-  std::vector<PlanAssignment> parts_;    // plans of parts of the space
-  std::optional<bool> binds_in_parts_;   // the memory limit; null before one
+  PlanIncumbent& best_;                    // of the search
+  SolvedNetwork last_;                     // the last one with a solution
+  std::optional<std::int64_t> uniform_;    // found by OverlapSearch
+  NetworkOptions network_;                 // of the best plan
+  std::optional<PlanAssignment> earlier_;  // the plan to start from
+  std::vector<PlanAssignment> parts_;      // plans of parts of the space
+  std::optional<bool> binds_in_parts_;     // the memory limit; null before one
 };
 
 }  // namespace

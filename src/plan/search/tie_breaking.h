@@ -8,6 +8,7 @@
 
 #include <shardprop/solver/solve.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -37,6 +38,17 @@ void break_ties(const PlanProblem& problem,
                 const std::vector<std::int64_t>& overlap_multipliers,
                 std::optional<PlanNetwork> network,
                 const solver::SolveOptions& how, PlanSolution& solution);
+
+// Sets solution.uniform_costs_more from `uniform`, the cost of a plan in which
+// equal layers have the same layouts, unless tie-breaking found a cheaper one. Does
+// nothing without an assignment, or if it has such layouts itself.
+inline void note_uniform(const PlanProblem& problem, std::int64_t uniform,
+                         PlanSolution& solution) {
+  if (!solution.assignment || is_uniform(problem, *solution.assignment)) return;
+  const std::int64_t more = uniform - solution.evaluation.objective;
+  solution.uniform_costs_more =
+      std::min(solution.uniform_costs_more.value_or(more), more);
+}
 
 // Returns a solution that fits the memory limit and costs no more than `like`,
 // which need not fit. It prefers small inputs and results. It has no assignment

@@ -1,4 +1,4 @@
-#include "plan/saved/saved_choices.h"
+#include "plan/saved/read/saved_choices.h"
 
 #include "base/try.h"
 
