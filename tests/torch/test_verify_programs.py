@@ -49,8 +49,7 @@ class Emitted(unittest.TestCase):
             with contextlib.redirect_stdout(None):
                 failed = _core.run([
                     "shardprop", "emit", str(GRAPHS / f"{graph}.json.gz"), "--mesh",
-                    sizes, "--topology", TOPOLOGY, "--optimizer", "adamw",
-                    "-o", str(to), *more,
+                    sizes, "--topology", TOPOLOGY, "-o", str(to), *more,
                 ])
             self.assertEqual(failed, 0)
         shardings = json.loads((folder / "shardings.json").read_text())
