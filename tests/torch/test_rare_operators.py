@@ -8,6 +8,7 @@ $SHARDPROP_PACKAGE is the folder of the built package.
 """
 
 import dataclasses
+import json
 import os
 import pathlib
 import subprocess
@@ -30,12 +31,14 @@ BINARY = os.environ.get("SHARDPROP_BIN", str(ROOT / "build/release/tools/shardpr
 
 @dataclasses.dataclass
 class Case:
-    """`pins` are the layouts of arguments on two ranks, by argument."""
+    """`pins` are the layouts on two ranks in which operators use arguments, and `stored`
+    those in which the program receives them, by argument."""
 
     function: Callable
     args: tuple
     pins: dict[str, str]
     options: tuple[str, ...] = ()
+    stored: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
 def _activation(use_gelu):
@@ -136,8 +139,10 @@ CASES = {
     "nms": Case(
         _nms,
         (_boxes(8), _random(8).abs()),
-        {},
+        {"scores": "R"},
         (*_rules("torchvision"), "--bound", "u0=8"),
+        # The boxes are gathered for `nms`.
+        {"boxes": "S(0)", "scores": "S(0)"},
     ),
     "roi_align_by_boxes": Case(
         _roi_align,
@@ -196,8 +201,9 @@ class RareOperators(unittest.TestCase):
         names = case.function.__code__.co_varnames[: len(case.args)]
         inputs = exported.graph_signature.user_inputs
         pins = []
-        for name, layout in case.pins.items():
-            pins += ["--pin", f"used:{inputs[names.index(name)]}={layout}"]
+        for kind, layouts in ("used", case.pins), ("stored", case.stored):
+            for name, layout in layouts.items():
+                pins += ["--pin", f"{kind}:{inputs[names.index(name)]}={layout}"]
         plan = str(folder / "plan.json")
         planned = [graph, "--mesh", "2", *pins, *case.options]
         code, text = _run("explain", *planned, "--format", "json", "-o", plan)
@@ -213,11 +219,20 @@ class RareOperators(unittest.TestCase):
         self.assertEqual(code, 0, text)
         report = sp.torch.verify_programs(folder / "ranks", exported, case.args)
         self.assertTrue(report.ok, f"{report}")
-        for node in sp.Plan.from_json(pathlib.Path(plan).read_text()).nodes:
-            used = {given["from"]: given["placements"] for given in node["inputs"]}
-            for name, layout in case.pins.items():
-                given = inputs[names.index(name)]
-                self.assertEqual(used.get(given, [layout]), [layout])
+        answer = json.loads(pathlib.Path(plan).read_text())
+        for name, layout in case.pins.items():
+            given = inputs[names.index(name)]
+            used = [
+                one["placements"]
+                for node in answer["nodes"]
+                for one in node["inputs"]
+                if one["from"] == given
+            ]
+            self.assertTrue(used, f"no node uses {given}")
+            self.assertEqual(used, [[layout]] * len(used))
+        for name, layout in case.stored.items():
+            value = answer["values"][inputs[names.index(name)]]
+            self.assertEqual(value["placements"], [layout])
 
     def test_cases(self):
         for name, case in CASES.items():
