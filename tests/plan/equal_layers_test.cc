@@ -12,6 +12,7 @@
 #include "plan/search/parts/restricted_problem.h"
 #include "plan/search/solve_plan.h"
 #include "plan/training_graphs.h"
+#include "plan/two_spaces.h"
 #include "support/property.h"
 
 #include <shardprop/solver/checker.h>
@@ -22,7 +23,6 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <random>
 #include <set>
@@ -173,57 +173,6 @@ class AssignedNetwork {
   const PlanNetwork& network_;
 };
 
-bool has_second_runs(const Graph& graph) {
-  return std::any_of(graph.nodes().begin(), graph.nodes().end(),
-                     [](const Node& node) { return node.runs_again(); });
-}
-
-// TwoSpaces is one problem in which layers choose alike, and the same problem
-// in which they are free. Each variable has at most three choices.
-struct TwoSpaces {
-  TwoSpaces(const Graph& graph, test::TrainingSettings settings,
-            std::mt19937& draw)
-      : all_alike(test::problem_with(graph, settings)),
-        all_free(free_problem(graph, settings)),
-        restriction(few_choices(all_alike, draw)),
-        alike(all_alike, restriction),
-        free(all_free, restriction) {}
-
-  static PlanProblem free_problem(const Graph& graph,
-                                  test::TrainingSettings settings) {
-    settings.options.layers = Layers::kFree;
-    return test::problem_with(graph, settings);
-  }
-
-  static Restriction few_choices(const PlanProblem& problem,
-                                 std::mt19937& draw) {
-    Restriction out = no_restriction(problem);
-    for (std::size_t v = 0; v < out.left.size(); ++v) {
-      const std::size_t first =
-          problem.equal_choices().first(PlanVariableId(v)).index();
-      if (first != v) {
-        out.left[v] = out.left[first];
-        continue;
-      }
-      std::vector<std::uint32_t> all(problem.variables()[v].choices->size());
-      std::iota(all.begin(), all.end(), 0U);
-      std::shuffle(all.begin(), all.end(), draw);
-      // Second runs have variables of their own.
-      const std::size_t least = has_second_runs(problem.graph()) ? 1 : 2;
-      all.resize(std::min<std::size_t>(all.size(), least + draw() % 2));
-      std::sort(all.begin(), all.end());
-      out.left[v] = std::move(all);
-    }
-    return out;
-  }
-
-  PlanProblem all_alike;
-  PlanProblem all_free;
-  Restriction restriction;
-  RestrictedProblem alike;
-  RestrictedProblem free;
-};
-
 // Returns random cached layouts, the same for live intervals that are one
 // variable of the network.
 std::vector<std::vector<std::uint32_t>> random_cached(
@@ -277,7 +226,10 @@ TEST_CASE("shared variables cost and use what those of each layer do") {
         test::random_running(test::random_layered_graph(draw, 9), draw);
     if (!running) continue;
     const Graph& graph = *running;
-    const TwoSpaces spaces(graph, test::random_settings(draw), draw);
+    const auto cut = [&](const PlanProblem& problem) {
+      return test::few_choices(problem, draw);
+    };
+    const test::TwoSpaces spaces(graph, test::random_settings(draw), cut);
     two_classes += has_two_classes(graph) ? 1 : 0;
     const PlanProblem& alike = spaces.alike.problem();
     const PlanProblem& free = spaces.free.problem();
@@ -372,7 +324,10 @@ void check_limited(const Graph& graph, test::TrainingSettings settings,
 
 void check_optimum(const Graph& graph, const test::TrainingSettings& settings,
                    std::mt19937& draw, Found& found) {
-  const TwoSpaces spaces(graph, settings, draw);
+  const auto cut = [&](const PlanProblem& problem) {
+    return test::few_choices(problem, draw);
+  };
+  const test::TwoSpaces spaces(graph, settings, cut);
   const PlanProblem& alike = spaces.alike.problem();
   if (alike.equal_choices().empty() ||
       test::Exhaustive(alike).size() > kMostAssignments) {
@@ -386,7 +341,7 @@ void check_optimum(const Graph& graph, const test::TrainingSettings& settings,
   const auto judged = least_judged(alike, {}, optimum);
   if (!judged) return;
   ++found.runs;
-  found.second_runs += has_second_runs(graph) ? 1 : 0;
+  found.second_runs += test::has_second_runs(graph) ? 1 : 0;
   CHECK(of_alike.status == PlanStatus::kOptimal);
   CHECK(of_alike.lower_bound == optimum);
   CHECK(optimum == *judged);
@@ -422,7 +377,7 @@ TEST_CASE("the optimum of equal layers is what enumeration finds") {
         test::random_running(test::random_layered_graph(draw), draw);
     // Operators run again in a quarter of the graphs.
     const bool needs_them = 4 * found.second_runs < found.runs;
-    if (!graph || (needs_them && !has_second_runs(*graph))) continue;
+    if (!graph || (needs_them && !test::has_second_runs(*graph))) continue;
     check_optimum(*graph, test::random_settings(draw), draw, found);
   }
   CHECK(found.runs == required);

@@ -19,11 +19,11 @@
 namespace shardprop::test {
 
 // LayeredGraph builds x -> layers -> head, with the gradients of all
-// parameters. A layer is a matmul with its own parameter, and at most one
-// operator after it: relu, or the layer's input added or multiplied.
+// parameters. A layer is a matmul with its own parameter, and operators after it:
+// relu, the layer's input added or multiplied, or relu of the sum.
 class LayeredGraph {
  public:
-  enum class After : std::uint8_t { kNothing, kRelu, kAdd, kMul };
+  enum class After : std::uint8_t { kNothing, kRelu, kAdd, kMul, kAddRelu };
   struct Shape {
     int layers = 2;
     After after = After::kNothing;
@@ -47,6 +47,9 @@ class LayeredGraph {
     for (int i = 0; i < shape_.layers; ++i) {
       Layer layer{x, parameter("w" + std::to_string(i)), {}};
       layer.h = mm(x, layer.w);
+      if (shape_.after == After::kAddRelu) {
+        layer.h = op("aten.add.Tensor", {layer.h, x});
+      }
       x = after(layer.h, x);
       layers.push_back(layer);
     }
@@ -62,11 +65,15 @@ class LayeredGraph {
     if (shape_.has_head) g = backward(last, head, g);
     for (std::size_t i = layers.size(); i-- > 0;) {
       const Layer& layer = layers[i];
+      if (shape_.after == After::kRelu || shape_.after == After::kAddRelu) {
+        g = op("aten.mul.Tensor", {g, layer.h});
+      }
       const ValueId into = g;
-      if (shape_.after == After::kRelu) g = op("aten.mul.Tensor", {g, layer.h});
       if (shape_.after == After::kMul) g = op("aten.mul.Tensor", {g, layer.x});
       g = backward(layer.x, layer.w, g);
-      if (shape_.after == After::kAdd) g = op("aten.add.Tensor", {into, g});
+      if (shape_.after == After::kAdd || shape_.after == After::kAddRelu) {
+        g = op("aten.add.Tensor", {into, g});
+      }
     }
     if (shape_.has_backward_phase) {
       b_.add_output({.value = g, .kind = OutputKind::kGradient, .target = in});
@@ -100,6 +107,7 @@ class LayeredGraph {
       case After::kNothing:
         return h;
       case After::kRelu:
+      case After::kAddRelu:
         return op("aten.relu.default", {h});
       case After::kAdd:
         return op("aten.add.Tensor", {h, x});
