@@ -172,6 +172,14 @@ const TensorMeta& OpCall::first() const {
   return op_.inputs.front();
 }
 
+const ArgumentSchema& declared(const OpCall& call, std::string_view arg) {
+  const FunctionSchema& function = *call.op().function;
+  const auto i = function.argument_index(arg);
+  require(i.has_value(),
+          "the operator has no argument `" + std::string(arg) + "`");
+  return function.arguments()[*i];
+}
+
 TensorMeta make_meta(Dims shape, DType dtype) {
   auto meta = TensorMeta::contiguous(std::move(shape), dtype);
   if (!meta) call_error(meta.error().message);

@@ -113,6 +113,9 @@ class OpCall {
   const OpSchema& op_;
 };
 
+// Returns the declaration of an argument, which the operator must have.
+const ArgumentSchema& declared(const OpCall& call, std::string_view arg);
+
 // Call TensorMeta's factories; their errors become a CallError.
 TensorMeta make_meta(Dims shape, DType dtype);
 TensorMeta make_meta(Dims shape, Dims strides, DType dtype);

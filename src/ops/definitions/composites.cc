@@ -163,7 +163,7 @@ void over_observations(const OpCall& call, IndexSpace& space) {
     Factor& observations = space.factors[f];
     observations.kind = FactorKind::kBlocked;
     observations.reason = "each row is taken from its mean over them";
-    const bool adds_up = call.base_name() == "cov" &&
+    const bool adds_up = call.has("correction") &&
                          weights(call, "fweights") == nullptr &&
                          weights(call, "aweights") == nullptr &&
                          call.integer("correction") < observations.size;

@@ -125,14 +125,13 @@ BoundForm bind_moved(const OpCall& call, const std::vector<int>& dims) {
   return b.bound();
 }
 
-// Returns the dims of a list. An empty list means all dims for a roll, which
-// flattens.
+// Returns the dims of a list; none if it is empty.
 std::vector<int> dims_listed(const OpCall& call, const std::string& argument) {
   const bool none = call.op()
                         .ints_arg(argument)
                         .value_or(std::vector<std::int64_t>{})
                         .empty();
-  if (none && call.base_name() != "roll") return {};
+  if (none) return {};
   return call.dims(argument, call.tensor("self").rank());
 }
 
@@ -197,6 +196,10 @@ OpDefinition cut_up(std::string_view word) {
 void words_of_along(RuleWords& words) {
   words.form(move_form("moved(dims)", [](const OpCall& call) {
     return dims_listed(call, "dims");
+  }));
+  // An empty list means that the elements move as one vector.
+  words.form(move_form("rolled(dims)", [](const OpCall& call) {
+    return call.dims("dims", call.tensor("self").rank());
   }));
   words.form(shared_form("matrices()", bind_matrices));
 }

@@ -43,9 +43,8 @@ Settings settings_of(const OpCall& call) {
   s.has_groups = call.has("groups");
   if (s.has_groups) s.groups = call.integer("groups");
   require(s.groups > 0, "`groups` is not positive");
-  s.transposed =
-      call.boolean_or("transposed", call.base_name().find("transpose") !=
-                                        std::string_view::npos);
+  // Operators without this argument pad the output only if they are transposed.
+  s.transposed = call.boolean_or("transposed", call.has("output_padding"));
   if (call.has("output_padding")) {
     s.output_padding = call.integers("output_padding");
   }
@@ -263,12 +262,11 @@ bool comes_channels_last(const TensorMeta& input, const TensorMeta& weight) {
   return is_channels_last(input) || is_channels_last(weight);
 }
 
-BoundForm bind_convolution(const OpCall& call) {
+BoundForm bind_convolution(const OpCall& call, int spatial) {
   const TensorMeta& input = call.first();
   const TensorMeta& weight = call.tensor("weight");
   const Settings s = settings_of(call);
-  require(call.base_name().back() != 'd' ||
-              weight.rank() == spatial_dims(call.base_name()) + 2,
+  require(spatial == 0 || weight.rank() == spatial + 2,
           "the weight has another rank");
   require(weight.rank() >= 3 && input.rank() + 1 >= weight.rank(),
           "input and weight do not have the same rank");
@@ -376,9 +374,14 @@ void backward_linearities(const OpCall& call, IndexSpace& space) {
 
 }  // namespace
 
-OpDefinition convolved() {
-  return with_implied(shared_form("convolution()", bind_convolution),
-                      convolution_linearities);
+OpDefinition convolved(int spatial) {
+  return with_implied(
+      shared_form(spatial == 0 ? "convolution()"
+                               : "convolution(" + std::to_string(spatial) + ")",
+                  [spatial](const OpCall& call) {
+                    return bind_convolution(call, spatial);
+                  }),
+      convolution_linearities);
 }
 
 OpDefinition convolved_gradients() {

@@ -120,25 +120,31 @@ OpDefinition selection_written();
 // --- By an index along one dim ---
 
 OpDefinition gathered();
-OpDefinition scattered();
+// `how` is "add", or the kind of words of the argument `reduce`: "arithmetic"
+// (add, multiply) or "reduction" (sum, prod, mean, amax, amin). Without it, elements
+// are replaced.
+OpDefinition scattered(std::string_view how = {});
 // The index is a vector.
 OpDefinition selected_along();
-OpDefinition written_along();
+// Like scattered(); "reduction" has no sum.
+OpDefinition written_along(std::string_view how = {});
 
 // --- Windows ---
 
-// Spatial dims change size: returns the new size of `size`, the `dim`-th of
-// them.
+// `spatial` last dims change size: `Resize` returns the new size of `size`, the
+// `dim`-th of them.
 using Resize = std::function<std::int64_t(const OpCall&, std::int64_t size,
                                           std::size_t dim)>;
-OpDefinition resize_form(std::string text, Resize resize, int results = 1);
-OpDefinition resized(std::string_view word);
+OpDefinition resize_form(std::string text, int spatial, Resize resize,
+                         int results = 1);
 // The gradient of `resize`, which the incoming gradient must fit; if it is
 // null, any size fits.
-OpDefinition resize_gradient_form(std::string text, Resize resize = nullptr);
+OpDefinition resize_gradient_form(std::string text, int spatial,
+                                  Resize resize = nullptr);
 OpDefinition resized_gradient(std::string_view word);
-// Channels are (groups, in) and (groups, out).
-OpDefinition convolved();
+// Channels are (groups, in) and (groups, out). The weight has `spatial` spatial
+// dims; any number if it is 0.
+OpDefinition convolved(int spatial = 0);
 OpDefinition convolved_gradients();
 
 // The windows of a dim, whose elements become a new last dim.
@@ -153,8 +159,8 @@ OpDefinition shuffled(bool into_space);
 
 // `Transform` is the kind of a Fourier transform. kComplex returns as many
 // elements, and kHalf the half that a real input needs. kReal returns the full
-// real tensor for such a half.
-enum class Transform : std::uint8_t { kComplex, kHalf, kReal };
+// real tensor for such a half. kHalfFirst is kHalf, but runs over the last dim first.
+enum class Transform : std::uint8_t { kComplex, kHalf, kReal, kHalfFirst };
 // The transform runs over `dim`, or over as many last dims as `s` has sizes.
 // Their length is `n`, `s` or `last_dim_size` if given.
 OpDefinition transformed(Transform kind);
@@ -169,7 +175,9 @@ OpDefinition masked_gradients(const std::vector<std::string>& of);
 // A pointwise function of input and target, reduced according to `reduction`.
 OpDefinition elementwise_loss();
 // `sum` is the call of the gradient of a sum; the gradient of a mean is a
-// fraction of it.
-OpDefinition elementwise_loss_gradient(std::string_view sum);
+// fraction of it. If another operand is larger than `self`, the gradient has the
+// shape of `self` if `keeps_self`, else the broadcast shape.
+OpDefinition elementwise_loss_gradient(std::string_view sum,
+                                       bool keeps_self = false);
 
 }  // namespace shardprop

@@ -83,6 +83,10 @@ BoundForm bind_gather(const OpCall& call) {
   return b.bound();
 }
 
+constexpr std::string_view kAdd = "add";
+constexpr std::string_view kArithmetic = "arithmetic";
+constexpr std::string_view kReduction = "reduction";
+
 Write write_named(std::string_view word) {
   if (word == "add" || word == "sum") return Write::kAdd;
   if (word == "multiply" || word == "prod") return Write::kMultiply;
@@ -90,16 +94,17 @@ Write write_named(std::string_view word) {
   return word == "amin" ? Write::kMin : Write::kMean;
 }
 
-Write write_of(const OpCall& call) {
-  if (call.base_name().ends_with("_add")) return Write::kAdd;
-  if (!call.has("reduce")) return Write::kReplace;
+// Returns what is written, for the argument `how` of a form.
+Write write_of(const OpCall& call, std::string_view how, bool has_sum) {
+  if (how.empty()) return Write::kReplace;
+  if (how == kAdd) return Write::kAdd;
   const std::string_view word = call.op().string_arg("reduce").value_or("");
   const auto is_one_of = [&](std::initializer_list<std::string_view> words) {
     return std::find(words.begin(), words.end(), word) != words.end();
   };
-  if (call.base_name() == "scatter") {
+  if (how == kArithmetic) {
     require(is_one_of({"add", "multiply"}), "`reduce` is not add or multiply");
-  } else if (call.base_name() == "index_reduce") {
+  } else if (!has_sum) {
     require(is_one_of({"prod", "mean", "amax", "amin"}),
             "`reduce` is not prod, mean, amax or amin");
   } else {
@@ -112,9 +117,8 @@ Write write_of(const OpCall& call) {
 // Ranks that each write some of the rows hold terms of the result. `self` is
 // one more term of a sum or a product; for an extremum, every rank may include
 // it.
-void share_out_rows(SpaceBuilder& b, const OpCall& call,
+void share_out_rows(SpaceBuilder& b, const OpCall& call, Write write,
                     const DimFactors& rows) {
-  const Write write = write_of(call);
   const auto combines_by = [&](ReduceOp op, bool self_is_term) {
     b.without(0, rows, Without::partial(op));
     for (const FactorId id : rows) {
@@ -136,7 +140,7 @@ void share_out_rows(SpaceBuilder& b, const OpCall& call,
   }
 }
 
-BoundForm bind_scatter(const OpCall& call) {
+BoundForm bind_scatter(const OpCall& call, Write write) {
   const TensorMeta& self = call.tensor("self");
   const TensorMeta& looked = call.tensor("index");
   const TensorMeta* src =
@@ -176,17 +180,14 @@ BoundForm bind_scatter(const OpCall& call) {
                                        : source);
   }
   b.output(shared.self, {.shape = self.shape()});
-  if (!has_dims) {
-    write_of(call);
-    return b.bound();
-  }
+  if (!has_dims) return b.bound();
   const DimFactors& over = shared.self.dims[index(shared.dim)];
   if (is_index(looked.dtype())) {
     look_up_by_program(b.space, over);
   } else {
     b.block(over, "the index is not of integers");
   }
-  share_out_rows(b, call, rows);
+  share_out_rows(b, call, write, rows);
   return b.bound();
 }
 
@@ -240,7 +241,7 @@ void check_source(const OpCall& call, int dim) {
 }
 
 // Binds the operators that change self along `dim` at a vector of indices.
-BoundForm bind_index_written(const OpCall& call) {
+BoundForm bind_index_written(const OpCall& call, Write write) {
   const TensorMeta& self = call.tensor("self");
   const TensorMeta& chosen = call.tensor("index");
   require(chosen.rank() <= 1 && is_index(chosen.dtype()),
@@ -271,7 +272,7 @@ BoundForm bind_index_written(const OpCall& call) {
                 : SpaceBuilder::whole(meta.rank()));
   }
   b.output(whole);
-  share_out_rows(b, call, rows);
+  share_out_rows(b, call, write, rows);
   return b.bound();
 }
 
@@ -283,11 +284,25 @@ std::optional<std::size_t> values_operand(const OpCall& call) {
   return std::nullopt;
 }
 
-OpDefinition passing_writes(OpDefinition row) {
-  return with_implied(
-      std::move(row), [](const OpCall& call, IndexSpace& space) {
-        pass_writes(call, space, write_of(call), values_operand(call));
-      });
+using BindWrite = BoundForm (*)(const OpCall&, Write);
+
+OpDefinition write_form(std::string text, std::string_view how, bool has_sum,
+                        BindWrite bind) {
+  return with_implied(shared_form(std::move(text),
+                                  [=](const OpCall& call) {
+                                    return bind(call,
+                                                write_of(call, how, has_sum));
+                                  }),
+                      [=](const OpCall& call, IndexSpace& space) {
+                        pass_writes(call, space, write_of(call, how, has_sum),
+                                    values_operand(call));
+                      });
+}
+
+// Returns "scatter(dim)" or "scatter(dim,add)".
+std::string write_text(std::string_view name, std::string_view how) {
+  return std::string(name) + "(dim" + (how.empty() ? "" : ",") +
+         std::string(how) + ")";
 }
 
 // Returns whether a partial stays a term per rank after the number is written.
@@ -355,24 +370,29 @@ void pass_writes(const OpCall& call, IndexSpace& space, Write write,
 OpDefinition gathered() {
   return form("gather(dim)").passes({"self"}).below("index", IndexBound::kDim);
 }
-OpDefinition scattered() {
-  return form("scatter(dim)").below("index", IndexBound::kDim);
+OpDefinition scattered(std::string_view how) {
+  return form(write_text("scatter", how)).below("index", IndexBound::kDim);
 }
 OpDefinition selected_along() {
   return form("index_select(dim)")
       .passes({"self"})
       .below("index", IndexBound::kDim);
 }
-OpDefinition written_along() {
-  return form("index_written(dim)").below("index", IndexBound::kDim);
+OpDefinition written_along(std::string_view how) {
+  return form(write_text("index_written", how))
+      .below("index", IndexBound::kDim);
 }
 
 void words_of_indexed(RuleWords& words) {
   words.form(shared_form("gather(dim)", bind_gather));
-  words.form(passing_writes(shared_form("scatter(dim)", bind_scatter)));
   words.form(shared_form("index_select(dim)", bind_index_select));
-  words.form(
-      passing_writes(shared_form("index_written(dim)", bind_index_written)));
+  for (const std::string_view how :
+       {std::string_view(), kAdd, kArithmetic, kReduction}) {
+    words.form(write_form(write_text("scatter", how), how, true, bind_scatter));
+    if (how == kArithmetic) continue;
+    words.form(write_form(write_text("index_written", how), how, false,
+                          bind_index_written));
+  }
 }
 
 }  // namespace shardprop

@@ -23,15 +23,6 @@ void check_operands(const OpCall& call) {
     require(is_floating(call.tensor("self").dtype()),
             "`self` is not of floats");
   }
-  require(call.base_name() != "binary_cross_entropy_with_logits" ||
-              (is_floating(call.tensor("self").dtype()) &&
-               call.tensor("self").shape() == call.tensor("target").shape()),
-          "the logits are integers, or not one per target");
-  if (call.base_name() == "binary_cross_entropy") {
-    require(call.tensor("self").dtype() == call.tensor("target").dtype() &&
-                call.tensor("self").shape() == call.tensor("target").shape(),
-            "input and target are of two dtypes or shapes");
-  }
 }
 
 // Binds a pointwise function of the operands, reduced over all dims.
@@ -64,7 +55,9 @@ BoundForm bind_elementwise_loss(const OpCall& call) {
   return b.bound();
 }
 
-BoundForm bind_elementwise_loss_backward(const OpCall& call) {
+// If another operand is larger than `self`, the gradient has the shape of `self` if
+// `keeps_self`, else the broadcast shape.
+BoundForm bind_elementwise_loss_backward(const OpCall& call, bool keeps_self) {
   const TensorMeta& self = call.tensor("self");
   const LossReduction reduction = reduction_of(call);
   check_operands(call);
@@ -76,8 +69,7 @@ BoundForm bind_elementwise_loss_backward(const OpCall& call) {
     for (const TensorMeta& meta : call.op().inputs) {
       b.input(SpaceBuilder::whole(meta.rank()));
     }
-    const bool keeps = call.base_name() == "binary_cross_entropy_backward";
-    const Dims& made = keeps ? self.shape() : shape;
+    const Dims& made = keeps_self ? self.shape() : shape;
     b.output(SpaceBuilder::whole(static_cast<int>(made.size())),
              {.shape = made, .dtype = self.dtype()});
     return b.bound();
@@ -103,8 +95,8 @@ OpDefinition elementwise_loss() {
       "return cast(sum(l) / numel(l), dtype(out))");
 }
 
-OpDefinition elementwise_loss_gradient(std::string_view sum) {
-  return form("loss_gradient()")
+OpDefinition elementwise_loss_gradient(std::string_view sum, bool keeps_self) {
+  return form(keeps_self ? "loss_gradient(self)" : "loss_gradient()")
       .per_rank(
           "return cast(" + std::string(sum) + " / numel(self), dtype(out))",
           FactorKind::kBlocked)
@@ -115,7 +107,23 @@ OpDefinition elementwise_loss_gradient(std::string_view sum) {
 
 void words_of_losses(RuleWords& words) {
   words.form(shared_form("loss()", bind_elementwise_loss));
-  words.form(shared_form("loss_gradient()", bind_elementwise_loss_backward));
+  for (const bool keeps_self : {false, true}) {
+    words.form(
+        shared_form(keeps_self ? "loss_gradient(self)" : "loss_gradient()",
+                    [keeps_self](const OpCall& call) {
+                      return bind_elementwise_loss_backward(call, keeps_self);
+                    }));
+  }
+  words.check("logit_per_target()", [](const OpCall& call, const IndexSpace&) {
+    require(is_floating(call.tensor("self").dtype()) &&
+                call.tensor("self").shape() == call.tensor("target").shape(),
+            "the logits are integers, or not one per target");
+  });
+  words.check("input_like_target()", [](const OpCall& call, const IndexSpace&) {
+    require(call.tensor("self").dtype() == call.tensor("target").dtype() &&
+                call.tensor("self").shape() == call.tensor("target").shape(),
+            "input and target are of two dtypes or shapes");
+  });
   words.modifier("no_integers()", [](const OpCall& call, IndexSpace& space) {
     if (is_floating(call.tensor("self").dtype())) return;
     space.linearities.clear();

@@ -99,8 +99,8 @@ Dims transform_strides(const OpCall& call, Transform kind,
     }
     return pass_strides(strides, sizes, last);
   }
-  // ihfft runs the real pass first, and then the others.
-  if (call.base_name().find("ihfft") != std::string_view::npos) {
+  // The real pass runs first, and then the others.
+  if (kind == Transform::kHalfFirst) {
     strides = pass_strides(strides, sizes, last);
     if (others.empty()) return strides;
     return pass_strides(strides, sizes,
@@ -122,7 +122,8 @@ BoundForm bind_transform(const OpCall& call, Transform kind) {
     const bool last = i + 1 == dims.size();
     std::int64_t size = length_given(call, i, last).value_or(self.size(dim));
     const bool halves =
-        kind == Transform::kHalf && last && call.boolean_or("onesided", true);
+        (kind == Transform::kHalf || kind == Transform::kHalfFirst) && last &&
+        call.boolean_or("onesided", true);
     if (kind == Transform::kReal && last && !length_given(call, i, last)) {
       size = 2 * (self.size(dim) - 1);
     }
@@ -144,7 +145,8 @@ BoundForm bind_transform(const OpCall& call, Transform kind) {
 }  // namespace
 
 OpDefinition transformed(Transform kind) {
-  constexpr std::string_view kNames[] = {"fft(dim)", "rfft(dim)", "irfft(dim)"};
+  constexpr std::string_view kNames[] = {"fft(dim)", "rfft(dim)", "irfft(dim)",
+                                         "ihfft(dim)"};
   return shared_form(
       std::string(kNames[index(kind)]),
       [kind](const OpCall& call) { return bind_transform(call, kind); });

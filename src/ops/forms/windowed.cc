@@ -18,11 +18,10 @@ Dims channels_last_1d(const Dims& shape) {
   return Dims{multiply_sizes(shape[1], shape[2]), 1, shape[1]};
 }
 
-Dims image_strides(const OpCall& call, const Dims& shape, DType dtype) {
-  // PyTorch runs pools over one dim as pools over two, the first of size 1.
+// PyTorch runs pools over one dim as pools over two, the first of size 1.
+Dims strides_of_lines(const OpCall& call, const Dims& shape, DType dtype) {
   const TensorMeta& self = call.first();
-  if (call.base_name().find("pool1d") != std::string_view::npos &&
-      self.rank() == 3 && !self.is_contiguous() &&
+  if (self.rank() == 3 && shape.size() == 3 && !self.is_contiguous() &&
       self.strides() == channels_last_1d(self.shape())) {
     return channels_last_1d(shape);
   }
@@ -31,9 +30,9 @@ Dims image_strides(const OpCall& call, const Dims& shape, DType dtype) {
 
 // The result has the leading dims of the first operand, and its spatial dims
 // resized.
-BoundForm bind_resized(const OpCall& call, int results, const Resize& resize) {
+BoundForm bind_resized(const OpCall& call, int spatial, int results,
+                       const Resize& resize) {
   const TensorMeta& self = call.first();
-  const int spatial = spatial_dims(call.base_name());
   require(self.rank() == spatial + 1 || self.rank() == spatial + 2,
           "the input has another rank");
   const int leading = self.rank() - spatial;
@@ -64,10 +63,10 @@ BoundForm bind_resized(const OpCall& call, int results, const Resize& resize) {
 
 // Binds the gradient of `self` from that of its result. Both share their
 // leading dims.
-BoundForm bind_resized_gradient(const OpCall& call, const Resize& resize) {
+BoundForm bind_resized_gradient(const OpCall& call, int spatial,
+                                const Resize& resize) {
   const TensorMeta& self = call.tensor("self");
   const TensorMeta& grad = call.tensor("grad_output");
-  const int spatial = spatial_dims(call.base_name());
   require(self.rank() == spatial + 1 || self.rank() == spatial + 2,
           "the input has another rank");
   require(grad.rank() == self.rank(), "the gradient has another rank");
@@ -99,21 +98,20 @@ BoundForm bind_resized_gradient(const OpCall& call, const Resize& resize) {
 
 }  // namespace
 
-OpDefinition resize_form(std::string text, Resize resize, int results) {
-  return shared_form(std::move(text),
-                     [results, resize = std::move(resize)](const OpCall& call) {
-                       return bind_resized(call, results, resize);
-                     });
+OpDefinition resize_form(std::string text, int spatial, Resize resize,
+                         int results) {
+  return shared_form(
+      std::move(text),
+      [spatial, results, resize = std::move(resize)](const OpCall& call) {
+        return bind_resized(call, spatial, results, resize);
+      });
 }
 
-OpDefinition resized(std::string_view word) {
-  return form(word).typed("first,i64").strided("pooled_images");
-}
-
-OpDefinition resize_gradient_form(std::string text, Resize resize) {
+OpDefinition resize_gradient_form(std::string text, int spatial,
+                                  Resize resize) {
   return shared_form(std::move(text),
-                     [resize = std::move(resize)](const OpCall& call) {
-                       return bind_resized_gradient(call, resize);
+                     [spatial, resize = std::move(resize)](const OpCall& call) {
+                       return bind_resized_gradient(call, spatial, resize);
                      });
 }
 
@@ -122,7 +120,7 @@ OpDefinition resized_gradient(std::string_view word) {
 }
 
 void words_of_windowed(RuleWords& words) {
-  words.strides("pooled_images", image_strides);
+  words.strides("pooled_lines", strides_of_lines);
 }
 
 }  // namespace shardprop

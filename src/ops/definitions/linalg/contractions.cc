@@ -214,11 +214,11 @@ Notation kron_notation(const OpCall& call) {
   return {{dims_from(0, a), dims_from(a, b)}, {result}, {}, {}};
 }
 
-// Multiplies a chain of matrices; the first and the last may be vectors.
-Notation chain_notation(const OpCall& call) {
+// Multiplies a chain of matrices; if `of_vectors`, the first and the last may be
+// vectors.
+Notation chain_notation(const OpCall& call, bool of_vectors) {
   const std::vector<TensorMeta>& factors = call.op().inputs;
   require(!factors.empty(), "no factors are given");
-  const bool of_vectors = call.base_name() == "linalg_multi_dot";
   require(!of_vectors || factors.size() >= 2, "only one factor is given");
   Notation notation;
   Term result;
@@ -247,7 +247,12 @@ void words_of_contractions(RuleWords& words) {
   words.form(einsum("inner()", inner_notation));
   words.form(einsum("vecdot()", vecdot_notation));
   words.form(einsum("kron()", kron_notation));
-  words.form(einsum("chain()", chain_notation));
+  words.form(einsum("chain()", [](const OpCall& call) {
+    return chain_notation(call, false);
+  }));
+  words.form(einsum("chain(vectors)", [](const OpCall& call) {
+    return chain_notation(call, true);
+  }));
   words.strides("einsum", einsum_strides);
   words.dtype("factors", of_factors);
   words.dtype("inner", of_inner);
@@ -261,8 +266,8 @@ void define_contractions(Family f) {
   f.add("linalg_vecdot", form("vecdot()").typed("factors()"));
   // Scalars get dims before they promote.
   f.add("kron", in_order(form("kron()").typed("promote(self,other)")));
-  f.add({"linalg_multi_dot", "chain_matmul"},
-        form("chain()").typed("factors()"));
+  f.add("linalg_multi_dot", form("chain(vectors)").typed("factors()"));
+  f.add("chain_matmul", form("chain()").typed("factors()"));
 }
 
 }  // namespace shardprop

@@ -39,16 +39,22 @@ void trace_adds_up(const OpCall&, IndexSpace& space) {
 // diagonal is read.
 constexpr std::string_view kDiag = "_->{k:diagonal()}{k} | mn->{k:diagonal()}";
 
-std::int64_t diag_size(const OpCall& call, const FactorName&) {
+std::int64_t diagonal_offset(const OpCall& call) {
+  return call.integer(call.has("diagonal") ? "diagonal" : "offset");
+}
+
+// Returns the size of the matrix whose diagonal has all elements of the operand.
+std::int64_t flat_diag_size(const OpCall& call, const FactorName&) {
+  const std::int64_t offset = diagonal_offset(call);
+  constexpr std::int64_t kFar = std::int64_t{1} << 40;
+  require(offset > -kFar && offset < kFar, "an offset is out of range");
+  return add_sizes(call.first().numel(), offset < 0 ? -offset : offset);
+}
+
+std::int64_t diag_size(const OpCall& call, const FactorName& name) {
   const TensorMeta& self = call.first();
-  const std::int64_t offset =
-      call.integer(call.has("diagonal") ? "diagonal" : "offset");
-  if (call.base_name() == "diagflat" || self.rank() == 1) {
-    constexpr std::int64_t kFar = std::int64_t{1} << 40;
-    require(offset > -kFar && offset < kFar, "an offset is out of range");
-    return add_sizes(self.numel(), offset < 0 ? -offset : offset);
-  }
-  return diagonal_length(self.size(0), self.size(1), offset);
+  if (self.rank() == 1) return flat_diag_size(call, name);
+  return diagonal_length(self.size(0), self.size(1), diagonal_offset(call));
 }
 
 // Partial sums over rows and columns give the diagonal of a matrix. If the
@@ -170,7 +176,7 @@ void define_diagonals(Family& f) {
                     .passes()
                     .refine("cut_diagonal()")
                     .per_rank(diagonal_program("diagonal")));
-  f.add("diagflat", mapped("*->{n:diagonal()}{n}")
+  f.add("diagflat", mapped("*->{n:flat_diagonal()}{n}")
                         .passes()
                         .refine("cut_diagonal()")
                         .per_rank(diagonal_program("offset")));
@@ -186,6 +192,7 @@ void words_of_linalg(RuleWords& words) {
                                        : make_meta(shape, dtype).strides();
       });
   words.size("diagonal", diag_size);
+  words.size("flat_diagonal", flat_diag_size);
   words.form(tolerances_form("with_tolerances(nm)",
                              Term().leading().full({'n', 'm'})));
   words.form(tolerances_form("with_tolerances()", Term().leading()));

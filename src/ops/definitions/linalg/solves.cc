@@ -201,7 +201,7 @@ Notation cross_notation(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
   const int rank = self.rank();
   int dim = 0;
-  if (call.base_name() == "linalg_cross" || call.op().int_arg("dim")) {
+  if (call.op().int_arg("dim")) {
     dim = call.dim("dim", rank);
   } else {
     while (dim + 1 < rank && self.size(dim) != 3) ++dim;

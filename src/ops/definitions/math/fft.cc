@@ -32,8 +32,8 @@ OpDefinition transform(Transform kind) {
 }  // namespace
 
 void words_of_fft(RuleWords& words) {
-  for (const Transform kind :
-       {Transform::kComplex, Transform::kHalf, Transform::kReal}) {
+  for (const Transform kind : {Transform::kComplex, Transform::kHalf,
+                               Transform::kReal, Transform::kHalfFirst}) {
     words.form(transformed(kind));
   }
   words.dtype("spectrum", [](const OpCall& call, std::size_t) {
@@ -45,9 +45,10 @@ void define_fft(Family f) {
   f.add({"_fft_c2c", "fft_fft", "fft_ifft", "fft_fft2", "fft_ifft2", "fft_fftn",
          "fft_ifftn"},
         transform(Transform::kComplex));
-  f.add({"_fft_r2c", "fft_rfft", "fft_rfft2", "fft_rfftn", "fft_ihfft",
-         "fft_ihfft2", "fft_ihfftn"},
+  f.add({"_fft_r2c", "fft_rfft", "fft_rfft2", "fft_rfftn"},
         transform(Transform::kHalf));
+  f.add({"fft_ihfft", "fft_ihfft2", "fft_ihfftn"},
+        transform(Transform::kHalfFirst));
   f.add({"_fft_c2r", "fft_irfft", "fft_irfft2", "fft_irfftn", "fft_hfft",
          "fft_hfft2", "fft_hfftn"},
         transform(Transform::kReal));

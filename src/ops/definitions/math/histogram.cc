@@ -49,7 +49,7 @@ BoundForm bind_weighted_histogram(const OpCall& call) {
   require(weight == nullptr || (weight->shape() == self.shape() &&
                                 weight->dtype() == self.dtype()),
           "the weights are not one per value");
-  const bool has_edges = call.overload() == "bins_tensor";
+  const bool has_edges = declared(call, "bins").is_tensor();
   const auto* range =
       has_edges ? nullptr
                 : std::get_if<std::vector<double>>(&call.op().arg("range"));
@@ -88,7 +88,8 @@ BoundForm bind_weighted_histogram(const OpCall& call) {
 
 // A point has one coordinate for each dim of the histogram; the rest is as in
 // bind_weighted_histogram().
-BoundForm bind_histogram_of_points(const OpCall& call) {
+BoundForm bind_histogram_of_points(const OpCall& call, bool counts,
+                                   bool edges) {
   const TensorMeta& self = call.tensor("self");
   const TensorMeta* weight = call.optional_tensor("weight");
   require(is_floating(self.dtype()) && self.rank() >= 2,
@@ -102,8 +103,8 @@ BoundForm bind_histogram_of_points(const OpCall& call) {
   require(weight == nullptr ||
               (weight->shape() == points && weight->dtype() == self.dtype()),
           "the weights are not one per point");
-  const bool has_edges = call.base_name() == "_histogramdd_from_bin_tensors" ||
-                         call.overload() == "TensorList_bins";
+  const ArgumentSchema& bins_argument = declared(call, "bins");
+  const bool has_edges = bins_argument.is_tensor_list();
   Dims bins;
   bool bounded = true;
   if (has_edges) {
@@ -114,9 +115,9 @@ BoundForm bind_histogram_of_points(const OpCall& call) {
       bins.push_back(edges.numel() - 1);
     }
   } else {
-    bins = call.overload() == "int_bins"
-               ? Dims(index(coordinates), call.integer("bins"))
-               : dims_of(call.integers("bins"));
+    bins = bins_argument.is_list
+               ? dims_of(call.integers("bins"))
+               : Dims(index(coordinates), call.integer("bins"));
     for (const std::int64_t count : bins) require_bins(count);
     const auto* range =
         std::get_if<std::vector<double>>(&call.op().arg("range"));
@@ -138,8 +139,6 @@ BoundForm bind_histogram_of_points(const OpCall& call) {
     }
   }
   if (weight != nullptr) b.input(by_point);
-  const bool counts = call.base_name() != "_histogramdd_bin_edges";
-  const bool edges = !counts || call.base_name() == "histogramdd";
   if (counts) b.output(SpaceBuilder::whole(bins.size()), {.shape = bins});
   for (std::size_t i = 0; edges && i < bins.size(); ++i) {
     b.output(SpaceBuilder::whole(1), {.shape = Dims{bins[i] + 1}});
@@ -197,16 +196,26 @@ return index_add(full([numel(out)], 0, dtype=dtype(out)), 0, at, w))";
 void words_of_histogram(RuleWords& words) {
   words.form(custom("histogram()", bind_histogram));
   words.form(custom("weighted_histogram()", bind_weighted_histogram));
-  words.form(custom("histogram_of_points()", bind_histogram_of_points));
+  words.form(custom("histogram_of_points(counts)", [](const OpCall& call) {
+    return bind_histogram_of_points(call, true, false);
+  }));
+  words.form(custom("histogram_of_points(edges)", [](const OpCall& call) {
+    return bind_histogram_of_points(call, false, true);
+  }));
+  words.form(
+      custom("histogram_of_points(counts,edges)", [](const OpCall& call) {
+        return bind_histogram_of_points(call, true, true);
+      }));
   words.form(custom("bincount()", bind_bincount));
 }
 
 void define_histogram(Family f) {
   f.add("histc", form("histogram()"));
   f.add("histogram", form("weighted_histogram()"));
-  f.add({"_histogramdd_bin_edges", "_histogramdd_from_bin_cts",
-         "_histogramdd_from_bin_tensors", "histogramdd"},
-        form("histogram_of_points()"));
+  f.add("_histogramdd_bin_edges", form("histogram_of_points(edges)"));
+  f.add({"_histogramdd_from_bin_cts", "_histogramdd_from_bin_tensors"},
+        form("histogram_of_points(counts)"));
+  f.add("histogramdd", form("histogram_of_points(counts,edges)"));
   f.add("bincount", form("bincount()").per_rank(kBincount));
 }
 

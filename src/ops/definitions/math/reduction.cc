@@ -114,18 +114,16 @@ void real_lengths_only(const OpCall& call, IndexSpace& space) {
   for (Factor& factor : space.factors) factor.program = ProgramUse::kNever;
 }
 
-// A matrix norm has a program only if it is the root of a sum of squared
-// elements.
+// A norm has a program only if it is the root of a sum of squared elements.
 void lengths_only(const OpCall& call, IndexSpace& space) {
   const Argument* order = call.has("ord") ? &call.op().arg("ord") : nullptr;
   const bool none = order == nullptr || std::holds_alternative<NoneArg>(*order);
   const auto* word = none ? nullptr : std::get_if<std::string>(order);
-  const bool of_vectors = call.base_name() == "linalg_norm" &&
+  const bool of_vectors = !none && word == nullptr &&
                           call.dims("dim", call.first().rank()).size() == 1 &&
                           call.op().float_arg("ord").value_or(0) == 2;
   const bool is_length =
-      call.base_name() != "nuclear_norm" &&
-      (none || of_vectors || (word != nullptr && *word == "fro"));
+      none || of_vectors || (word != nullptr && *word == "fro");
   if (is_length && !is_complex(call.first().dtype())) return;
   for (Factor& factor : space.factors) factor.program = ProgramUse::kNever;
 }
@@ -239,6 +237,10 @@ void words_of_reduction(RuleWords& words) {
   words.modifier("min_and_max()", min_and_max);
   words.modifier("finite_powers_only()", finite_powers_only);
   words.modifier("lengths_only()", lengths_only);
+  // A sum of singular values is no length.
+  words.modifier("lengths_only(none)", [](const OpCall&, IndexSpace& space) {
+    for (Factor& factor : space.factors) factor.program = ProgramUse::kNever;
+  });
   words.dtype("norm", of_norm);
   words.dtype("kth_value", of_kth_value);
   words.dtype("powers", of_powers);
@@ -287,12 +289,15 @@ void define_reduction(Family f) {
   f.add("linalg__powsum", reduction(ReduceOp::kSum)
                               .typed("powers()")
                               .refine("finite_powers_only()"));
-  f.add({"linalg_norm", "linalg_matrix_norm", "frobenius_norm",
-         "nuclear_norm.dim"},
+  f.add({"linalg_norm", "linalg_matrix_norm", "frobenius_norm"},
         reduction(std::nullopt)
             .typed("norm()")
             .decomposed(kSquares)
             .refine("lengths_only()"));
+  f.add("nuclear_norm.dim", reduction(std::nullopt)
+                                .typed("norm()")
+                                .decomposed(kSquares)
+                                .refine("lengths_only(none)"));
   f.add("nanmean", reduction(std::nullopt)
                        .typed("no_integers(given(dtype,first))")
                        .decomposed(kNanMean));

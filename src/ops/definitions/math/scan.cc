@@ -179,7 +179,7 @@ void define_scan(Family f) {
                     .per_rank(kTopk, FactorKind::kBlocked)
                     .refine("in_order_only()"));
   f.add("flip", form("moved(dims)").passes().like("self"));
-  f.add("roll", form("moved(dims)").passes());
+  f.add("roll", form("rolled(dims)").passes());
   f.add("flipud", flipped(0));
   f.add("fliplr", flipped(1));
   f.add({"fft_fftshift", "fft_ifftshift"}, form("moved(dim)").passes());

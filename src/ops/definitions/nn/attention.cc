@@ -224,16 +224,14 @@ Dims bias_strides(const TensorMeta& bias) {
   return make_meta(padded, bias.dtype()).strides();
 }
 
-BoundForm bind_backward(const OpCall& call) {
+// `kernel` is empty, "efficient" or "overrideable".
+BoundForm bind_backward(const OpCall& call, std::string_view kernel) {
   const Attention a = operands(call);
   const bool masked = call.has("grad_input_mask");
   const std::vector<bool> mask = masked ? call.mask("grad_input_mask", 4)
                                         : std::vector<bool>{true, true, true};
-  const bool pads =
-      call.base_name() == "_scaled_dot_product_efficient_attention_backward";
-  const bool as_operand =
-      call.base_name() ==
-      "_scaled_dot_product_fused_attention_overrideable_backward";
+  const bool pads = kernel == "efficient";
+  const bool as_operand = kernel == "overrideable";
   SpaceBuilder b;
   AttentionSpace space(b, a, pads ? tile_of(a) : 1);
   const TensorMeta* bias = masked ? call.optional_tensor("attn_bias") : nullptr;
@@ -292,10 +290,14 @@ OpDefinition forward(std::string_view kernel) {
       .draws(Distribution::kAttention);
 }
 
+std::string backward_word(std::string_view kernel) {
+  return "attention_backward(b(gr)sd,bgtd" +
+         std::string(kernel.empty() ? "" : ",") + std::string(kernel) + ")";
+}
+
 // One function serves the kernels of all devices.
-OpDefinition backward() {
-  return form("attention_backward(b(gr)sd,bgtd)")
-      .draws(Distribution::kAttentionBackward);
+OpDefinition backward(std::string_view kernel) {
+  return form(backward_word(kernel)).draws(Distribution::kAttentionBackward);
 }
 
 void define_composite(Family f) {
@@ -341,15 +343,16 @@ void define_forward(Family f) {
 }
 
 void define_backward(Family f) {
-  const auto add = [&](const BackwardKernel& kernel) {
+  const auto add = [&](std::string_view word, const BackwardKernel& kernel) {
     f.add(std::string(kernel.name),
-          in_dense_rows(backward().per_rank(backward_program(kernel))));
+          in_dense_rows(backward(word).per_rank(backward_program(kernel))));
   };
-  add({.name = "_scaled_dot_product_flash_attention_backward",
-       .after_sums = "cum_seq_q, cum_seq_k, $Q, $K, dropout_p, $CAUSAL, "
-                     "philox_seed, philox_offset"});
-  add({.name = "_scaled_dot_product_flash_attention_for_cpu_backward"});
-  add({.name = "_scaled_dot_product_efficient_attention_backward",
+  add("", {.name = "_scaled_dot_product_flash_attention_backward",
+           .after_sums = "cum_seq_q, cum_seq_k, $Q, $K, dropout_p, $CAUSAL, "
+                         "philox_seed, philox_offset"});
+  add("", {.name = "_scaled_dot_product_flash_attention_for_cpu_backward"});
+  add("efficient",
+      {.name = "_scaled_dot_product_efficient_attention_backward",
        .before_out = "attn_bias, ",
        .after_sums =
            "philox_seed, philox_offset, dropout_p, grad_input_mask, $CAUSAL",
@@ -357,10 +360,11 @@ void define_backward(Family f) {
        .behind_first =
            "slice_scatter(logsumexp, slice(slice(logsumexp, 2, 1), 2, 0, d), "
            "2, 0, d)"});
-  add({.name = "_scaled_dot_product_cudnn_attention_backward",
-       .after_sums = "philox_seed, philox_offset, attn_bias, cum_seq_q, "
-                     "cum_seq_k, $Q, $K, dropout_p, $CAUSAL"});
-  add({.name = "_scaled_dot_product_fused_attention_overrideable_backward",
+  add("", {.name = "_scaled_dot_product_cudnn_attention_backward",
+           .after_sums = "philox_seed, philox_offset, attn_bias, cum_seq_q, "
+                         "cum_seq_k, $Q, $K, dropout_p, $CAUSAL"});
+  add("overrideable",
+      {.name = "_scaled_dot_product_fused_attention_overrideable_backward",
        .before_out = "attn_bias, grad_input_mask, ",
        .after_sums = "cum_seq_q, cum_seq_k, $Q, $K, dropout_p, $CAUSAL, "
                      "philox_seed, philox_offset"});
@@ -375,7 +379,11 @@ void words_of_attention(RuleWords& words) {
   words.form(kernel_form("efficient", efficient));
   words.form(kernel_form("cudnn", cudnn));
   words.form(kernel_form("overrideable", overrideable));
-  words.form(shared_form("attention_backward(b(gr)sd,bgtd)", bind_backward));
+  for (const std::string_view kernel : {"", "efficient", "overrideable"}) {
+    words.form(shared_form(backward_word(kernel), [kernel](const OpCall& call) {
+      return bind_backward(call, kernel);
+    }));
+  }
 }
 
 void define_attention(Family f) {

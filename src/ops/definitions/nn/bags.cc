@@ -8,6 +8,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace shardprop {
 namespace {
@@ -27,12 +28,13 @@ std::int64_t bags(const OpCall& call) {
   return offsets.size(0) - (closed ? 1 : 0);
 }
 
-// embedding_bag counts a negative padding index from the end; the kernels do
-// not.
+// An optional padding index that is negative counts from the end. One that is always
+// given means no padding.
 bool is_padded(const OpCall& call) {
-  const auto padding =
-      call.has("padding_idx") ? call.op().int_arg("padding_idx") : std::nullopt;
-  return padding && (*padding >= 0 || call.base_name() == "embedding_bag");
+  if (!call.has("padding_idx")) return false;
+  const auto padding = call.op().int_arg("padding_idx");
+  return padding &&
+         (*padding >= 0 || declared(call, "padding_idx").is_optional);
 }
 
 // Returns whether the kernel sums rows without recording the bag of each row.
@@ -48,40 +50,39 @@ bool notes_no_bags(const OpCall& call) {
          !is_padded(call);
 }
 
-constexpr std::string_view kBags =
-    "if mode is 2: "
-    "ve,i,{o},i->{b:bags()}e,{w:bags()},{s:bags()},{b}e | "
-    "ve,i,{o},i->{b:bags()}e,{w:bags()},{s:bags()},{m:bags()}";
+// `noted` is the word for the number of recorded bag sizes.
+std::string bags_notation(std::string_view noted) {
+  const std::string n(noted);
+  const std::string to = "ve,i,{o},i->{b:bags()}e,{w:noted_rows()},{s:" + n;
+  return "if mode is 2: " + to + "()},{b}e | " + to + "()},{m:" + n + "()}";
+}
 
-// Returns the number of recorded bag sizes. For sums it is the number of
-// offsets, including the last one, unless a gradient is requested. PyTorch's
-// fake kernels return either number, and no caller reads it.
-std::int64_t noted_bags(const OpCall& call, std::size_t result) {
+// Returns the number of recorded bag sizes of a kernel without gradient: for sums
+// the number of offsets, including the last one.
+std::int64_t noted_bags(const OpCall& call, const FactorName&) {
+  return call.integer("mode") != BagMode::kSum ? bags(call)
+                                               : call.tensor("offsets").size(0);
+}
+
+// PyTorch's fake kernels return the number of bags or the number of offsets, and no
+// caller reads it. If the size is stated, it is right. Letter `s` is result 2, and
+// `m` result 3.
+std::int64_t stated_bags(const OpCall& call, const FactorName& name) {
   const std::int64_t offsets = call.tensor("offsets").size(0);
-  const bool counts = call.base_name() == "_embedding_bag" ||
-                      call.integer("mode") != BagMode::kSum;
+  const std::size_t result = name.letter() == 's' ? 2 : 3;
   const OpSchema& op = call.op();
-  if (call.base_name() == "embedding_bag" && result < op.output_slots.size() &&
+  if (result < op.output_slots.size() &&
       op.output_slots[result] != OpSchema::kNotProduced) {
     const TensorMeta& stated = op.outputs[index(op.output_slots[result])];
     const bool is_either =
         stated.shape() == Dims{bags(call)} || stated.shape() == Dims{offsets};
     if (is_either) return stated.size(0);
   }
-  return counts ? bags(call) : offsets;
+  return noted_bags(call, name);
 }
 
-std::int64_t bag_size(const OpCall& call, const FactorName& name) {
-  switch (name.letter()) {
-    case 'w':
-      return notes_no_bags(call) ? 0 : call.tensor("indices").size(0);
-    case 's':
-      return noted_bags(call, 2);
-    case 'm':
-      return noted_bags(call, 3);
-    default:
-      return bags(call);
-  }
+std::int64_t noted_rows(const OpCall& call, const FactorName&) {
+  return notes_no_bags(call) ? 0 : call.tensor("indices").size(0);
 }
 
 // Returns whether a row counts according to its weight only, on any rank.
@@ -225,7 +226,11 @@ void product_of_rows(const OpCall& call, IndexSpace& space) {
 }  // namespace
 
 void words_of_bags(RuleWords& words) {
-  words.size("bags", bag_size);
+  words.size("bags",
+             [](const OpCall& call, const FactorName&) { return bags(call); });
+  words.size("noted_rows", noted_rows);
+  words.size("noted_bags", noted_bags);
+  words.size("stated_bags", stated_bags);
   words.modifier("sums_of_rows()", sums_of_rows);
   words.modifier("look_up_rows()", look_up_rows);
   words.modifier("write_rows()", write_rows);
@@ -233,9 +238,12 @@ void words_of_bags(RuleWords& words) {
 }
 
 void define_bags(Family f) {
-  for (const char* name :
-       {"_embedding_bag", "_embedding_bag_forward_only", "embedding_bag"}) {
-    f.add(name, in_order(mapped(kBags)
+  constexpr std::pair<const char*, const char*> kKernels[] = {
+      {"_embedding_bag", "bags"},
+      {"_embedding_bag_forward_only", "noted_bags"},
+      {"embedding_bag", "stated_bags"}};
+  for (const auto& [name, noted] : kKernels) {
+    f.add(name, in_order(mapped(bags_notation(noted))
                              .typed("weight,offsets")
                              .refine("sums_of_rows()")
                              .below("indices", IndexBound::kRows)

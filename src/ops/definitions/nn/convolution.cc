@@ -70,17 +70,21 @@ std::string with_halo(std::string_view program) {
 }  // namespace
 
 void words_of_convolution(RuleWords& words) {
-  words.form(convolved());
+  for (const int spatial : {0, 1, 2, 3}) words.form(convolved(spatial));
   words.form(convolved_gradients());
   words.size("frames", frames_after);
 }
 
 void define_convolution(Family f) {
-  f.add({"convolution", "_convolution", "conv1d", "conv2d", "conv3d"},
+  f.add({"convolution", "_convolution"},
         convolved().per_rank(with_halo(kConvolution)));
-  f.add({"conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
-         "_convolution_mode", "slow_conv3d"},
-        convolved());
+  for (const int spatial : {1, 2, 3}) {
+    const std::string dims = std::to_string(spatial) + "d";
+    f.add("conv" + dims, convolved(spatial).per_rank(with_halo(kConvolution)));
+    f.add("conv_transpose" + dims, convolved(spatial));
+  }
+  f.add("_convolution_mode", convolved());
+  f.add("slow_conv3d", convolved(3));
   f.add("convolution_backward",
         convolved_gradients().per_rank(with_halo(kGradients)));
   f.add("conv_tbc", in_order(mapped("{t}b{i},{ki}o,o->{s:frames()}bo")

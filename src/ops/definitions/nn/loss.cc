@@ -20,22 +20,24 @@ DType of_self(const OpCall& call, std::size_t) {
   return is_floating(target) ? promote_types(own, target) : own;
 }
 
-// Checks ranks and dtypes, which depend on the operator's name.
-void check_classes(const OpCall& call) {
-  const std::string_view name = call.base_name();
-  const TensorMeta& self = call.tensor("self");
+void check_images(const OpCall& call, const IndexSpace&) {
+  require(call.tensor("self").rank() == 4 && call.tensor("target").rank() == 3,
+          "the input is not a batch of images");
+}
+
+void check_samples(const OpCall& call, const IndexSpace&) {
+  const int rank = call.tensor("self").rank();
+  require(rank == 1 || rank == 2, "the input is not a batch of samples");
+}
+
+void check_class_numbers(const OpCall& call) {
   const DType target = call.tensor("target").dtype();
-  if (name.starts_with("nll_loss2d")) {
-    require(self.rank() == 4 && call.tensor("target").rank() == 3,
-            "the input is not a batch of images");
-  } else if (name == "nll_loss" || name.starts_with("nll_loss_forward") ||
-             name.starts_with("nll_loss_backward")) {
-    require(self.rank() == 1 || self.rank() == 2,
-            "the input is not a batch of samples");
-  }
-  require(name == "cross_entropy_loss" || target == DType::kI64 ||
-              target == DType::kU8,
+  require(target == DType::kI64 || target == DType::kU8,
           "the targets are not class numbers");
+}
+
+void check_weights(const OpCall& call) {
+  const TensorMeta& self = call.tensor("self");
   const TensorMeta* weight = call.optional_tensor("weight");
   require(weight == nullptr ||
               (weight->rank() == 1 && self.rank() > 0 &&
@@ -54,14 +56,16 @@ Dims samples_of(const TensorMeta& self) {
 // sample, or one probability for each class. Samples are terms of a sum if
 // their losses are summed. A mean needs a program, because weights and ignored
 // targets make it a quotient. Programs also shard the classes: the rank with
-// the target class has the loss.
-BoundForm bind_class_loss(const OpCall& call, bool forward) {
+// the target class has the loss. `is_whole_loss` includes the softmax; such a loss
+// also accepts probabilities.
+BoundForm bind_class_loss(const OpCall& call, bool is_whole_loss,
+                          bool forward) {
   const TensorMeta& self = call.tensor("self");
   const TensorMeta& target = call.tensor("target");
   require(self.rank() >= 1, "the input has no classes");
-  check_classes(call);
+  if (!is_whole_loss) check_class_numbers(call);
+  check_weights(call);
   const std::size_t classes = self.rank() == 1 ? 0 : 1;
-  const bool is_whole_loss = call.base_name() == "cross_entropy_loss";
   const bool probabilities = target.shape() == self.shape() && is_whole_loss;
   require(probabilities || target.shape() == samples_of(self),
           "the targets do not match the samples");
@@ -180,15 +184,14 @@ quotient = mean * soft == 1
 loss = loss / (numel(self) / size(self, c)) if quotient
 return cast(loss, dtype(out)))";
 
-OpDefinition class_loss(bool forward) {
-  return form(forward ? "class_loss_forward()" : "class_loss()")
-      .typed("self()")
-      .below("target", IndexBound::kClasses);
+OpDefinition class_loss(std::string_view word) {
+  return form(word).typed("self()").below("target", IndexBound::kClasses);
 }
 
 BoundForm bind_class_loss_backward(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
-  check_classes(call);
+  check_class_numbers(call);
+  check_weights(call);
   require(call.tensor("target").shape() == samples_of(self),
           "the targets do not match the samples");
   const bool is_reduced = reduction_of(call) != LossReduction::kNone;
@@ -274,12 +277,17 @@ DType of_absolute(const OpCall& call, std::size_t) {
 }  // namespace
 
 void words_of_loss(RuleWords& words) {
-  for (const bool forward : {false, true}) {
-    words.form(custom(forward ? "class_loss_forward()" : "class_loss()",
-                      [forward](const OpCall& call) {
-                        return bind_class_loss(call, forward);
-                      }));
-  }
+  words.form(custom("cross_entropy()", [](const OpCall& call) {
+    return bind_class_loss(call, true, false);
+  }));
+  words.form(custom("class_loss()", [](const OpCall& call) {
+    return bind_class_loss(call, false, false);
+  }));
+  words.form(custom("class_loss(total_weight)", [](const OpCall& call) {
+    return bind_class_loss(call, false, true);
+  }));
+  words.check("batch_of_images()", check_images);
+  words.check("batch_of_samples()", check_samples);
   words.form(custom("class_loss_backward()", bind_class_loss_backward));
   words.modifier("averages_targets()", averages_targets);
   words.modifier("averages_positive_weights()", averages_positive_weights);
@@ -291,27 +299,39 @@ void words_of_loss(RuleWords& words) {
 
 void define_loss(Family f) {
   f.add("cross_entropy_loss",
-        class_loss(false).decomposed(kCrossEntropy).normalises());
-  f.add({"nll_loss", "nll_loss_nd", "nll_loss2d"},
-        class_loss(false).per_rank(kClassLoss, FactorKind::kBlocked));
-  f.add({"nll_loss_forward", "nll_loss2d_forward"},
-        class_loss(true).per_rank(kClassLoss, FactorKind::kBlocked));
-  f.add({"nll_loss_backward", "nll_loss2d_backward"},
-        in_order(form("class_loss_backward()")
-                     .typed("self()")
-                     .below("target", IndexBound::kClasses)
-                     .linear_in("grad_output")
-                     .per_rank(kClassLossBackward)));
+        class_loss("cross_entropy()").decomposed(kCrossEntropy).normalises());
+  f.add("nll_loss_nd",
+        class_loss("class_loss()").per_rank(kClassLoss, FactorKind::kBlocked));
+  for (const bool of_images : {false, true}) {
+    const std::string name = of_images ? "nll_loss2d" : "nll_loss";
+    const std::string_view check =
+        of_images ? "batch_of_images()" : "batch_of_samples()";
+    f.add(name, class_loss("class_loss()")
+                    .checked(check)
+                    .per_rank(kClassLoss, FactorKind::kBlocked));
+    f.add(name + "_forward", class_loss("class_loss(total_weight)")
+                                 .checked(check)
+                                 .per_rank(kClassLoss, FactorKind::kBlocked));
+    f.add(name + "_backward",
+          in_order(form("class_loss_backward()")
+                       .typed("self()")
+                       .checked(check)
+                       .below("target", IndexBound::kClasses)
+                       .linear_in("grad_output")
+                       .per_rank(kClassLossBackward)));
+  }
   f.add({"mse_loss", "smooth_l1_loss", "huber_loss", "soft_margin_loss"},
         elementwise_loss().elementwise({"self", "target"}));
   f.add("l1_loss",
         elementwise_loss().typed("absolute()").elementwise({"self", "target"}));
   f.add("binary_cross_entropy", elementwise_loss()
                                     .elementwise({"self", "target", "weight"})
+                                    .checked("input_like_target()")
                                     .linear_in("weight"));
   f.add("binary_cross_entropy_with_logits",
         elementwise_loss()
             .elementwise({"target", "self", "weight", "pos_weight"})
+            .checked("logit_per_target()")
             .linear_in("weight")
             .refine("averages_targets()")
             .refine("averages_positive_weights()"));
@@ -334,7 +354,8 @@ void define_loss(Family f) {
   f.add("huber_loss_backward", gradient("huber_loss_backward", ", delta"));
   f.add("binary_cross_entropy_backward",
         elementwise_loss_gradient("binary_cross_entropy_backward(grad_output, "
-                                  "self, target, default(weight, None), 2)")
+                                  "self, target, default(weight, None), 2)",
+                                  true)
             .elementwise({"self", "target", "grad_output", "weight"})
             .refine("averages_targets()"));
   f.add("soft_margin_loss_backward",

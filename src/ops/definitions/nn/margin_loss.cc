@@ -70,7 +70,8 @@ Margins margins(const OpCall& call, SpaceBuilder& b, bool many) {
   return m;
 }
 
-BoundForm bind_margin_loss(const OpCall& call, bool many) {
+// `marks` says whether the marks of the targets are a result too.
+BoundForm bind_margin_loss(const OpCall& call, bool many, bool marks) {
   SpaceBuilder b;
   const Margins m = margins(call, b, many);
   const bool is_reduced = m.reduction != LossReduction::kNone;
@@ -81,7 +82,7 @@ BoundForm bind_margin_loss(const OpCall& call, bool many) {
     loss.dims.resize(m.loss.size());
     b.output(std::move(loss), {.shape = m.loss});
   }
-  if (call.base_name() == "multilabel_margin_loss_forward") {
+  if (marks) {
     b.output(m.targets, {.shape = call.tensor("target").shape()});
   }
   for (const DimFactors& dim : m.samples.dims) {
@@ -123,25 +124,27 @@ BoundForm bind_margin_loss_backward(const OpCall& call, bool many) {
 
 void words_of_margin_loss(RuleWords& words) {
   for (const bool many : {false, true}) {
-    words.form(custom(
-        many ? "multilabel_margin_loss()" : "margin_loss()",
-        [many](const OpCall& call) { return bind_margin_loss(call, many); }));
+    words.form(custom(many ? "multilabel_margin_loss()" : "margin_loss()",
+                      [many](const OpCall& call) {
+                        return bind_margin_loss(call, many, false);
+                      }));
     words.form(custom(
         many ? "multilabel_margin_loss_backward()" : "margin_loss_backward()",
         [many](const OpCall& call) {
           return bind_margin_loss_backward(call, many);
         }));
   }
+  words.form(custom(
+      "multilabel_margin_loss(is_target)",
+      [](const OpCall& call) { return bind_margin_loss(call, true, true); }));
 }
 
 void define_margin_loss(Family f) {
-  for (const char* loss : {"multi_margin_loss", "multilabel_margin_loss",
-                           "multilabel_margin_loss_forward"}) {
-    const bool many = std::string_view(loss) != "multi_margin_loss";
-    f.add(loss, form(many ? "multilabel_margin_loss()" : "margin_loss()")
-                    .nonempty()
-                    .normalises());
-  }
+  f.add("multi_margin_loss", form("margin_loss()").nonempty().normalises());
+  f.add("multilabel_margin_loss",
+        form("multilabel_margin_loss()").nonempty().normalises());
+  f.add("multilabel_margin_loss_forward",
+        form("multilabel_margin_loss(is_target)").nonempty().normalises());
   for (const bool many : {false, true}) {
     const char* gradient =
         many ? "multilabel_margin_loss_backward" : "multi_margin_loss_backward";

@@ -62,13 +62,6 @@ return cast((w - y * b))") +
 
 // --- Over batch and space, by channel: batch norm ---
 
-bool is_training(const OpCall& call) {
-  const std::string_view name = call.base_name();
-  if (name == "_native_batch_norm_legit_no_training") return false;
-  return call.boolean_or("training",
-                         name.starts_with("_batch_norm_with_update"));
-}
-
 // Both running statistics are given or neither; evaluation requires them.
 void check_running(const OpCall& call, bool training) {
   const auto given = [&](std::string_view argument) {
@@ -85,7 +78,8 @@ BoundForm bind_batch_norm(const OpCall& call, bool functional, bool reserve) {
   const TensorMeta& input = call.tensor("input");
   require(input.rank() >= 2, "the input has no channels");
   require(is_floating(input.dtype()), "the input is of integers");
-  const bool training = is_training(call);
+  // An operator with a reserve updates the running statistics.
+  const bool training = call.boolean_or("training", reserve);
   check_running(call, training);
   SpaceBuilder b;
   const Operand whole = b.per_dim(input.shape());
@@ -162,13 +156,17 @@ return cast(y, dtype(out)), m, squeeze(rstd, dims), running_mean * (1 - momentum
 
 // --- Batch and instance norm, which return only the image ---
 
+// Returns whether the statistics are those of the input.
+bool normalises_by_input(const OpCall& call) {
+  return call.boolean_or("use_input_stats", call.boolean_or("training", false));
+}
+
 // The statistics of the input run over all dims except the channels and, for an
 // instance norm, the samples. The program exchanges them.
-BoundForm bind_norm_by_channel(const OpCall& call) {
+BoundForm bind_norm_by_channel(const OpCall& call, bool by_instance) {
   const TensorMeta& input = call.tensor("input");
   require(input.rank() >= 2, "the input has no channels");
-  const bool by_instance = call.base_name() == "instance_norm";
-  const bool own = call.boolean(by_instance ? "use_input_stats" : "training");
+  const bool own = normalises_by_input(call);
   check_running(call, own);
   SpaceBuilder b;
   const Operand whole = b.per_dim(input.shape());
@@ -192,10 +190,7 @@ BoundForm bind_norm_by_channel(const OpCall& call) {
 
 // Running statistics are updated in place, from all samples.
 void keep_what_running_statistics_see(const OpCall& call, IndexSpace& space) {
-  const bool own = call.base_name() == "instance_norm"
-                       ? call.boolean("use_input_stats")
-                       : is_training(call);
-  if (!own || !call.has("running_mean") ||
+  if (!normalises_by_input(call) || !call.has("running_mean") ||
       call.optional_tensor("running_mean") == nullptr) {
     return;
   }
@@ -224,8 +219,9 @@ return cast(y, dtype(out)))";
   return text.replace(text.find("KEPT"), 4, kept);
 }
 
-OpDefinition normalised_by_channel(std::string_view kept) {
-  return form("norm()")
+OpDefinition normalised_by_channel(std::string_view word,
+                                   std::string_view kept) {
+  return form(word)
       .decomposed(norm_by_channel(kept))
       .refine("keep_what_running_statistics_see()");
 }
@@ -333,7 +329,12 @@ void words_of_norm(RuleWords& words) {
                         }));
     }
   }
-  words.form(custom("norm()", bind_norm_by_channel));
+  words.form(custom("norm()", [](const OpCall& call) {
+    return bind_norm_by_channel(call, false);
+  }));
+  words.form(custom("norm(instance)", [](const OpCall& call) {
+    return bind_norm_by_channel(call, true);
+  }));
   words.modifier("keep_what_running_statistics_see()",
                  keep_what_running_statistics_see);
   words.form(custom("batch_norm_backward()", bind_batch_norm_backward));
@@ -362,8 +363,9 @@ void define_norm(Family f) {
   add({"_batch_norm_with_update_functional"}, batch_norm(true, true));
   add({"native_batch_norm_backward", "batch_norm_backward"},
       form("batch_norm_backward()").decomposed(kBatchNormBackward));
-  add({"batch_norm"}, normalised_by_channel("1").like("input"));
-  add({"instance_norm"}, contiguous(normalised_by_channel("[0, 1]")));
+  add({"batch_norm"}, normalised_by_channel("norm()", "1").like("input"));
+  add({"instance_norm"},
+      contiguous(normalised_by_channel("norm(instance)", "[0, 1]")));
 }
 
 }  // namespace shardprop

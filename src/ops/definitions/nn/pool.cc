@@ -6,11 +6,14 @@
 #include "ops/definitions/words.h"
 #include "ops/space/windows.h"
 
+#include <string>
+
 namespace shardprop {
 namespace {
 
-std::int64_t pooled(const OpCall& call, std::int64_t size, std::size_t dim) {
-  const auto dims = index(spatial_dims(call.base_name()));
+// Returns the size of a result of a pool over `dims` dims.
+std::int64_t pooled(const OpCall& call, std::int64_t size, std::size_t dim,
+                    std::size_t dims) {
   const auto kernel = call.integers("kernel_size");
   require_per_dim(kernel, dims, "kernel_size");
   auto stride = call.integers("stride");
@@ -33,45 +36,68 @@ std::int64_t adapted(const OpCall& call, std::int64_t, std::size_t dim) {
   return size;
 }
 
-std::int64_t unpooled_size(const OpCall& call, std::int64_t size,
-                           std::size_t dim) {
-  return upsampled_size(call, size, dim, index(spatial_dims(call.base_name())));
+std::int64_t resampled_size(const OpCall& call, std::int64_t size,
+                            std::size_t dim) {
+  return upsampled_size(call, size, dim, 2);
+}
+
+// Returns a row over one spatial dim. PyTorch runs it as one over two spatial dims,
+// the first of size 1, so that strides may be those of channels last.
+OpDefinition lines(std::string_view word) {
+  return form(word).typed("first,i64").strided("pooled_lines");
+}
+
+OpDefinition images(std::string_view word) {
+  return form(word).typed("first,i64").strided("images");
 }
 
 }  // namespace
 
 void words_of_pool(RuleWords& words) {
-  words.form(resize_form("pool()", pooled));
-  words.form(resize_form("pool(2)", pooled, 2));
-  words.form(resize_form("pool(output_size)", adapted));
-  words.form(resize_form("upsample(output_size)", unpooled_size));
-  words.form(resize_gradient_form("pool_gradient()", pooled));
-  words.form(resize_gradient_form("resized_gradient()"));
+  for (const int dims : {1, 2, 3}) {
+    const std::string d = std::to_string(dims);
+    const Resize size = [dims](const OpCall& call, std::int64_t size,
+                               std::size_t dim) {
+      return pooled(call, size, dim, index(dims));
+    };
+    words.form(resize_form("pool(" + d + ")", dims, size));
+    words.form(resize_form("pool(" + d + ",indices)", dims, size, 2));
+    words.form(resize_form("pool(" + d + ",output_size)", dims, adapted));
+    words.form(resize_gradient_form("pool_gradient(" + d + ")", dims, size));
+    words.form(resize_gradient_form("resized_gradient(" + d + ")", dims));
+  }
+  words.form(resize_form("upsample(2,output_size)", 2, resampled_size));
 }
 
 void define_pool(Family f) {
-  f.add({"max_pool1d", "max_pool2d", "max_pool3d"}, resized("pool()"));
-  f.add({"avg_pool1d", "avg_pool2d"}, resized("pool()").linear_in("self"));
-  f.add("avg_pool3d", contiguous(resized("pool()")).linear_in("self"));
-  f.add({"max_pool1d_with_indices", "max_pool2d_with_indices",
-         "max_pool3d_with_indices"},
-        resized("pool(2)"));
-  f.add({"adaptive_avg_pool1d", "adaptive_avg_pool2d", "_adaptive_avg_pool2d"},
-        resized("pool(output_size)").linear_in("self"));
+  f.add("max_pool1d", lines("pool(1)"));
+  f.add("max_pool2d", images("pool(2)"));
+  f.add("max_pool3d", images("pool(3)"));
+  f.add("avg_pool1d", lines("pool(1)").linear_in("self"));
+  f.add("avg_pool2d", images("pool(2)").linear_in("self"));
+  f.add("avg_pool3d", contiguous(images("pool(3)")).linear_in("self"));
+  f.add("max_pool1d_with_indices", lines("pool(1,indices)"));
+  f.add("max_pool2d_with_indices", images("pool(2,indices)"));
+  f.add("max_pool3d_with_indices", images("pool(3,indices)"));
+  f.add("adaptive_avg_pool1d", lines("pool(1,output_size)").linear_in("self"));
+  f.add({"adaptive_avg_pool2d", "_adaptive_avg_pool2d"},
+        images("pool(2,output_size)").linear_in("self"));
   f.add({"adaptive_avg_pool3d", "_adaptive_avg_pool3d"},
-        contiguous(resized("pool(output_size)")).linear_in("self"));
+        contiguous(images("pool(3,output_size)")).linear_in("self"));
   f.add({"upsample_nearest2d", "upsample_bilinear2d", "upsample_bicubic2d"},
-        resized("upsample(output_size)")
+        images("upsample(2,output_size)")
             .linear_in("self")
             .linear_in("input"));  // the name in .vec
-  f.add({"max_pool2d_with_indices_backward", "max_pool3d_with_indices_backward",
-         "avg_pool2d_backward"},
-        resized_gradient("pool_gradient()"));
-  f.add("avg_pool3d_backward", contiguous(resized_gradient("pool_gradient()")));
+  f.add({"max_pool2d_with_indices_backward", "avg_pool2d_backward"},
+        resized_gradient("pool_gradient(2)"));
+  f.add("max_pool3d_with_indices_backward",
+        resized_gradient("pool_gradient(3)"));
+  f.add("avg_pool3d_backward",
+        contiguous(resized_gradient("pool_gradient(3)")));
   f.add("_adaptive_avg_pool2d_backward",
-        resized_gradient("resized_gradient()"));
+        resized_gradient("resized_gradient(2)"));
   f.add("_adaptive_avg_pool3d_backward",
-        contiguous(resized_gradient("resized_gradient()")));
+        contiguous(resized_gradient("resized_gradient(3)")));
 }
 
 }  // namespace shardprop

@@ -108,13 +108,11 @@ constexpr std::string_view kEuclidean = R"(
 y = _euclidean_dist(x1, x2)
 return sqrt(all_reduce_sum(y * y)))";
 
-// Returns the number of pairs of rows in pdist.
+// Returns the number of pairs of rows.
 std::int64_t pairs_of_rows(const OpCall& call, const FactorName&) {
-  const bool in_order =
-      call.first().is_contiguous() || call.base_name() == "pdist";
-  require(is_floating(call.first().dtype()) && in_order &&
+  require(is_floating(call.first().dtype()) &&
               call.op().float_arg("p").value_or(0) >= 0,
-          "the rows are not floats in order, or the norm is negative");
+          "the rows are not floats, or the norm is negative");
   const std::int64_t rows = call.first().size(0);
   return multiply_sizes(rows, std::max<std::int64_t>(rows - 1, 0)) / 2;
 }
@@ -250,7 +248,8 @@ void define_distances(Family& f) {
                      .nonempty()));
   f.add("_pdist_forward",
         in_order(distances("{n}m->{s:pairs()}",
-                           root_of_sum("_pdist_forward(self, p)"))));
+                           root_of_sum("_pdist_forward(self, p)")))
+            .checked("rows_in_order()"));
   f.add("pdist", distances("{n}m->{s:pairs()}", root_of_sum("pdist(self, p)")));
   f.add("_pdist_backward",
         in_order(mapped("{s},{n}m,{s}->{n}m").nonempty().linear_in("grad")));
@@ -260,6 +259,9 @@ void define_distances(Family& f) {
 
 void words_of_similarity(RuleWords& words) {
   words.size("pairs", pairs_of_rows);
+  words.check("rows_in_order()", [](const OpCall& call, const IndexSpace&) {
+    require(call.first().is_contiguous(), "the rows are not in order");
+  });
   words.size("paths", paths);
   words.modifier("distances_of_parts()", distances_of_parts);
   words.form(mapped("dist()", [](const OpCall& call) {

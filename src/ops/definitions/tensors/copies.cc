@@ -23,9 +23,7 @@ DType of_self_and_other(const OpCall& call, std::size_t) {
 
 DType of_copy(const OpCall& call, std::size_t) {
   const TensorMeta& self = call.first();
-  if (call.base_name() == "type_as" || call.overload() == "other") {
-    return call.tensor("other").dtype();
-  }
+  if (call.has("other")) return call.tensor("other").dtype();
   return call.dtype_or("dtype", self.dtype());
 }
 

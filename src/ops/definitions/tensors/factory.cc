@@ -168,12 +168,15 @@ std::int64_t range_length(const OpCall& call) {
 std::int64_t frequencies(const OpCall& call) {
   const std::int64_t n = call.integer("n");
   require(n >= 0, "a size is negative");
-  return call.base_name() == "fft_rfftfreq" ? n / 2 + 1 : n;
+  return n;
 }
 
-// Returns how many elements are on and below a diagonal (tril_indices), or on
-// and above it.
-std::int64_t triangle_size(const OpCall& call) {
+std::int64_t half_frequencies(const OpCall& call) {
+  return frequencies(call) / 2 + 1;
+}
+
+// Returns how many elements are on and below a diagonal, or on and above it.
+std::int64_t triangle_size(const OpCall& call, bool is_lower) {
   const std::int64_t rows = call.integer("row");
   const std::int64_t columns = call.integer("col");
   const std::int64_t offset = call.integer_or("offset", 0);
@@ -191,9 +194,7 @@ std::int64_t triangle_size(const OpCall& call) {
     return slanted * first + slanted * (slanted - 1) / 2 +
            (rows - full_from) * columns;
   };
-  return call.base_name() == "tril_indices"
-             ? below(offset)
-             : rows * columns - below(offset - 1);
+  return is_lower ? below(offset) : rows * columns - below(offset - 1);
 }
 
 // A position is a row and a column, so this dim is not sharded.
@@ -205,9 +206,9 @@ void keep_places(const OpCall&, IndexSpace& space) {
   }
 }
 
-OpDefinition triangle(std::string_view name) {
+OpDefinition triangle(std::string_view word, std::string_view name) {
   return made_of_numbers(
-             "triangle()",
+             word,
              part_of(std::string(name) + "(row, col, offset, dtype=dtype(out))",
                      1))
       .refine("keep_places()")
@@ -307,10 +308,10 @@ void define_ranges(Family& f) {
   f.add("fft_fftfreq", vector_by_parts("frequencies(n)",
                                        "fft_fftfreq(n, d, dtype=dtype(out))"));
   f.add("fft_rfftfreq",
-        vector_by_parts("frequencies(n)",
+        vector_by_parts("half_frequencies(n)",
                         "fft_rfftfreq(n, d, dtype=dtype(out))"));
-  f.add("tril_indices", triangle("tril_indices"));
-  f.add("triu_indices", triangle("triu_indices"));
+  f.add("tril_indices", triangle("triangle(lower)", "tril_indices"));
+  f.add("triu_indices", triangle("triangle(upper)", "triu_indices"));
   f.add("eye", made_of_numbers("eye()", kEye).typed("given(dtype,f32)"));
 }
 
@@ -333,14 +334,18 @@ void words_of_factory(RuleWords& words) {
   words.form(made_form("arange()", [](const OpCall& call) {
     return Dims{arange_length(call)};
   }));
-  words.form(made_form("triangle()", [](const OpCall& call) {
-    return Dims{2, triangle_size(call)};
+  words.form(made_form("triangle(lower)", [](const OpCall& call) {
+    return Dims{2, triangle_size(call, true)};
+  }));
+  words.form(made_form("triangle(upper)", [](const OpCall& call) {
+    return Dims{2, triangle_size(call, false)};
   }));
   words.form(made_form("eye()", eye_shape));
   words.form(vector_form("vector(steps)", steps));
   words.form(vector_form("vector(n)", count));
   words.form(vector_form("vector(window_length)", window_length));
   words.form(vector_form("frequencies(n)", frequencies));
+  words.form(vector_form("half_frequencies(n)", half_frequencies));
   words.form(vector_form("range()", range_length));
   words.modifier("keep_places()", keep_places);
   words.modifier("drawn_together()", [](const OpCall&, IndexSpace& space) {

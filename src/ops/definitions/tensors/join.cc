@@ -112,14 +112,14 @@ std::vector<int> in_depth(int rank) {
   return rank == 2 ? std::vector<int>{0, 1, kNewDim} : as_rows(rank);
 }
 
-OpDefinition cat_form_along(std::string name, LiftOf lift, int dim) {
+// Concatenates along `dim`, and vectors along `vector_dim`.
+OpDefinition cat_form_along(std::string name, LiftOf lift, int dim,
+                            int vector_dim) {
   return cat_form(
-      std::move(name), std::move(lift), [dim](const OpCall& call, int rank) {
-        // hstack concatenates vectors along their only dim.
-        const bool of_vectors =
-            call.base_name() == "hstack" && call.first().rank() <= 1;
-        require(of_vectors || dim < rank, "the ranks differ");
-        return of_vectors ? 0 : dim;
+      std::move(name), std::move(lift), [=](const OpCall& call, int rank) {
+        const int along = call.first().rank() <= 1 ? vector_dim : dim;
+        require(along < rank, "the ranks differ");
+        return along;
       });
 }
 
@@ -252,10 +252,10 @@ return where(trailing(hit, rank(self) - 1 - wrap(self, dim)), unsqueeze(cast(src
 }  // namespace
 
 void words_of_join(RuleWords& words) {
-  words.form(cat_form_along("hstack()", at_least_one, 1));
-  words.form(cat_form_along("vstack()", as_rows, 0));
-  words.form(cat_form_along("dstack()", in_depth, 2));
-  words.form(cat_form_along("column_stack()", as_columns, 1));
+  words.form(cat_form_along("hstack()", at_least_one, 1, 0));
+  words.form(cat_form_along("vstack()", as_rows, 0, 0));
+  words.form(cat_form_along("dstack()", in_depth, 2, 2));
+  words.form(cat_form_along("column_stack()", as_columns, 1, 1));
   words.form(custom("block_diag()", bind_block_diag));
   words.form(custom("chunk_cat(dim,num_chunks)", bind_chunk_cat));
   words.form(custom("pad(pad)", bind_pad));

@@ -281,12 +281,6 @@ Notation channels_whole(const OpCall& call) {
   return {{dims}, {dims}, {}, {}};
 }
 
-Dims shuffled_strides(const OpCall& call, const Dims& shape, DType dtype) {
-  return call.base_name() == "channel_shuffle" && is_channels_last(call.first())
-             ? channels_last_strides(shape)
-             : make_meta(shape, dtype).strides();
-}
-
 void define_complex(Family& f) {
   f.add("complex", pointwise().typed("into_complex()").additive());
   f.add("polar", pointwise().typed("into_complex()"));
@@ -321,7 +315,6 @@ void words_of_parts(RuleWords& words) {
   words.strides("real", strides_as_real);
   words.strides("complex", strides_as_complex);
   words.strides("part", strides_of_part);
-  words.strides("shuffled", shuffled_strides);
 }
 
 void define_parts(Family f) {
@@ -339,8 +332,9 @@ void define_parts(Family f) {
       in_order(form("storage_written()").passes({"self", "src"})),
       "replicated: it names places of storage, of which no rank holds a part");
   f.add("diag_embed", form("diag_embed(dim1,dim2)").passes());
-  f.add({"channel_shuffle", "native_channel_shuffle"},
-        form("channels_shuffled()").strided("shuffled").passes());
+  f.add("channel_shuffle",
+        form("channels_shuffled()").strided("images").passes());
+  f.add("native_channel_shuffle", form("channels_shuffled()").passes());
   f.add("diagonal_scatter", form("diagonal_scatter(dim1,dim2)").passes());
   f.add("new_empty_strided", factory("size")
                                  .typed("given(dtype,first)")

@@ -177,22 +177,32 @@ void define_scatter(Family f) {
   f.add("scatter.value",
         scattered().selects({"self"}).writes_into("self").per_rank(
             kScatterValue));
-  f.add("scatter_add", scattered().writes_into("self").per_rank(kScatterAdd));
-  f.add("scatter.reduce", scattered().writes_into("self").per_rank(to_spare_row(
-                              "scatter(wide, dim, at, src, reduce=reduce)")));
+  f.add("scatter_add",
+        scattered("add").writes_into("self").per_rank(kScatterAdd));
+  f.add("scatter.reduce",
+        scattered("arithmetic")
+            .writes_into("self")
+            .per_rank(
+                to_spare_row("scatter(wide, dim, at, src, reduce=reduce)")));
   f.add("scatter.value_reduce",
-        scattered().writes_into("self").per_rank(to_spare_row(
-            "scatter(wide, dim, at, value=value, reduce=reduce)")));
-  f.add("scatter_reduce", scattered().writes_into("self").per_rank(to_spare_row(
-                              "scatter_reduce(wide, dim, at, src, reduce, "
-                              "include_self=include_self)")));
+        scattered("arithmetic")
+            .writes_into("self")
+            .per_rank(to_spare_row(
+                "scatter(wide, dim, at, value=value, reduce=reduce)")));
+  f.add("scatter_reduce",
+        scattered("reduction")
+            .writes_into("self")
+            .per_rank(to_spare_row("scatter_reduce(wide, dim, at, src, reduce, "
+                                   "include_self=include_self)")));
   f.add("index_select", selected_along().per_rank(kIndexSelect));
-  f.add("index_add", written_along().writes_into("self").per_rank(kIndexAdd));
+  f.add("index_add",
+        written_along("add").writes_into("self").per_rank(kIndexAdd));
   f.add("index_copy", written_along().writes_into("self").per_rank(kIndexCopy));
-  f.add("index_reduce",
-        written_along().writes_into("self").per_rank(
-            to_spare_row("index_reduce(wide, dim, at, source, reduce, "
-                         "include_self=include_self)")));
+  f.add("index_reduce", written_along("reduction")
+                            .writes_into("self")
+                            .per_rank(to_spare_row(
+                                "index_reduce(wide, dim, at, source, reduce, "
+                                "include_self=include_self)")));
   f.add("index_fill",
         written_along().like("self").writes_into("self").per_rank(kIndexFill));
   f.add("masked_scatter", mapped("...,...,*->...")

@@ -68,10 +68,16 @@ std::vector<std::int64_t> tensor_split_sizes(const OpCall& call,
                                              std::int64_t size) {
   if (call.has("indices")) return cut_at(call.integers("indices"), size);
   const std::int64_t sections = call.integer("sections");
-  require(call.base_name() == "tensor_split" ||
-              (sections > 0 && size % sections == 0),
-          "the pieces are not of one size");
   return nearly_equal(size, sections);
+}
+
+std::vector<std::int64_t> equal_sizes(const OpCall& call, std::int64_t size) {
+  if (!call.has("indices")) {
+    const std::int64_t sections = call.integer("sections");
+    require(sections > 0 && size % sections == 0,
+            "the pieces are not of one size");
+  }
+  return tensor_split_sizes(call, size);
 }
 
 // If a tensor holds the split positions, the sizes are those of the results.
@@ -94,7 +100,7 @@ OpDefinition split_along(int dim, int least_rank) {
         require(rank >= least_rank, "the tensor has too few dims");
         return std::min(dim, rank - 1);
       },
-      tensor_split_sizes);
+      equal_sizes);
 }
 
 }  // namespace

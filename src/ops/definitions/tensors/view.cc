@@ -14,11 +14,16 @@ namespace shardprop {
 namespace {
 
 Dims sizes_given(const OpCall& call) {
-  const TensorMeta& self = call.first();
-  const Dims shape =
-      resolve_sizes(self, call.integers(call.has("size") ? "size" : "shape"));
-  // An operator that must not copy (view) needs strides that allow the view.
-  require(call.base_name() != "view" || view_strides(self, shape).has_value(),
+  return resolve_sizes(call.first(),
+                       call.integers(call.has("size") ? "size" : "shape"));
+}
+
+// An operator that must not copy needs strides that allow the view. Its variant
+// that copies (view_copy) does not.
+Dims sizes_of_view(const OpCall& call) {
+  const Dims shape = sizes_given(call);
+  require(!call.op().function->is_view() ||
+              view_strides(call.first(), shape).has_value(),
           "the strides allow no view of that shape");
   return shape;
 }
@@ -34,7 +39,6 @@ Dims flattened(const OpCall& call) {
   const TensorMeta& self = call.first();
   require(call.overload() == "using_ints" || call.overload() == "default",
           "named dims are not supported");
-  if (call.base_name() == "ravel") return Dims{self.numel()};
   const int first = call.dim("start_dim", self.rank());
   const int last = call.dim("end_dim", self.rank());
   require(first <= last, "start_dim comes after end_dim");
@@ -113,13 +117,19 @@ std::vector<int> two_swapped(const OpCall& call) {
   return dims;
 }
 
+// A scalar stays as it is.
 std::vector<int> last_two_swapped(const OpCall& call) {
   std::vector<int> dims = all_dims(call);
-  const bool is_t = call.base_name() == "t" || call.base_name() == "t_" ||
-                    call.base_name() == "t_copy";
-  require(is_t ? dims.size() <= 2 : dims.size() != 1,
-          "a tensor of this rank has no transpose");
+  require(dims.size() != 1, "a vector has no transpose");
   if (dims.size() >= 2) std::swap(dims[dims.size() - 1], dims[dims.size() - 2]);
+  return dims;
+}
+
+// Scalars and vectors stay as they are.
+std::vector<int> matrix_swapped(const OpCall& call) {
+  std::vector<int> dims = all_dims(call);
+  require(dims.size() <= 2, "a tensor of this rank has no transpose");
+  std::reverse(dims.begin(), dims.end());
   return dims;
 }
 
@@ -300,10 +310,14 @@ BoundForm bind_diagonal(const OpCall& call) {
 }  // namespace
 
 void words_of_view(RuleWords& words) {
-  words.form(reshape_form("view(size)", sizes_given));
-  words.form(reshape_form("view(shape)", sizes_given));
+  words.form(reshape_form("view(size)", sizes_of_view));
+  words.form(reshape_form("reshape(size)", sizes_given));
+  words.form(reshape_form("reshape(shape)", sizes_given));
   words.form(reshape_form("view(other)", shape_of_other));
   words.form(reshape_form("flatten()", flattened));
+  words.form(reshape_form("ravel()", [](const OpCall& call) {
+    return Dims{call.first().numel()};
+  }));
   words.form(reshape_form("unflatten()", unflattened));
   for (const std::size_t least : {1, 2, 3}) {
     words.form(reshape_form(
@@ -313,6 +327,7 @@ void words_of_view(RuleWords& words) {
   words.form(permute_form("permute(dims)", order_given));
   words.form(permute_form("transpose(dim0,dim1)", two_swapped));
   words.form(permute_form("transpose()", last_two_swapped));
+  words.form(permute_form("transpose(matrix)", matrix_swapped));
   words.form(permute_form("reversed()", reversed));
   words.form(permute_form("moved(source,destination)", dims_moved));
   words.form(mapped("resized(size)", resized_notation, resized_size));
@@ -325,13 +340,15 @@ void words_of_view(RuleWords& words) {
 
 void define_view(Family f) {
   // An operator that never copies is free for every operand.
-  f.add({"view", "_unsafe_view"}, reshaped("view(size)", "size").free());
+  f.add("view", reshaped("view(size)", "size").free());
+  f.add("_unsafe_view", reshaped("reshape(size)", "size").free());
   f.add("view.dtype",
         in_dense_rows(form("view(dtype)").typed("given(dtype,first)").free()));
-  f.add("reshape", reshaped("view(shape)", "shape"));
+  f.add("reshape", reshaped("reshape(shape)", "shape"));
   f.add("view_as", reshaped("view(other)").free());
   f.add("reshape_as", reshaped("view(other)"));
-  f.add({"flatten", "ravel"}, reshaped("flatten()"));
+  f.add("flatten", reshaped("flatten()"));
+  f.add("ravel", reshaped("ravel()"));
   f.add("unflatten", reshaped("unflatten()").free().refine("local_sizes()"));
   f.add("unsqueeze", unsqueezed());
   f.add("squeeze",
@@ -340,7 +357,8 @@ void define_view(Family f) {
   f.add("permute", permuted("permute(dims)"));
   f.add({"transpose", "swapaxes", "swapdims"},
         permuted("transpose(dim0,dim1)"));
-  f.add({"t", "mT"}, permuted("transpose()"));
+  f.add("t", permuted("transpose(matrix)"));
+  f.add("mT", permuted("transpose()"));
   f.add({"mH", "adjoint"}, permuted("transpose()").conjugated());
   f.add({"numpy_T"}, permuted("reversed()"));
   f.add({"movedim", "moveaxis"}, permuted("moved(source,destination)"));
