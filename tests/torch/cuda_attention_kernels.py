@@ -213,15 +213,15 @@ def _sequences(query, cum_seq_q, cum_seq_k):
         )
 
 
-def _last_rows_causal(query, key, is_causal):
-    """Returns a bias for which the last query sees all keys; None if not causal."""
-    if not is_causal:
-        return None
+def _bias_of_places(query, key, is_causal, slopes=None):
+    """Returns the bias of each query and key: -inf after the query if causal, and the
+    distance times the slope of the head. The last query is next to the last key."""
     queries, keys = query.size(-2), key.size(-2)
-    future = torch.ones(queries, keys, dtype=torch.bool).triu(1 + keys - queries)
-    return torch.zeros(queries, keys, dtype=query.dtype).masked_fill(
-        future, float("-inf")
-    )
+    ahead = torch.arange(keys) - torch.arange(queries)[:, None] - (keys - queries)
+    bias = torch.zeros(queries, keys, dtype=query.dtype)
+    if slopes is not None:  # [heads], or [batch, heads]
+        bias = -(slopes[..., None, None] * ahead.abs()).to(query.dtype)
+    return bias.masked_fill(ahead > 0, float("-inf")) if is_causal else bias
 
 
 def _by_head(tensor):
@@ -232,12 +232,12 @@ def _by_head(tensor):
 
 def _plain(window_left, window_right, *others):
     if {window_left, window_right} - {None, -1} or any(o is not None for o in others):
-        raise NotImplementedError("windows, used lengths, slopes and pages")
+        raise NotImplementedError("windows and pages")
 
 
-def _one_flash(query, key, value, dropout_p, is_causal, scale):
+def _one_flash(query, key, value, dropout_p, is_causal, scale, slopes=None):
     query, key, value = map(_by_head, (query, key, value))
-    bias = _last_rows_causal(query, key, is_causal)
+    bias = _bias_of_places(query, key, is_causal, slopes)
     out, lse = _forward(query, key, value, bias, dropout_p, False, scale)
     return out.transpose(1, 2), lse
 
@@ -248,18 +248,26 @@ def _flash_forward(
     *, scale=None, window_size_left=None, window_size_right=None, seqused_k=None,
     alibi_slopes=None, block_table=None, num_splits=None,
 ):  # fmt: skip
-    _plain(window_size_left, window_size_right, seqused_k, alibi_slopes, block_table)
+    _plain(window_size_left, window_size_right, block_table)
     state = torch.zeros(2, dtype=torch.uint64)
     rest = state, torch.zeros((), dtype=torch.uint64), query.new_empty(0)
     if cum_seq_q is None:
-        out, lse = _one_flash(query, key, value, dropout_p, is_causal, scale)
+        if seqused_k is not None:
+            raise NotImplementedError("used lengths of batches")
+        out, lse = _one_flash(
+            query, key, value, dropout_p, is_causal, scale, alibi_slopes
+        )
         return _laid_out_like(out, query), lse.float().contiguous(), *rest
     made = torch.zeros_like(query)
     logs = torch.zeros(query.size(1), query.size(0), dtype=torch.float32)
-    for q, k in _sequences(query, cum_seq_q, cum_seq_k):
+    for i, (q, k) in enumerate(_sequences(query, cum_seq_q, cum_seq_k)):
+        if seqused_k is not None:
+            k = slice(k.start, k.start + int(seqused_k[i]))
+        by_sequence = alibi_slopes is not None and alibi_slopes.dim() == 2
+        slopes = alibi_slopes[i] if by_sequence else alibi_slopes
         if q.stop > q.start:
             out, lse = _one_flash(
-                query[q], key[k], value[k], dropout_p, is_causal, scale
+                query[q], key[k], value[k], dropout_p, is_causal, scale, slopes
             )
             made[q], logs[:, q] = out[0], lse[0].float()
     return made, logs, *rest
@@ -267,7 +275,7 @@ def _flash_forward(
 
 def _one_flash_backward(grad, query, key, value, out, lse, dropout_p, is_causal, scale):
     grad, query, key, value, out = map(_by_head, (grad, query, key, value, out))
-    bias = _last_rows_causal(query, key, is_causal)
+    bias = _bias_of_places(query, key, is_causal)
     gradients = _backward(
         grad, query, key, value, bias, out, lse, dropout_p, False, scale
     )
@@ -282,13 +290,11 @@ def _flash_all_backward(
 ):  # fmt: skip
     _plain(window_size_left, window_size_right)
     if query.dim() == 4:
-        return tuple(
-            gradient.contiguous()
-            for gradient in _one_flash_backward(
-                grad, query, key, value, out, lse, dropout_p, is_causal, scale
-            )
+        gradients = _one_flash_backward(
+            grad, query, key, value, out, lse, dropout_p, is_causal, scale
         )
-    made = [torch.zeros(t.shape, dtype=t.dtype) for t in (query, key, value)]
+        return tuple(map(_laid_out_like, gradients, (query, key, value)))
+    made = [torch.zeros_like(t) for t in (query, key, value)]
     for q, k in _sequences(query, cum_seq_q, cum_seq_k):
         if q.stop > q.start:
             parts = _one_flash_backward(

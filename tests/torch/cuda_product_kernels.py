@@ -89,6 +89,23 @@ def _scaled_product(
     return made.to(out_dtype or a.dtype)
 
 
+_BLOCKS_OF_32 = 3  # torch.nn.functional.ScalingType.BlockWise1x32
+
+
+def _in_order(scales, rows, blocks):
+    """Returns scales [rows, blocks] of swizzled ones: tiles of 128 by 4 scales are
+    stored as 32 rows of 16 (SwizzleType.SWIZZLE_32_4_4)."""
+    tiles = math.ceil(rows / 128), math.ceil(blocks / 4)
+    tiled = scales.double().reshape(*tiles, 32, 4, 4).transpose(2, 3)
+    in_order = tiled.reshape(*tiles, 128, 4).transpose(1, 2)
+    return in_order.reshape(tiles[0] * 128, tiles[1] * 4)[:rows, :blocks]
+
+
+def _spread_runs(scales, size):
+    """Returns a scale for each of `size` elements of a row, in runs of 32."""
+    return scales.repeat_interleave(32, 1)[:, :size]
+
+
 @_register("_scaled_mm_v2")
 def _scaled_product_v2(
     a, b, scale_a, recipe_a, swizzle_a, scale_b, recipe_b, swizzle_b, bias, out_dtype,
@@ -96,6 +113,16 @@ def _scaled_product_v2(
 ):  # fmt: skip
     if len(scale_a) > 1 or len(scale_b) > 1:
         raise NotImplementedError("scales of two levels")
+    if swizzle_a[0] or swizzle_b[0]:
+        if {recipe_a[0], recipe_b[0]} != {_BLOCKS_OF_32}:
+            raise NotImplementedError("swizzled scales of other blocks")
+        blocks = math.ceil(a.size(1) / 32)
+        of_a = _in_order(scale_a[0], a.size(0), blocks)
+        of_b = _in_order(scale_b[0], b.size(1), blocks)
+        made = (a.double() * _spread_runs(of_a, a.size(1))) @ (
+            b.double() * _spread_runs(of_b, a.size(1)).t()
+        )
+        return (made if bias is None else made + bias).to(out_dtype or a.dtype)
     return _scaled_product(a, b, scale_a[0], scale_b[0], bias, None, out_dtype)
 
 

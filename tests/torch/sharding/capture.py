@@ -16,7 +16,7 @@ import torch
 DTYPES = {
     1: "u8", 2: "i8", 3: "i16", 4: "i32", 5: "i64", 6: "f16", 7: "f32", 8: "f64",
     10: "c64", 11: "c128", 12: "bool", 13: "bf16", 28: "u16", 29: "f8e4m3fn",
-    30: "f8e5m2", 34: "u32", 35: "u64",
+    30: "f8e5m2", 33: "f8e8m0fnu", 34: "u32", 35: "u64",
 }  # fmt: skip
 TORCH_DTYPES = {
     "u8": torch.uint8, "i8": torch.int8, "i16": torch.int16, "i32": torch.int32,
@@ -24,7 +24,7 @@ TORCH_DTYPES = {
     "f64": torch.float64, "c64": torch.complex64, "c128": torch.complex128,
     "bool": torch.bool, "bf16": torch.bfloat16, "u16": torch.uint16,
     "u32": torch.uint32, "u64": torch.uint64, "f8e4m3fn": torch.float8_e4m3fn,
-    "f8e5m2": torch.float8_e5m2,
+    "f8e5m2": torch.float8_e5m2, "f8e8m0fnu": torch.float8_e8m0fnu,
 }  # fmt: skip
 # torch._export.serde.schema.MemoryFormat
 _MEMORY_FORMATS = {

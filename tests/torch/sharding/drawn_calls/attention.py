@@ -182,7 +182,7 @@ def _sequences(d):
     lengths = [d.size(1, 5) for _ in range(d.size(1, 4))]
     given = {"cum_seq_q": None, "cum_seq_k": None, "max_q": 0, "max_k": 0}
     lead = (d.size(1, 4), d.size(1, 6))
-    if d.chance(0.6) or d.base.endswith("backward"):
+    if d.chance(0.6):
         ends = torch.tensor([0, *lengths]).cumsum(0).to(torch.int32)
         lead = (int(ends[-1]),)
         given = {"cum_seq_q": ends, "cum_seq_k": ends.clone()}
@@ -207,6 +207,14 @@ def _sequences(d):
 def flash_forward(d):
     absent = ("seqused_k", "alibi_slopes", "block_table", "num_splits")
     given = _sequences(d) | dict.fromkeys(absent)
+    heads, ends = given["query"].size(-2), given["cum_seq_k"]
+    if ends is not None and d.chance(0.3):
+        used = [d.rng.randint(1, int(n)) for n in ends.diff()]
+        given["seqused_k"] = torch.tensor(used, dtype=torch.int32)
+    if d.chance(0.4):
+        batches = given["query"].size(0) if ends is None else ends.numel() - 1
+        shape = (heads,) if d.chance(0.5) else (batches, heads)
+        given["alibi_slopes"] = d.tensor(shape, torch.float32).abs().contiguous()
     return given | {"return_debug_mask": False}
 
 
@@ -217,4 +225,8 @@ def flash_all_backward(d):
         **given, return_debug_mask=False
     )
     saved = {"out": out, "logsumexp": logsumexp, "rng_state": state, "unused": unused}
+    if given["cum_seq_q"] is None:
+        # The declaration has no None for batches.
+        none = torch.empty(0, dtype=torch.int32)
+        saved |= {"cum_seq_q": none, "cum_seq_k": none.clone()}
     return given | saved | {"grad_out": d.tensor(out.shape, out.dtype).contiguous()}

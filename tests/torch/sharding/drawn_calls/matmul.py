@@ -229,6 +229,18 @@ _RECIPES = {
 }
 
 
+def _swizzle(d, given):
+    """Gives both operands swizzled scales of blocks of 32 elements of a row."""
+    sizes = given["self"].shape[0], given["mat2"].shape[1]
+    tiles = math.ceil(math.ceil(given["self"].shape[1] / 32) / 4)
+    for operand, lines in zip("ab", sizes, strict=True):
+        count = math.ceil(lines / 128) * tiles * 512
+        powers = d.integers((count,), 0, 2).float().exp2()
+        given["scale_" + operand] = [powers.to(torch.float8_e8m0fnu)]
+        given["recipe_" + operand] = [3]
+        given["swizzle_" + operand] = [1]
+
+
 @family("_scaled_mm_v2")
 def scaled_mm_v2(d):
     how, given = _scaled(d)
@@ -237,6 +249,8 @@ def scaled_mm_v2(d):
         given["scale_" + operand] = [given["scale_" + operand]]
         given["recipe_" + operand] = [recipe]
         given["swizzle_" + operand] = [0]
+    if how == "lines" and d.chance(0.5):
+        _swizzle(d, given)
     return given | {"contraction_dim": []}
 
 
