@@ -1,0 +1,98 @@
+// Programs of small graphs hold the bytes that their plans count, slot by slot, in
+// all combinations of second runs, layers, micro-batches, overlap and fusion.
+#include "plan/evaluate/plan_assignment.h"
+#include "plan/explain/assemble_plan.h"
+#include "plan/layered_graphs.h"
+#include "plan/search/solve_plan.h"
+#include "plan/training_graphs.h"
+#include "support/property.h"
+
+#include <shardprop/lower/lower.h>
+#include <shardprop/lower/program_prices.h>
+#include <shardprop/program/footprint.h>
+#include <shardprop/program/program_time.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace shardprop {
+namespace {
+
+using testing::value_of;
+
+struct SlotCounts {
+  int programs = 0;
+  int with_second_runs = 0;
+  int slots = 0;
+  int equal = 0;  // slots
+};
+
+void check_program(const Graph& graph, const test::TrainingSettings& settings,
+                   SlotCounts& counts) {
+  const PlanProblem problem = test::problem_with(graph, settings);
+  const PlanSolution solution = solve_plan(problem);
+  REQUIRE(solution.assignment);
+  const Plan plan = assemble_plan(problem, solution);
+  const SpmdProgram program =
+      value_of(lower(plan, graph, testing::standard_library()));
+  ++counts.programs;
+  counts.with_second_runs += plan.summary.recompute_nanoseconds > 0 ? 1 : 0;
+  CHECK(program_time(program, program_prices(plan)) >=
+        *plan.objective_nanoseconds);
+  const std::vector<std::int64_t> held = live_bytes(program);
+  const std::vector<std::int64_t> planned =
+      bytes_by_slot(problem, *solution.assignment, KernelMemory::kUnfused);
+  for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
+    CAPTURE(graph.nodes()[n].name);
+    CHECK(held[n] <= planned[n]);
+    ++counts.slots;
+    counts.equal += held[n] == planned[n] ? 1 : 0;
+  }
+}
+
+// 2 graphs every day, 60 with SHARDPROP_FULL=1, in up to 48 combinations each.
+TEST_CASE("programs of small graphs hold what their plans count") {
+  std::mt19937 draw(582);
+  const int graphs = testing::counted(2, 60);
+  SlotCounts counts;
+  for (int i = 0; i < graphs; ++i) {
+    CAPTURE(i);
+    test::LayeredGraph::Shape shape;
+    shape.layers = 3;
+    shape.after = static_cast<test::LayeredGraph::After>(draw() % 5);
+    shape.has_head = draw() % 2 == 0;
+    const auto plain =
+        std::make_shared<const Graph>(test::LayeredGraph(shape).build());
+    test::TrainingSettings settings = test::random_settings(draw);
+    // Programs train each parameter in its own dtype.
+    settings.options.precision = Precision::kOwn;
+    for (int k = 0; k < 16; ++k) {
+      settings.options.fusion = k % 2 == 0 ? Fusion::kCompiler : Fusion::kNone;
+      settings.options.layers = k / 2 % 2 == 0 ? Layers::kAlike : Layers::kFree;
+      settings.options.accumulate = k / 4 % 2 == 0 ? 1 : 4;
+      settings.options.overlap = k / 8 % 2 == 0 ? 0 : 1;
+      for (const char* rule : {"none", "selective", "full"}) {
+        CAPTURE(k);
+        CAPTURE(std::string(rule));
+        const auto running =
+            running_graph(plain, testing::standard_library(),
+                          {k % 2 == 0, value_of(Recompute::parse(rule))});
+        if (running) check_program(**running, settings, counts);
+      }
+    }
+  }
+  MESSAGE(counts.equal << " of " << counts.slots << " slots are equal, in "
+                       << counts.programs << " programs, "
+                       << counts.with_second_runs << " with second runs");
+  CHECK(counts.programs >= 16 * graphs);
+  if (testing::full_counts()) CHECK(counts.with_second_runs > 0);
+  // A plan counts what buckets and transfers in flight hold at most.
+  CHECK(counts.equal * 2 > counts.slots);
+}
+
+}  // namespace
+}  // namespace shardprop
