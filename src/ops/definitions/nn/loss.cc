@@ -190,6 +190,7 @@ OpDefinition class_loss(std::string_view word) {
 
 BoundForm bind_class_loss_backward(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
+  require(self.rank() >= 1, "the input has no classes");
   check_class_numbers(call);
   check_weights(call);
   require(call.tensor("target").shape() == samples_of(self),
