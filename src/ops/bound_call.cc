@@ -268,6 +268,16 @@ void hold_whole_what_needs_a_program(IndexSpace& space) {
   }
 }
 
+// The form of a user's rule may give an operand, which the form does not expect, the
+// dims of another.
+void check_ranks(const std::vector<Operand>& operands,
+                 const std::vector<TensorMeta>& metas) {
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    require(operands[i].dims.size() == metas[i].shape().size(),
+            "the rule has another rank for a tensor than the call");
+  }
+}
+
 Result<IndexSpace> bound_space(const OpLibrary& library, const OpRow& row,
                                const OpSchema& op) {
   IndexSpace space;
@@ -291,6 +301,8 @@ Result<IndexSpace> bound_space(const OpLibrary& library, const OpRow& row,
     space.outputs_without.resize(op.outputs.size());
     require(space.inputs.size() == op.inputs.size(),
             "a tensor stands where its row has none");
+    check_ranks(space.inputs, op.inputs);
+    check_ranks(space.outputs, op.outputs);
     space.seal();
     for (const OpDefinition::Refine& refine : row.definition.refinements()) {
       refine(call, space);

@@ -55,6 +55,14 @@ std::int64_t diagonal_length(std::int64_t rows, std::int64_t columns,
   return std::max<std::int64_t>(length, 0);
 }
 
+std::int64_t size_of(const TensorMeta& meta, int dim) {
+  require(dim >= 0 && dim < meta.rank(), [&] {
+    return "the rule reads dim " + std::to_string(dim) +
+           " of a tensor of rank " + std::to_string(meta.rank());
+  });
+  return meta.size(dim);
+}
+
 int wrap_dim(std::int64_t dim, int rank) {
   const std::optional<int> wrapped = wrapped_dim(dim, std::max(rank, 1));
   if (!wrapped) {
@@ -214,6 +222,7 @@ Dims strides_in_order(const Dims& shape, std::span<const int> order) {
 }  // namespace
 
 Dims channels_last_strides(const Dims& shape) {
+  require(shape.size() >= 3, "a tensor of rank 2 or less has no channels");
   std::vector<int> order = {1};
   for (int dim = static_cast<int>(shape.size()) - 1; dim > 1; --dim) {
     order.push_back(dim);

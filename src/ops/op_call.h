@@ -69,6 +69,21 @@ inline constexpr std::int64_t kMostResults = 65'536;
 std::int64_t diagonal_length(std::int64_t rows, std::int64_t columns,
                              std::int64_t offset);
 
+// Returns the size of a dim, which the tensor must have. The operator of a user's rule
+// may have tensors of any rank.
+std::int64_t size_of(const TensorMeta& meta, int dim);
+
+// Returns an entry of a list, which must have it. The operator of a user's rule may
+// have any number of operands and results.
+template <class List>
+auto& nth(List& list, std::size_t i) {
+  require(i < list.size(), [&] {
+    return "the rule reads entry " + std::to_string(i + 1) + " of a list of " +
+           std::to_string(list.size());
+  });
+  return list[i];
+}
+
 // Wraps a negative dim, which counts from the end; `rank` 0 counts as 1.
 int wrap_dim(std::int64_t dim, int rank);
 

@@ -36,7 +36,7 @@ std::int64_t pad_sequence_size(const OpCall& call, const FactorName& letter) {
   if (letter == 'Z') return static_cast<std::int64_t>(sequences.size());
   std::int64_t longest = 0;
   for (const TensorMeta& sequence : sequences) {
-    longest = std::max(longest, sequence.size(0));
+    longest = std::max(longest, size_of(sequence, 0));
   }
   return longest;
 }
@@ -77,8 +77,8 @@ DType of_summed(const OpCall& call, std::size_t) {
 void summed_dims(const OpCall& call, IndexSpace& space) {
   space.is_free = !is_summed(call);
   for (std::size_t f = 0; f < space.factors.size(); ++f) {
-    if (space.outputs[0].holds(static_cast<int>(f))) continue;
-    space.outputs_without[0][f] = Without::partial(ReduceOp::kSum);
+    if (nth(space.outputs, 0).holds(static_cast<int>(f))) continue;
+    nth(space.outputs_without, 0)[f] = Without::partial(ReduceOp::kSum);
     // A tensor that already has the size is not summed, and keeps its narrow
     // dtype.
     if (counts(call.first().dtype())) {
@@ -133,7 +133,7 @@ Notation covariance_notation(const OpCall& call) {
   require(self.rank() <= 2, "the rows are not those of a matrix");
   require(self.dtype() != DType::kBool, "truth values have no covariance");
   const std::int64_t observations =
-      self.rank() == 0 ? 1 : self.size(self.rank() - 1);
+      self.rank() == 0 ? 1 : size_of(self, self.rank() - 1);
   std::vector<Term> terms(1);
   if (self.rank() == 2) terms[0].full({'v'});
   if (self.rank() > 0) terms[0].add('o');
@@ -149,7 +149,7 @@ Notation covariance_notation(const OpCall& call) {
     if (one->rank() == 0) call_not_stated("weights without a dim");
     given.add('o');
   }
-  const bool many = self.rank() == 2 && self.size(0) != 1;
+  const bool many = self.rank() == 2 && size_of(self, 0) != 1;
   return {terms, {many ? Term().full({'v', 'v'}) : Term()}, {}, {}};
 }
 
@@ -157,7 +157,7 @@ Notation covariance_notation(const OpCall& call) {
 // terms may be infinite, and infinite terms do not add up. Complex means are
 // not computed by such sums, and one-byte numbers have no sums.
 void over_observations(const OpCall& call, IndexSpace& space) {
-  const DType dtype = call.op().outputs[0].dtype();
+  const DType dtype = nth(call.op().outputs, 0).dtype();
   if (is_complex(dtype) || item_size(dtype) < 2) return;
   for (std::size_t f = 0; f < space.factors.size(); ++f) {
     Factor& observations = space.factors[f];
@@ -168,7 +168,7 @@ void over_observations(const OpCall& call, IndexSpace& space) {
                          weights(call, "aweights") == nullptr &&
                          call.integer("correction") < observations.size;
     if (!adds_up) continue;
-    space.outputs_without[0][f] = Without::partial(ReduceOp::kSum);
+    nth(space.outputs_without, 0)[f] = Without::partial(ReduceOp::kSum);
   }
 }
 
@@ -219,7 +219,7 @@ std::int64_t choices(const OpCall& call, const FactorName&) {
   const std::int64_t r = call.integer("r");
   constexpr std::int64_t kMost = 64;
   require(r >= 0 && r <= kMost, "`r` is negative, or out of range");
-  std::int64_t from = call.first().size(0);
+  std::int64_t from = size_of(call.first(), 0);
   if (call.boolean("with_replacement") && r > 0) from = add_sizes(from, r - 1);
   std::int64_t count = 1;
   for (std::int64_t i = 0; i < r && count > 0; ++i) {
@@ -234,7 +234,7 @@ constexpr std::string_view kCombinations =
 
 // Each rank keeps its own rows of the result.
 void rows_of_choices(const OpCall& call, IndexSpace& space) {
-  if (call.op().outputs[0].rank() < 2) return;
+  if (nth(call.op().outputs, 0).rank() < 2) return;
   make_in_parts(call, space, 0, "it makes all of them");
 }
 
@@ -247,7 +247,7 @@ void count_in_parts(const OpCall& call, IndexSpace& space) {
   const int rank = call.first().rank();
   if (rank == 0) return;
   for (std::size_t f = 0; f < space.factors.size(); ++f) {
-    space.outputs_without[0][f] = Without::same();
+    nth(space.outputs_without, 0)[f] = Without::same();
   }
   for (const FactorId id : dim_of(space.outputs, 0, 0)) {
     space.factor(id).program = ProgramUse::kWhenSharded;

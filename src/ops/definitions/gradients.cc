@@ -21,7 +21,7 @@ void add_up_rows(IndexSpace& space) {
   for (std::size_t f = 0; f < space.factors.size(); ++f) {
     if (space.factors[f].letter != 'I') continue;
     space.factors[f].least = 1;
-    space.outputs_without[0][f] = kTermsOfSum;
+    nth(space.outputs_without, 0)[f] = kTermsOfSum;
   }
 }
 
@@ -29,7 +29,7 @@ void add_up_rows(IndexSpace& space) {
 
 // Each rank computes its part of the dim that the indices refer to.
 void written_in_parts(const OpCall& call, IndexSpace& space) {
-  const int rank = call.op().outputs[0].rank();
+  const int rank = nth(call.op().outputs, 0).rank();
   if (rank == 0) return;
   make_in_parts(call, space, call.dim("dim", rank), kWritten);
 }
@@ -60,7 +60,7 @@ void check_sizes_given(const OpCall& call, std::string_view argument, int dim) {
   for (int d = 0; d < rank; ++d) {
     if (d == dim) continue;
     const int at = grad.rank() == rank || d < dim ? d : d - 1;
-    require(grad.size(at) == sizes[index(d)],
+    require(size_of(grad, at) == sizes[index(d)],
             "the sizes are not those of a tensor that gives this gradient");
   }
 }
@@ -132,7 +132,7 @@ Notation gathered_notation(const OpCall& call) {
   Term taken;
   for (int d = 0; d < self.rank(); ++d) {
     const FactorName name = FactorName::of_dim(d);
-    const bool alike = d != dim && self.size(d) == looked.size(d);
+    const bool alike = d != dim && size_of(self, d) == size_of(looked, d);
     all.add(name, d == dim || alike ? DimUse::kSharded : DimUse::kFull);
     if (alike) {
       taken.add(name);
@@ -155,7 +155,7 @@ void gathered_by_program(const OpCall& call, IndexSpace& space) {
   const int rank = call.tensor("self").rank();
   if (rank == 0) return;
   look_up_by_program(space,
-                     space.outputs[0].dims[index(call.dim("dim", rank))]);
+                     dim_of(space.outputs, 0, index(call.dim("dim", rank))));
 }
 
 // --- Gradients of masked selections, in the order of the elements ---
@@ -218,8 +218,7 @@ void convolved_over_time(const OpCall& call, IndexSpace& space) {
       space.outputs_without[o][f] = same ? Without::same() : kTermsOfSum;
     }
   }
-  add_linearity(call, space, {ReduceOp::kSum, {}, {}, {}},
-                {ReduceOp::kSum, ReduceOp::kSum, ReduceOp::kSum});
+  add_single_linearity(call, space, 0, ReduceOp::kSum, ReduceOp::kSum);
 }
 
 // The result is the incoming gradient itself if each product has one operand,
@@ -228,7 +227,7 @@ Dims strides_of_cumprod_gradient(const OpCall& call, const Dims& shape,
                                  DType dtype) {
   const TensorMeta& grad = call.tensor("grad");
   const bool is_given =
-      grad.numel() <= 1 || grad.size(call.dim("dim", grad.rank())) == 1;
+      grad.numel() <= 1 || size_of(grad, call.dim("dim", grad.rank())) == 1;
   return is_given ? grad.strides() : make_meta(shape, dtype).strides();
 }
 

@@ -306,7 +306,8 @@ void convolution_linearities(const OpCall& call, IndexSpace& space) {
     std::vector<std::optional<ReduceOp>> inputs(space.inputs.size());
     inputs[linear] = ReduceOp::kSum;
     if (inputs.size() == 3) inputs[2] = ReduceOp::kSum;
-    add_linearity(call, space, std::move(inputs), {ReduceOp::kSum});
+    add_linearity(call, space, std::move(inputs),
+                  partials(space.outputs.size(), ReduceOp::kSum));
   }
 }
 
@@ -368,8 +369,7 @@ void backward_linearities(const OpCall& call, IndexSpace& space) {
   std::vector<std::optional<ReduceOp>> inputs(space.inputs.size());
   inputs[0] = ReduceOp::kSum;
   add_linearity(call, space, std::move(inputs),
-                std::vector<std::optional<ReduceOp>>(space.outputs.size(),
-                                                     ReduceOp::kSum));
+                partials(space.outputs.size(), ReduceOp::kSum));
 }
 
 }  // namespace

@@ -331,9 +331,10 @@ void pass_writes(const OpCall& call, IndexSpace& space, Write write,
   const auto pass = [&](ReduceOp op, bool in_values) {
     if (in_values && !values) return;
     std::vector<std::optional<ReduceOp>> inputs(space.inputs.size());
-    inputs[0] = op;
-    if (in_values) inputs[*values] = op;
-    add_linearity(call, space, std::move(inputs), {op});
+    nth(inputs, 0) = op;
+    if (in_values) nth(inputs, *values) = op;
+    add_linearity(call, space, std::move(inputs),
+                  partials(space.outputs.size(), op));
   };
   const bool is_float = is_floating(call.first().dtype());
   switch (write) {

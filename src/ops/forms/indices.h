@@ -39,10 +39,10 @@ inline void look_up_by_program(IndexSpace& space, const DimFactors& factors) {
 // lets each rank produce its own part of the dim.
 inline void make_in_parts(const OpCall& call, IndexSpace& space, int dim,
                           std::string_view reason) {
-  const std::int64_t size = call.op().outputs[0].size(dim);
+  const std::int64_t size = size_of(nth(call.op().outputs, 0), dim);
   if (size <= 1) return;
   const int added = space.add_factor(size, 'z');
-  space.outputs[0].dims[index(dim)] = {static_cast<FactorId>(added)};
+  nth(nth(space.outputs, 0).dims, index(dim)) = {static_cast<FactorId>(added)};
   Factor& factor = space.factor(added);
   factor.kind = FactorKind::kBlocked;
   factor.reason = reason;

@@ -130,17 +130,25 @@ std::size_t place_of(const FunctionSchema& function, std::size_t i) {
       has_tensors));
 }
 
-// Returns the number of arguments with tensors that have no default.
+// Returns the number of arguments with tensors that every call gives.
 std::size_t needed_tensors(const FunctionSchema& function) {
   const auto& declared = function.arguments();
   return static_cast<std::size_t>(std::count_if(
       declared.begin(), declared.end(), [](const ArgumentSchema& argument) {
-        return has_tensors(argument) && !argument.has_default;
+        return has_tensors(argument) && !argument.has_default &&
+               !argument.is_optional;
       }));
 }
 
 bool is_alike(const ArgumentSchema& a, const ArgumentSchema& b) {
   return a.type == b.type && a.is_list == b.is_list;
+}
+
+// Returns whether the value that a call gives may be None, or have such elements,
+// although the need allows none.
+bool may_be_absent(const ArgumentSchema& given, const ArgumentSchema& needed) {
+  return (given.is_optional && !needed.is_optional) ||
+         (given.elements_optional && !needed.elements_optional);
 }
 
 // Removes the needs that the function does not declare.
@@ -153,6 +161,9 @@ void intersect(WordNeeds& needs, const FunctionSchema& function) {
     }
     if (needed.place != place_of(function, *i)) {
       needed.place = NeededArgument::kAnyPlace;
+    }
+    if (may_be_absent(function.arguments()[*i], needed.argument)) {
+      needed.argument = function.arguments()[*i];
     }
     return false;
   });
@@ -217,7 +228,8 @@ std::string type_text(const ArgumentSchema& argument) {
 std::string lacked(const WordNeeds& needs, const FunctionSchema& function) {
   for (const NeededArgument& needed : needs.arguments) {
     const auto i = function.argument_index(needed.argument.name);
-    if (!i || !is_alike(function.arguments()[*i], needed.argument)) {
+    if (!i || !is_alike(function.arguments()[*i], needed.argument) ||
+        may_be_absent(function.arguments()[*i], needed.argument)) {
       return "the argument " + type_text(needed.argument);
     }
     if (needed.place != NeededArgument::kAnyPlace &&

@@ -81,9 +81,15 @@ bool cast_keeps(ReduceOp op, DType from, DType to) {
   return false;
 }
 
-void add_linearity(const OpCall& call, IndexSpace& space,
-                   std::vector<std::optional<ReduceOp>> inputs,
-                   std::vector<std::optional<ReduceOp>> outputs) {
+Partials partials(std::size_t count, ReduceOp op) {
+  return Partials(count, std::optional<ReduceOp>(op));
+}
+
+void add_linearity(const OpCall& call, IndexSpace& space, Partials inputs,
+                   Partials outputs) {
+  require(inputs.size() == space.inputs.size() &&
+              outputs.size() == space.outputs.size(),
+          "a linearity of the rule does not fit the number of operands");
   const OpSchema& op = call.op();
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i]) continue;
@@ -112,11 +118,10 @@ void add_linearity(const OpCall& call, IndexSpace& space,
 
 void add_single_linearity(const OpCall& call, IndexSpace& space,
                           std::size_t input, ReduceOp in, ReduceOp out) {
-  std::vector<std::optional<ReduceOp>> inputs(space.inputs.size());
-  inputs[input] = in;
-  add_linearity(
-      call, space, std::move(inputs),
-      std::vector<std::optional<ReduceOp>>(space.outputs.size(), out));
+  Partials inputs(space.inputs.size());
+  nth(inputs, input) = in;
+  add_linearity(call, space, std::move(inputs),
+                partials(space.outputs.size(), out));
 }
 
 void nondecreasing_in_each(const OpCall& call, IndexSpace& space) {
@@ -128,12 +133,6 @@ void nondecreasing_in_each(const OpCall& call, IndexSpace& space) {
 }
 
 namespace {
-
-using Partials = std::vector<std::optional<ReduceOp>>;
-
-Partials all(std::size_t count, ReduceOp op) {
-  return Partials(count, std::optional<ReduceOp>(op));
-}
 
 // `SignedSum` is the sum that `self` and `other` form: signed tensors by
 // operand, plus a constant if one of the two is a number.
@@ -187,12 +186,12 @@ void add_signed_sum(const OpCall& call, IndexSpace& space,
   const SignedSum sum = signed_sum(call.op(), signs);
   const bool keeps_order = !wraps(call.op()) || copies(call.op(), sum);
   if (!sum.has_constant) {
-    add_linearity(call, space, all(n, ReduceOp::kSum),
-                  all(outputs, ReduceOp::kSum));
+    add_linearity(call, space, partials(n, ReduceOp::kSum),
+                  partials(outputs, ReduceOp::kSum));
   }
   if (n > 1) {
-    add_linearity(call, space, all(n, ReduceOp::kAvg),
-                  all(outputs, ReduceOp::kAvg));
+    add_linearity(call, space, partials(n, ReduceOp::kAvg),
+                  partials(outputs, ReduceOp::kAvg));
   }
   for (std::size_t i = 0; i < n; ++i) {
     add_single_linearity(call, space, i, ReduceOp::kAvg, ReduceOp::kAvg);
@@ -324,7 +323,8 @@ OpDefinition OpDefinition::lattice(ReduceOp own) && {
             add_single_linearity(call, space, i, kind, kind);
           }
         }
-        add_linearity(call, space, all(n, own), all(space.outputs.size(), own));
+        add_linearity(call, space, partials(n, own),
+                      partials(space.outputs.size(), own));
       });
 }
 
@@ -352,7 +352,7 @@ OpDefinition OpDefinition::passes(std::vector<std::string> arguments) && {
             if ((*takes)[i]) inputs[i] = kind;
           }
           add_linearity(call, space, std::move(inputs),
-                        all(space.outputs.size(), kind));
+                        partials(space.outputs.size(), kind));
         }
       });
 }

@@ -18,11 +18,16 @@ class OpCall;
 //   not: (kSum, f32, i32), (kSum, i32, i64), (kSum, bool, i64), (kMax, i32, u8)
 bool cast_keeps(ReduceOp op, DType from, DType to);
 
+// The reductions by operand that a linearity lists.
+using Partials = std::vector<std::optional<ReduceOp>>;
+// Returns the reduction for each of `count` operands.
+Partials partials(std::size_t count, ReduceOp op);
+
 // Adds the linearity if every partial of it is defined on its operand and
 // survives the casts of the operator. Precondition: the call has its outputs.
-void add_linearity(const OpCall& call, IndexSpace& space,
-                   std::vector<std::optional<ReduceOp>> inputs,
-                   std::vector<std::optional<ReduceOp>> outputs);
+// Error: CallError if the lists do not have an entry per operand and per result.
+void add_linearity(const OpCall& call, IndexSpace& space, Partials inputs,
+                   Partials outputs);
 // Adds a linearity in one operand; the others are replicated.
 void add_single_linearity(const OpCall& call, IndexSpace& space,
                           std::size_t input, ReduceOp in, ReduceOp out);

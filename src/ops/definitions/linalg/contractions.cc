@@ -190,8 +190,8 @@ Notation vecdot_notation(const OpCall& call) {
     for (int d = rank - own.rank(); d < rank; ++d) {
       const int in_own = d - (rank - own.rank());
       const int in_other = d - (rank - other.rank());
-      const bool repeats =
-          own.size(in_own) == 1 && in_other >= 0 && other.size(in_other) != 1;
+      const bool repeats = size_of(own, in_own) == 1 && in_other >= 0 &&
+                           size_of(other, in_other) != 1;
       // A dim of size 1 has a name of its own.
       made.add(FactorName::of_dim(repeats ? rank + d : d));
     }

@@ -29,7 +29,7 @@ void trace_adds_up(const OpCall&, IndexSpace& space) {
   for (std::size_t f = 0; f < space.factors.size(); ++f) {
     space.factors[f].kind = FactorKind::kParallel;
     space.factors[f].program = ProgramUse::kWhenSharded;
-    space.outputs_without[0][f] = Without::partial(ReduceOp::kSum);
+    nth(space.outputs_without, 0)[f] = Without::partial(ReduceOp::kSum);
   }
 }
 
@@ -54,13 +54,14 @@ std::int64_t flat_diag_size(const OpCall& call, const FactorName&) {
 std::int64_t diag_size(const OpCall& call, const FactorName& name) {
   const TensorMeta& self = call.first();
   if (self.rank() == 1) return flat_diag_size(call, name);
-  return diagonal_length(self.size(0), self.size(1), diagonal_offset(call));
+  return diagonal_length(size_of(self, 0), size_of(self, 1),
+                         diagonal_offset(call));
 }
 
 // Partial sums over rows and columns give the diagonal of a matrix. If the
 // result is a matrix, each rank produces its own part.
 void cut_diagonal(const OpCall& call, IndexSpace& space) {
-  const TensorMeta& made = call.op().outputs[0];
+  const TensorMeta& made = nth(call.op().outputs, 0);
   if (made.rank() == 1) {
     trace_adds_up(call, space);
     const bool adds_up = made.dtype() != DType::kBool && made.numel() > 0;

@@ -49,12 +49,12 @@ double columns_of(const OpCall& call, const TensorMeta& matrices) {
         call.has(name) ? call.optional_tensor(name) : nullptr;
     if (right == nullptr || right->rank() < matrices.rank()) continue;
     const bool left = call.boolean_or("left", true);
-    return static_cast<double>(right->size(right->rank() - (left ? 1 : 2)));
+    return static_cast<double>(size_of(*right, right->rank() - (left ? 1 : 2)));
   }
   // The right sides are the first operand of older operators.
   const TensorMeta& first = call.first();
   if (&first == &matrices || first.rank() < 2) return 1;
-  return static_cast<double>(first.size(first.rank() - 1));
+  return static_cast<double>(size_of(first, first.rank() - 1));
 }
 
 }  // namespace
@@ -74,9 +74,9 @@ OpDefinition OpDefinition::linalg_work(std::string_view cubes,
         const TensorMeta& matrices = matrices_of(call);
         if (matrices.rank() < 2) return;
         const auto rows =
-            static_cast<double>(matrices.size(matrices.rank() - 2));
+            static_cast<double>(size_of(matrices, matrices.rank() - 2));
         const auto wide =
-            static_cast<double>(matrices.size(matrices.rank() - 1));
+            static_cast<double>(size_of(matrices, matrices.rank() - 1));
         const double cube = rows * wide * std::min(rows, wide);
         if (!of_cubes) {
           space.flops_per_point = work_of_powers(call.integer(exponent)) * cube;

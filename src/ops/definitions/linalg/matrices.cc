@@ -20,7 +20,7 @@ Dims column_major(const OpCall& call, const Dims& shape, DType dtype) {
 std::int64_t from_end(const OpCall& call, int back) {
   const TensorMeta& self = call.first();
   require(self.rank() >= back, "the operand holds no matrices");
-  return self.size(self.rank() - back);
+  return size_of(self, self.rank() - back);
 }
 
 std::int64_t side(const OpCall& call, const FactorName&) {

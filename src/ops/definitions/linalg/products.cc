@@ -26,10 +26,10 @@ std::int64_t aligned_elements(DType dtype) {
 // Rows of both operands start at multiples of 16 bytes.
 void keep_aligned(const OpCall& call, IndexSpace& space) {
   for (std::size_t i = 0; i < 2; ++i) {
-    const TensorMeta& meta = call.op().inputs[i];
-    for (int d = meta.rank() - 2; d < meta.rank(); ++d) {
+    const TensorMeta& meta = nth(call.op().inputs, i);
+    for (int d = std::max(meta.rank() - 2, 0); d < meta.rank(); ++d) {
       if (meta.strides()[index(d)] != 1) continue;
-      for (const FactorId id : DimFactors(space.inputs[i].dims[index(d)])) {
+      for (const FactorId id : dim_of(space.inputs, i, index(d))) {
         keep_units(space, id, aligned_elements(meta.dtype()));
       }
     }
@@ -101,8 +101,8 @@ return y)";
 // only. So the points are those of one product.
 void by_group(const OpCall& call, IndexSpace& space) {
   const bool shared_out =
-      call.op().inputs.size() > 2 &&
-      (call.op().inputs[0].rank() != 3 || call.op().inputs[1].rank() != 3);
+      call.op().inputs.size() > 2 && (nth(call.op().inputs, 0).rank() != 3 ||
+                                      nth(call.op().inputs, 1).rank() != 3);
   if (!shared_out) return;
   space.flops_per_point = 2;
   for (Factor& factor : space.factors) {
@@ -119,8 +119,8 @@ void by_group(const OpCall& call, IndexSpace& space) {
 void by_expert(const OpCall& call, IndexSpace& space) {
   by_group(call, space);
   const std::vector<TensorMeta>& inputs = call.op().inputs;
-  const int a = inputs[0].rank();
-  const int b = inputs[1].rank();
+  const int a = nth(inputs, 0).rank();
+  const int b = nth(inputs, 1).rank();
   if (inputs.size() != 3 || (a == 3 && b == 3)) return;
   const auto open = [&](const DimFactors& dim) {
     for (const FactorId id : dim) {

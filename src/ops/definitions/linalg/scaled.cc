@@ -57,8 +57,8 @@ Scales scales_of(const TensorMeta& scale, bool is_first, std::int64_t lines,
   if (scale.numel() == 1) return Scales::kOne;
   if (scale.dtype() != DType::kF32) return Scales::kPacked;
   require(scale.rank() == 2, "the scales are not a matrix");
-  const std::int64_t along = scale.size(is_first ? 0 : 1);
-  const std::int64_t across = scale.size(is_first ? 1 : 0);
+  const std::int64_t along = size_of(scale, is_first ? 0 : 1);
+  const std::int64_t across = size_of(scale, is_first ? 1 : 0);
   if (along == lines && across == 1) return Scales::kLines;
   require(
       across == blocks(length) && (along == lines || along == blocks(lines)),
@@ -128,12 +128,14 @@ Notation scaled_notation(const OpCall& call) {
   const OperandScales scales_b = scales_argument(call, "b");
   const TensorMeta& scale_a = scales_a.levels[0];
   const TensorMeta& scale_b = scales_b.levels[0];
-  const Scales of_a = scales_a.is_packed
-                          ? Scales::kPacked
-                          : scales_of(scale_a, true, a.size(0), a.size(1));
-  const Scales of_b = scales_b.is_packed
-                          ? Scales::kPacked
-                          : scales_of(scale_b, false, b.size(1), b.size(0));
+  const Scales of_a =
+      scales_a.is_packed
+          ? Scales::kPacked
+          : scales_of(scale_a, true, size_of(a, 0), size_of(a, 1));
+  const Scales of_b =
+      scales_b.is_packed
+          ? Scales::kPacked
+          : scales_of(scale_b, false, size_of(b, 1), size_of(b, 0));
   const auto is_blocks = [](Scales scales) {
     return scales == Scales::kRuns || scales == Scales::kSquares;
   };
@@ -144,7 +146,7 @@ Notation scaled_notation(const OpCall& call) {
     if (is_packed) {
       term.add('k', DimUse::kBlocked);
     } else if (is_blocks(of_a) || is_blocks(of_b)) {
-      add_blocks(term, 'k', 'j', a.size(1));
+      add_blocks(term, 'k', 'j', size_of(a, 1));
     } else {
       term.add('k');
     }
@@ -160,10 +162,10 @@ Notation scaled_notation(const OpCall& call) {
     }
   };
   const auto add_m = [&](Term& term) {
-    add_lines(term, of_a, 'm', 'h', a.size(0));
+    add_lines(term, of_a, 'm', 'h', size_of(a, 0));
   };
   const auto add_n = [&](Term& term) {
-    add_lines(term, of_b, 'n', 'i', b.size(1));
+    add_lines(term, of_b, 'n', 'i', size_of(b, 1));
   };
   // If the last block is incomplete, the number of scales is not a factor of
   // the dim. Then both are blocked.
@@ -179,7 +181,7 @@ Notation scaled_notation(const OpCall& call) {
       if (scale.rank() > 1) term.add(own_run, DimUse::kBlocked);
       return term;
     }
-    const bool runs_whole = a.size(1) % kBlock == 0;
+    const bool runs_whole = size_of(a, 1) % kBlock == 0;
     const bool line_whole = scales != Scales::kSquares || size % kBlock == 0;
     const auto add_across = [&] {
       if (scales != Scales::kLines && runs_whole) {
@@ -209,8 +211,8 @@ Notation scaled_notation(const OpCall& call) {
       notation.inputs.push_back(Term::replicated());
     }
   };
-  add_scales(scales_a, scale_term(scale_a, true, of_a, 'm', a.size(0)));
-  add_scales(scales_b, scale_term(scale_b, false, of_b, 'n', b.size(1)));
+  add_scales(scales_a, scale_term(scale_a, true, of_a, 'm', size_of(a, 0)));
+  add_scales(scales_b, scale_term(scale_b, false, of_b, 'n', size_of(b, 1)));
   Term bias;
   bias.is_added = true;
   add_n(bias);
@@ -228,8 +230,8 @@ Notation scaled_notation(const OpCall& call) {
 // else one per row.
 std::int64_t unpacked_columns(const OpCall& call, const FactorName&) {
   const TensorMeta& weight = call.tensor("mat2");
-  return weight.rank() == 4 ? multiply_sizes(weight.size(0), 8)
-                            : weight.size(0);
+  return weight.rank() == 4 ? multiply_sizes(size_of(weight, 0), 8)
+                            : size_of(weight, 0);
 }
 
 OpDefinition by_packed_weight(std::string_view weight) {
@@ -242,7 +244,8 @@ OpDefinition by_packed_weight(std::string_view weight) {
 void words_of_scaled(RuleWords& words) {
   words.size("unpacked_columns", unpacked_columns);
   words.modifier("packed_flops()", [](const OpCall& call, IndexSpace& space) {
-    space.flops_per_point = 2.0 * static_cast<double>(call.first().size(1)) *
+    space.flops_per_point = 2.0 *
+                            static_cast<double>(size_of(call.first(), 1)) *
                             static_cast<double>(unpacked_columns(call, 'n'));
   });
   words.modifier("keep_packs()", keep_packs);

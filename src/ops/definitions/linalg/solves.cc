@@ -71,7 +71,7 @@ void linear_in_right_side(const OpCall& call, IndexSpace& space) {
     std::vector<std::optional<ReduceOp>> inputs(space.inputs.size());
     std::vector<std::optional<ReduceOp>> outputs(space.outputs.size());
     inputs[call.operand("B")] = kind;
-    outputs[0] = kind;
+    nth(outputs, 0) = kind;
     add_linearity(call, space, std::move(inputs), std::move(outputs));
   }
 }
@@ -204,11 +204,11 @@ Notation cross_notation(const OpCall& call) {
   if (call.op().int_arg("dim")) {
     dim = call.dim("dim", rank);
   } else {
-    while (dim + 1 < rank && self.size(dim) != 3) ++dim;
+    while (dim + 1 < rank && size_of(self, dim) != 3) ++dim;
   }
   const TensorMeta& other = call.tensor("other");
   require(other.rank() == rank, "the operands differ in rank");
-  require(rank > 0 && self.size(dim) == 3 && other.size(dim) == 3,
+  require(rank > 0 && size_of(self, dim) == 3 && size_of(other, dim) == 3,
           "a cross product has three components");
   return {broadcast_terms({&self, &other}, {dim}),
           {term_of_dims(rank, {dim})},
@@ -287,7 +287,7 @@ Notation solution_notation(const OpCall& call) {
   const std::vector<int> columns(dims.begin() + rows, dims.end());
   std::int64_t unknowns = 1;
   for (const int dim : columns) {
-    unknowns = multiply_sizes(unknowns, self.size(dim));
+    unknowns = multiply_sizes(unknowns, size_of(self, dim));
   }
   require(unknowns == call.tensor("other").numel() &&
               multiply_sizes(unknowns, unknowns) == self.numel(),

@@ -50,8 +50,8 @@ OpDefinition::Refine prefers_numbers(ReduceOp own) {
       }
     }
     if (std::all_of(operands.begin(), operands.end(), has_numbers)) {
-      const std::vector<std::optional<ReduceOp>> all(operands.size(), own);
-      add_linearity(call, space, all, {own});
+      add_linearity(call, space, partials(operands.size(), own),
+                    partials(space.outputs.size(), own));
     }
   };
 }

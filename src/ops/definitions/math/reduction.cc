@@ -31,7 +31,7 @@ DType of_kth_value(const OpCall& call, std::size_t result) {
   const TensorMeta& self = call.first();
   const int dim = call.dim("dim", self.rank());
   const std::int64_t k = call.integer("k");
-  require(k >= 1 && k <= (self.rank() == 0 ? 1 : self.size(dim)),
+  require(k >= 1 && k <= (self.rank() == 0 ? 1 : size_of(self, dim)),
           "`k` is out of range");
   return value_and_index(call, result);
 }
@@ -50,7 +50,7 @@ constexpr std::string_view kMeanOfAll =
 
 void program_when_uneven(const OpCall&, IndexSpace& space) {
   for (std::size_t f = 0; f < space.factors.size(); ++f) {
-    if (space.outputs_without[0][f].is_partial()) {
+    if (nth(space.outputs_without, 0)[f].is_partial()) {
       space.factors[f].program = ProgramUse::kWhenUneven;
     }
   }
@@ -213,8 +213,8 @@ void min_and_max(const OpCall&, IndexSpace& space) {
     Factor& factor = space.factors[f];
     if (factor.kind != FactorKind::kBlocked) continue;
     factor.kind = FactorKind::kParallel;
-    space.outputs_without[0][f] = Without::partial(ReduceOp::kMin);
-    space.outputs_without[1][f] = Without::partial(ReduceOp::kMax);
+    nth(space.outputs_without, 0)[f] = Without::partial(ReduceOp::kMin);
+    nth(space.outputs_without, 1)[f] = Without::partial(ReduceOp::kMax);
   }
 }
 

@@ -58,7 +58,7 @@ BoundForm bind_topk(const OpCall& call) {
   Operand whole = b.per_dim(self.shape());
   b.input(whole);
   if (self.rank() > 0) {
-    require(k >= 0 && k <= self.size(dim), "k is out of range");
+    require(k >= 0 && k <= size_of(self, dim), "k is out of range");
     b.block(whole.dims[index(dim)], "`dim` of aten.topk.default runs over it");
     for (const FactorId id : whole.dims[index(dim)])
       b.space.factor(id).least = k;

@@ -64,7 +64,7 @@ std::int64_t stft_size(const OpCall& call, const FactorName& letter) {
                               : !takes_complex(call);
     return onesided ? n / 2 + 1 : n;
   }
-  std::int64_t length = call.first().size(call.first().rank() - 1);
+  std::int64_t length = size_of(call.first(), call.first().rank() - 1);
   if (call.has("center") && call.boolean("center")) {
     length = add_sizes(length, n / 2 * 2);
   }
@@ -92,7 +92,7 @@ DType of_stft(const OpCall& call, std::size_t) {
 
 std::int64_t istft_size(const OpCall& call, const FactorName&) {
   const std::int64_t n = call.integer("n_fft");
-  const std::int64_t frames = call.first().size(call.first().rank() - 1);
+  const std::int64_t frames = size_of(call.first(), call.first().rank() - 1);
   require(n > 0 && frames > 0,
           "`n_fft` is not positive, or the input has no frames");
   const std::int64_t whole =

@@ -66,7 +66,7 @@ void tie_queries(const OpCall& call, AttentionSpace& space, const Attention& a,
   }
   const bool fits =
       by == CausalRows::kMask ||
-      (by == CausalRows::kTwoCalls && a.query.size(2) == a.key.size(2));
+      (by == CausalRows::kTwoCalls && size_of(a.query, 2) == size_of(a.key, 2));
   if (!fits || drops(call) || has_mask(call)) {
     space.block(kQuery, "a causal mask ties queries to their place");
     return;
@@ -74,7 +74,7 @@ void tie_queries(const OpCall& call, AttentionSpace& space, const Attention& a,
   rows.kind = FactorKind::kScanned;
   rows.program = ProgramUse::kWhenSharded;
   // Two calls need two rows per rank; a rank with tiles has more than two.
-  if (by == CausalRows::kTwoCalls && rows.size == a.query.size(2)) {
+  if (by == CausalRows::kTwoCalls && rows.size == size_of(a.query, 2)) {
     rows.least = 2;
   }
 }
@@ -84,7 +84,7 @@ void tie_queries(const OpCall& call, AttentionSpace& space, const Attention& a,
 // there are few queries.
 void share_keys(const OpCall& call, AttentionSpace& space, IndexSpace& made,
                 const Attention& a, bool is_composite) {
-  const bool few = a.query.size(2) <= a.query.size(3);
+  const bool few = size_of(a.query, 2) <= size_of(a.query, 3);
   if (!takes_blocks_of_keys(call) || (is_composite ? !few : has_mask(call))) {
     return;
   }
@@ -118,7 +118,7 @@ BoundForm bind_forward(const OpCall& call,
       as_query ? dense_like(a.query, shape, a.query.dtype()).strides()
                : by_length(shape, a.query.dtype());
   const DimsOfFactors& dims =
-      a.value.size(3) == a.query.size(3) ? kQueryDims : kOutDims;
+      size_of(a.value, 3) == size_of(a.query, 3) ? kQueryDims : kOutDims;
   add_result(b, space, {shape, &dims, strides, a.query.dtype()},
              Without::forbidden());
   const Results rest = is_composite ? Results{} : others(call, a);
@@ -142,9 +142,10 @@ bool has_batch_and_heads(const OpCall& call) {
   const TensorMeta& key = call.tensor("key");
   const TensorMeta& value = call.tensor("value");
   return query.rank() == 4 && key.rank() == 4 && value.rank() == 4 &&
-         query.size(0) == key.size(0) && key.size(0) == value.size(0) &&
-         key.size(1) == value.size(1) &&
-         (key.size(1) == 0 || query.size(1) % key.size(1) == 0);
+         size_of(query, 0) == size_of(key, 0) &&
+         size_of(key, 0) == size_of(value, 0) &&
+         size_of(key, 1) == size_of(value, 1) &&
+         (size_of(key, 1) == 0 || size_of(query, 1) % size_of(key, 1) == 0);
 }
 
 // The dims before the sequences broadcast as in any product.
@@ -166,8 +167,8 @@ Notation broadcast_notation(const OpCall& call) {
   Term mask = Term::replicated();
   if (const TensorMeta* given = call.optional_tensor("attn_mask")) {
     const int rank = given->rank();
-    const bool by_row =
-        rank >= 2 && given->size(rank - 2) == query.size(query.rank() - 2);
+    const bool by_row = rank >= 2 && size_of(*given, rank - 2) ==
+                                         size_of(query, query.rank() - 2);
     if (rank >= 2 && (!grouped || rank >= 3)) {
       mask = heads;
       if (by_row) {
@@ -193,7 +194,7 @@ Notation broadcast_notation(const OpCall& call) {
 double whole_work(const OpCall& call) {
   const auto size = [&](const char* operand, int from_end) {
     const TensorMeta& meta = call.tensor(operand);
-    return static_cast<double>(meta.size(meta.rank() - from_end));
+    return static_cast<double>(size_of(meta, meta.rank() - from_end));
   };
   double work = size("key", 2) * (size("query", 1) + size("value", 1));
   if (call.boolean_or("is_causal", false)) work *= size("query", 2);
@@ -247,7 +248,8 @@ BoundForm bind_backward(const OpCall& call, std::string_view kernel) {
   const std::pair<const TensorMeta*, const DimsOfFactors*> gradients[] = {
       {&a.query, &kQueryDims},
       {&a.key, &kKeyDims},
-      {&a.value, a.value.size(3) == a.query.size(3) ? &kKeyDims : &kValueDims}};
+      {&a.value,
+       size_of(a.value, 3) == size_of(a.query, 3) ? &kKeyDims : &kValueDims}};
   // A gradient sums over the dims along which its operand is broadcast.
   const Without sum = Without::partial(ReduceOp::kSum);
   for (std::size_t i = 0; i < 3; ++i) {

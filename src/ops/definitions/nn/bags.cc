@@ -24,8 +24,8 @@ std::int64_t bags(const OpCall& call) {
   const TensorMeta& offsets = call.tensor("offsets");
   require(offsets.rank() == 1, "the offsets are not a vector");
   const bool closed = call.boolean_or("include_last_offset", false);
-  require(!closed || offsets.size(0) > 0, "the last offset is missing");
-  return offsets.size(0) - (closed ? 1 : 0);
+  require(!closed || size_of(offsets, 0) > 0, "the last offset is missing");
+  return size_of(offsets, 0) - (closed ? 1 : 0);
 }
 
 // An optional padding index that is negative counts from the end. One that is always
@@ -60,15 +60,16 @@ std::string bags_notation(std::string_view noted) {
 // Returns the number of recorded bag sizes of a kernel without gradient: for sums
 // the number of offsets, including the last one.
 std::int64_t noted_bags(const OpCall& call, const FactorName&) {
-  return call.integer("mode") != BagMode::kSum ? bags(call)
-                                               : call.tensor("offsets").size(0);
+  return call.integer("mode") != BagMode::kSum
+             ? bags(call)
+             : size_of(call.tensor("offsets"), 0);
 }
 
 // PyTorch's fake kernels return the number of bags or the number of offsets, and no
 // caller reads it. If the size is stated, it is right. Letter `s` is result 2, and
 // `m` result 3.
 std::int64_t stated_bags(const OpCall& call, const FactorName& name) {
-  const std::int64_t offsets = call.tensor("offsets").size(0);
+  const std::int64_t offsets = size_of(call.tensor("offsets"), 0);
   const std::size_t result = name.letter() == 's' ? 2 : 3;
   const OpSchema& op = call.op();
   if (result < op.output_slots.size() &&
@@ -76,13 +77,13 @@ std::int64_t stated_bags(const OpCall& call, const FactorName& name) {
     const TensorMeta& stated = op.outputs[index(op.output_slots[result])];
     const bool is_either =
         stated.shape() == Dims{bags(call)} || stated.shape() == Dims{offsets};
-    if (is_either) return stated.size(0);
+    if (is_either) return size_of(stated, 0);
   }
   return noted_bags(call, name);
 }
 
 std::int64_t noted_rows(const OpCall& call, const FactorName&) {
-  return notes_no_bags(call) ? 0 : call.tensor("indices").size(0);
+  return notes_no_bags(call) ? 0 : size_of(call.tensor("indices"), 0);
 }
 
 // Returns whether a row counts according to its weight only, on any rank.
@@ -163,10 +164,10 @@ void write_rows(const OpCall& call, IndexSpace& space) {
   const bool sparse = call.has("sparse") && call.boolean("sparse");
   const std::int64_t rows = call.integer("num_weights");
   if (rows <= 1 || !sums_by_weight(call) || sparse) return;
-  require(!space.outputs.empty() && !space.outputs[0].dims.empty(),
+  require(!space.outputs.empty() && !nth(space.outputs, 0).dims.empty(),
           "the gradient has no rows");
   const int added = space.add_factor(rows, 'v');
-  space.outputs[0].dims[0] = {static_cast<FactorId>(added)};
+  nth(space.outputs, 0).dims[0] = {static_cast<FactorId>(added)};
   space.factor(added).kind = FactorKind::kIndexed;
   space.factor(added).reason = "indices name its rows";
   space.factor(added).program = ProgramUse::kWhenSharded;
@@ -192,8 +193,8 @@ void sums_of_rows(const OpCall& call, IndexSpace& space) {
   for (const ReduceOp kind : {ReduceOp::kSum, ReduceOp::kAvg}) {
     std::vector<std::optional<ReduceOp>> inputs(space.inputs.size());
     std::vector<std::optional<ReduceOp>> outputs(space.outputs.size());
-    inputs[0] = kind;
-    outputs[0] = kind;
+    nth(inputs, 0) = kind;
+    nth(outputs, 0) = kind;
     add_linearity(call, space, std::move(inputs), std::move(outputs));
   }
 }
@@ -212,7 +213,7 @@ void product_of_rows(const OpCall& call, IndexSpace& space) {
   for (std::size_t f = 0; f < space.factors.size(); ++f) {
     Factor& factor = space.factors[f];
     if (factor.letter == 'e') {
-      space.outputs_without[0][f] = Without::partial(ReduceOp::kSum);
+      nth(space.outputs_without, 0)[f] = Without::partial(ReduceOp::kSum);
     } else {
       factor.kind =
           factor.letter == 'v' ? FactorKind::kIndexed : FactorKind::kBlocked;

@@ -14,8 +14,9 @@ namespace {
 std::int64_t frames_after(const OpCall& call, const FactorName&) {
   const std::int64_t pad = call.integer("pad");
   require(pad >= 0 && pad < (std::int64_t{1} << 40), "a pad is out of range");
-  const std::int64_t frames = add_sizes(
-      call.tensor("self").size(0), 2 * pad - call.tensor("weight").size(0) + 1);
+  const std::int64_t frames =
+      add_sizes(size_of(call.tensor("self"), 0),
+                2 * pad - size_of(call.tensor("weight"), 0) + 1);
   require(frames > 0, "the kernel is longer than the signal");
   return frames;
 }

@@ -72,7 +72,7 @@ BoundForm bind_embedding_backward(const OpCall& call) {
   Operand where = whole;
   where.dims.pop_back();
   for (int dim = 0; dim < indices.rank(); ++dim) {
-    require(grad.size(dim) == indices.size(dim),
+    require(size_of(grad, dim) == size_of(indices, dim),
             "the gradient does not match the indices");
   }
   b.input(whole);

@@ -58,13 +58,14 @@ void count_pairs(const OpCall& call, IndexSpace& space, double products) {
   const bool is_packed = query.rank() == 3;
   const std::int64_t keys =
       is_packed
-          ? std::clamp<std::int64_t>(call.integer("max_k"), 0, key.size(0))
-          : key.size(1);
+          ? std::clamp<std::int64_t>(call.integer("max_k"), 0, size_of(key, 0))
+          : size_of(key, 1);
   const bool causal = call.boolean("is_causal");
-  space.flops_per_point = 2 * products * (causal ? 0.5 : 1.0) *
-                          static_cast<double>(query.size(query.rank() - 3)) *
-                          static_cast<double>(keys) *
-                          static_cast<double>(query.size(query.rank() - 1));
+  space.flops_per_point =
+      2 * products * (causal ? 0.5 : 1.0) *
+      static_cast<double>(size_of(query, query.rank() - 3)) *
+      static_cast<double>(keys) *
+      static_cast<double>(size_of(query, query.rank() - 1));
   space.product = ProductKind::kAttention;
   space.is_random = call.op().float_arg("dropout_p").value_or(0) > 0;
 }

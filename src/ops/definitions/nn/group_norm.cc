@@ -22,20 +22,20 @@ struct GroupedImage {
 
 GroupedImage grouped_image(SpaceBuilder& b, const TensorMeta& input,
                            std::int64_t groups) {
-  require(input.rank() >= 2 && groups > 0 && input.size(1) % groups == 0,
+  require(input.rank() >= 2 && groups > 0 && size_of(input, 1) % groups == 0,
           "the groups do not divide the channels");
   GroupedImage of;
-  const DimFactors samples = b.dim(input.size(0));
+  const DimFactors samples = b.dim(size_of(input, 0));
   const DimFactors group = b.dim(groups, 'g');
   DimFactors channels = group;
   for (const FactorId id :
-       b.blocked(input.size(1) / groups, "the statistics run over it")) {
+       b.blocked(size_of(input, 1) / groups, "the statistics run over it")) {
     channels.push_back(id);
   }
   of.image.dims = {samples, channels};
   for (int dim = 2; dim < input.rank(); ++dim) {
     of.image.dims.push_back(
-        b.blocked(input.size(dim), "the statistics run over it"));
+        b.blocked(size_of(input, dim), "the statistics run over it"));
   }
   of.channels.dims = {channels};
   of.statistics.dims = {samples, group};
@@ -61,18 +61,18 @@ void tell_groups(IndexSpace& space, const GroupedImage& of,
 }
 
 void require_channels(const TensorMeta& vector, const TensorMeta& input) {
-  require(vector.rank() == 1 && vector.size(0) == input.size(1),
+  require(vector.rank() == 1 && size_of(vector, 0) == size_of(input, 1),
           "a vector does not have one element per channel");
 }
 
 void require_counts(const OpCall& call, const TensorMeta& input) {
   const std::int64_t n = call.integer("N");
   const std::int64_t channels = call.integer("C");
-  require(
-      input.rank() >= 2 && input.size(0) == n && input.size(1) == channels &&
-          input.numel() ==
-              multiply_sizes(multiply_sizes(n, channels), call.integer("HxW")),
-      "N, C and HxW are not those of the input");
+  require(input.rank() >= 2 && size_of(input, 0) == n &&
+              size_of(input, 1) == channels &&
+              input.numel() == multiply_sizes(multiply_sizes(n, channels),
+                                              call.integer("HxW")),
+          "N, C and HxW are not those of the input");
 }
 
 BoundForm bind_group_norm(const OpCall& call) {
@@ -112,7 +112,7 @@ BoundForm bind_group_norm_backward(const OpCall& call) {
     if (&meta == weight) require_channels(meta, input);
     const bool is_image = &meta == &input || &meta == &gradient;
     require(is_image || &meta == weight ||
-                meta.shape() == Dims{input.size(0), groups},
+                meta.shape() == Dims{size_of(input, 0), groups},
             "the statistics are not those of the input");
     b.input(is_image          ? of.image
             : &meta == weight ? of.channels

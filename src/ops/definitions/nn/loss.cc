@@ -41,7 +41,7 @@ void check_weights(const OpCall& call) {
   const TensorMeta* weight = call.optional_tensor("weight");
   require(weight == nullptr ||
               (weight->rank() == 1 && self.rank() > 0 &&
-               weight->size(0) == self.size(self.rank() == 1 ? 0 : 1)),
+               size_of(*weight, 0) == size_of(self, self.rank() == 1 ? 0 : 1)),
           "the weights are not one per class");
 }
 
@@ -229,7 +229,7 @@ void linear_in_difference(const OpCall& call, IndexSpace& space) {
   for (const ReduceOp kind : {ReduceOp::kSum, ReduceOp::kAvg}) {
     std::vector<std::optional<ReduceOp>> both(space.inputs.size());
     for (const std::size_t term : terms) both[term] = kind;
-    add_linearity(call, space, both, {kind});
+    add_linearity(call, space, both, partials(space.outputs.size(), kind));
   }
   for (const std::size_t term : terms) {
     add_single_linearity(call, space, term, ReduceOp::kAvg, ReduceOp::kAvg);

@@ -38,7 +38,7 @@ Margins margins(const OpCall& call, SpaceBuilder& b, bool many) {
   require(self.rank() <= 2, "the input is not a batch of samples");
   const bool is_batch = self.rank() == 2;
   const std::int64_t classes =
-      self.rank() == 0 ? 1 : self.size(self.rank() - 1);
+      self.rank() == 0 ? 1 : size_of(self, self.rank() - 1);
   require(classes > 0, "the input has no classes");
   require(is_floating(self.dtype()), "the input is not of floats");
   require(target.dtype() == DType::kI64, "the targets are not class numbers");

@@ -108,7 +108,7 @@ BoundForm bind_batch_norm(const OpCall& call, bool functional, bool reserve) {
       b.input(whole);
       continue;
     }
-    require(meta.rank() == 1 && meta.size(0) == input.size(1),
+    require(meta.rank() == 1 && size_of(meta, 0) == size_of(input, 1),
             "a vector does not have one element per channel");
     b.input(channels);
   }
@@ -179,9 +179,9 @@ BoundForm bind_norm_by_channel(const OpCall& call, bool by_instance) {
   }
   const Operand channels{{whole.dims[1]}};
   for (const TensorMeta& meta : call.op().inputs) {
-    require(
-        &meta == &input || (meta.rank() == 1 && meta.size(0) == input.size(1)),
-        "a vector does not have one element per channel");
+    require(&meta == &input ||
+                (meta.rank() == 1 && size_of(meta, 0) == size_of(input, 1)),
+            "a vector does not have one element per channel");
     b.input(&meta == &input ? whole : channels);
   }
   b.output(whole);
@@ -196,7 +196,7 @@ void keep_what_running_statistics_see(const OpCall& call, IndexSpace& space) {
   }
   for (int dim = 0; dim < call.tensor("input").rank(); ++dim) {
     if (dim == 1) continue;
-    for (const FactorId id : space.inputs[0].dims[index(dim)]) {
+    for (const FactorId id : dim_of(space.inputs, 0, index(dim))) {
       Factor& factor = space.factor(id);
       factor.program = ProgramUse::kNever;
       factor.kind = FactorKind::kBlocked;
@@ -266,7 +266,8 @@ BoundForm bind_batch_norm_backward(const OpCall& call) {
     const bool is_image = &meta - call.op().inputs.data() < 2;
     require(!is_image || meta.shape() == input.shape(),
             "the gradient does not have the shape of the input");
-    require(is_image || (meta.rank() == 1 && meta.size(0) == input.size(1)) ||
+    require(is_image ||
+                (meta.rank() == 1 && size_of(meta, 0) == size_of(input, 1)) ||
                 meta.numel() == 0 || meta.dtype() == DType::kU8,
             "a vector does not have one element per channel");
     b.input(is_image ? whole

@@ -60,8 +60,8 @@ std::int64_t network_size(const OpCall& call, const FactorName& letter) {
   auto hx = call.tensors("hx");
   if (hx.empty()) hx.push_back(call.tensor("hx"));
   require(hx[0].rank() == 3, "the hidden state does not have three dims");
-  const std::int64_t hidden = hx[0].size(2);
-  const std::int64_t cell = hx.back().size(2);
+  const std::int64_t hidden = size_of(hx[0], 2);
+  const std::int64_t cell = size_of(hx.back(), 2);
   const bool both = call.boolean_or("bidirectional", false);
   if (letter == 'c') return cell;
   if (letter == 'h') return hidden;
@@ -79,14 +79,14 @@ void gate_products(const OpCall& call, IndexSpace& space) {
     if (weight.rank() == 2) products += static_cast<double>(weight.numel());
   }
   if (is_network && call.has("data")) {
-    products *= static_cast<double>(call.tensor("data").size(0));
+    products *= static_cast<double>(size_of(call.tensor("data"), 0));
   } else if (is_network) {
     const TensorMeta& input = call.tensor("input");
     const int time = call.boolean_or("batch_first", false) ? 1 : 0;
-    products *= static_cast<double>(input.size(time));
+    products *= static_cast<double>(size_of(input, time));
     // If the batch is not a factor, its samples are not counted as points.
     if (drops_states(call))
-      products *= static_cast<double>(input.size(1 - time));
+      products *= static_cast<double>(size_of(input, 1 - time));
   }
   space.flops_per_point = 2 * products;
 }

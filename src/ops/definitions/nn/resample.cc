@@ -22,7 +22,7 @@ constexpr std::string_view kResult = "xyz";
 std::int64_t spatial(const OpCall& call, const FactorName& name, int dims) {
   const TensorMeta& image = call.first();
   require(image.rank() > dims, "the input has no channels");
-  return image.size(image.rank() - dims + (name.letter() - 'x'));
+  return size_of(image, image.rank() - dims + (name.letter() - 'x'));
 }
 
 // An image has at least one channel, but a batch may be empty.
@@ -64,16 +64,17 @@ std::int64_t image_size(const OpCall& call, const FactorName& name) {
   const TensorMeta& grad = call.tensor("grad_output");
   const int dims = grad.rank() - 2;
   const auto shape = call.integers("input_size");
-  require(shape.size() == index(dims + 2) && shape[0] == grad.size(0) &&
-              shape[1] == grad.size(1),
+  require(shape.size() == index(dims + 2) && shape[0] == size_of(grad, 0) &&
+              shape[1] == size_of(grad, 1),
           "the gradient does not match the input's size");
   const auto sizes = call.integers("output_size");
   for (int d = 0; d < dims; ++d) {
     require(sizes.size() == index(dims) &&
-                sizes[index(d)] == grad.size(2 + d) && shape[index(2 + d)] > 0,
+                sizes[index(d)] == size_of(grad, 2 + d) &&
+                shape[index(2 + d)] > 0,
             "the gradient does not match `output_size`");
   }
-  return shape[index(2 + (name.letter() - kSpace.front()))];
+  return nth(shape, index(2 + (name.letter() - kSpace.front())));
 }
 
 // The rule of their gradients. The shape is an argument, and each rank passes
@@ -118,14 +119,15 @@ std::int64_t output_size(const OpCall& call, const FactorName& name) {
 // Returns the rule with letters of the spatial dims, whose sizes are an
 // argument of affine_grid_generator.
 Notation affine_notation(const OpCall& call) {
-  const std::size_t rank = call.integers("size").size();
+  const auto size = call.integers("size");
+  const std::size_t rank = size.size();
   require(rank == 4 || rank == 5, "`size` is not that of a batch of images");
-  require(call.integers("size")[0] == call.tensor("theta").size(0),
+  require(size[0] == size_of(call.tensor("theta"), 0),
           "the matrices are not one per image");
   const TensorMeta& theta = call.tensor("theta");
   require(theta.rank() == 3 &&
-              theta.size(1) == static_cast<std::int64_t>(rank) - 2 &&
-              theta.size(2) == static_cast<std::int64_t>(rank) - 1,
+              size_of(theta, 1) == static_cast<std::int64_t>(rank) - 2 &&
+              size_of(theta, 2) == static_cast<std::int64_t>(rank) - 1,
           "the matrices do not map places of such images");
   static const Notation kVolumes = fixed_notation("n__->n{xyzc}");
   static const Notation kImages = fixed_notation("n__->n{xyc}");
@@ -160,6 +162,7 @@ std::int64_t affine_columns(const OpCall& call, const FactorName&) {
 
 // Each rank creates the grids of its own images.
 void local_images(const OpCall& call, IndexSpace& space) {
+  require(nth(call.op().outputs, 0).rank() > 0, "the result has no images");
   LocalArgument local{"size", true, {RankScalar::output_size(0, 0)}};
   const auto size = call.integers("size");
   for (std::size_t i = 1; i < size.size(); ++i) {

@@ -85,16 +85,16 @@ void distances_of_parts(const OpCall& call, IndexSpace& space) {
   const double p = call.has("p") ? call.op().float_arg("p").value_or(2) : 2;
   space.seal();
   for (std::size_t f = 0; f < space.factors.size(); ++f) {
-    if (space.outputs[0].holds(static_cast<int>(f))) continue;
+    if (nth(space.outputs, 0).holds(static_cast<int>(f))) continue;
     Factor& part = space.factors[f];
     part.least = 1;
     if (std::isinf(p)) {
-      space.outputs_without[0][f] =
+      nth(space.outputs_without, 0)[f] =
           Without::partial(p > 0 ? ReduceOp::kMax : ReduceOp::kMin);
     } else if (p == 0 || p == 1) {
-      space.outputs_without[0][f] = Without::partial(ReduceOp::kSum);
+      nth(space.outputs_without, 0)[f] = Without::partial(ReduceOp::kSum);
     } else {
-      space.outputs_without[0][f] = Without::same();
+      nth(space.outputs_without, 0)[f] = Without::same();
       part.program = ProgramUse::kWhenSharded;
     }
   }
@@ -113,7 +113,7 @@ std::int64_t pairs_of_rows(const OpCall& call, const FactorName&) {
   require(is_floating(call.first().dtype()) &&
               call.op().float_arg("p").value_or(0) >= 0,
           "the rows are not floats, or the norm is negative");
-  const std::int64_t rows = call.first().size(0);
+  const std::int64_t rows = size_of(call.first(), 0);
   return multiply_sizes(rows, std::max<std::int64_t>(rows - 1, 0)) / 2;
 }
 
@@ -138,7 +138,7 @@ Notation trapezoid_notation(const OpCall& call, bool cumulative) {
 
 std::int64_t gaps(const OpCall& call, const FactorName&) {
   const TensorMeta& y = call.tensor("y");
-  return std::max<std::int64_t>(y.size(call.dim("dim", y.rank())) - 1, 0);
+  return std::max<std::int64_t>(size_of(y, call.dim("dim", y.rank())) - 1, 0);
 }
 
 // --- Losses: one number for each sample, then reduced ---
@@ -152,7 +152,7 @@ void reduced_samples(const OpCall& call, IndexSpace& space) {
   for (std::size_t f = 0; f < space.factors.size(); ++f) {
     // The mean of unequal shards' means is not the mean.
     space.factors[f].even = is_mean;
-    space.outputs_without[0][f] =
+    nth(space.outputs_without, 0)[f] =
         Without::partial(is_mean ? ReduceOp::kAvg : ReduceOp::kSum);
   }
 }

@@ -48,7 +48,7 @@ Term given_lengths(const TensorMeta& given, const TensorMeta& weight,
   }
   require(given.rank() == weight.rank(), "the lengths are of another rank");
   for (int d = 0; d < given.rank(); ++d) {
-    require(given.size(d) == 1 ||
+    require(size_of(given, d) == 1 ||
                 terms.lengths.dims[index(d)].kind != TermDim::Kind::kAny,
             "the lengths run along another dim");
   }
@@ -70,9 +70,10 @@ Notation backward_notation(const OpCall& call) {
           "there is not a length for each norm");
   // -1 means no dim.
   const std::int64_t named = call.integer("dim");
-  require(given.numel() ==
-              (named == -1 ? 1 : weight.size(wrap_dim(named, weight.rank()))),
-          "the lengths are not those of dim");
+  require(
+      given.numel() ==
+          (named == -1 ? 1 : size_of(weight, wrap_dim(named, weight.rank()))),
+      "the lengths are not those of dim");
   const Term lengths = given_lengths(given, weight, terms);
   return {{terms.weight, terms.weight, lengths, lengths},
           {terms.weight, lengths},

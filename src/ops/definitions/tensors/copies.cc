@@ -89,9 +89,7 @@ OpDefinition copied() { return same_shape().typed("copy()").strided("copy"); }
 void cast_linearities(const OpCall& call, IndexSpace& space) {
   for (const ReduceOp kind :
        {ReduceOp::kSum, ReduceOp::kAvg, ReduceOp::kMax, ReduceOp::kMin}) {
-    std::vector<std::optional<ReduceOp>> inputs(space.inputs.size());
-    inputs[0] = kind;
-    add_linearity(call, space, std::move(inputs), {kind});
+    add_single_linearity(call, space, 0, kind, kind);
   }
 }
 

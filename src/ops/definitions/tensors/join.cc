@@ -76,7 +76,8 @@ Dims strides_of_joined(const OpCall& call, const Dims& shape, DType dtype) {
 // the tensors and their own.
 Dims strides_of_stacked(const OpCall& call, const Dims& shape, DType dtype) {
   const std::vector<TensorMeta> tensors = call.tensors("tensors");
-  const Dims& each = tensors.front().shape();
+  const Dims& each = nth(tensors, 0).shape();
+  require(shape.size() == each.size() + 1, "the result stacks no such tensors");
   const auto dim = index(call.dim("dim", static_cast<int>(shape.size())));
   if (dim == each.size()) return make_meta(shape, dtype).strides();
   Dims joined = each;
@@ -166,9 +167,9 @@ BoundForm bind_block_diag(const OpCall& call) {
   Dims shape = {0, 0};
   for (const TensorMeta& meta : call.tensors("tensors")) {
     require(meta.rank() <= 2, "a block has more than two dims");
-    const std::int64_t rows = meta.rank() == 2 ? meta.size(0) : 1;
+    const std::int64_t rows = meta.rank() == 2 ? size_of(meta, 0) : 1;
     const std::int64_t columns =
-        meta.rank() == 0 ? 1 : meta.size(meta.rank() - 1);
+        meta.rank() == 0 ? 1 : size_of(meta, meta.rank() - 1);
     shape[0] = add_sizes(shape[0], rows);
     shape[1] = add_sizes(shape[1], columns);
     b.input(SpaceBuilder::whole(meta.rank()));
@@ -190,12 +191,12 @@ BoundForm bind_chunk_cat(const OpCall& call) {
   Operand out;
   Dims shape;
   for (int d = 0; d < dim && d < tensors[0].rank(); ++d) {
-    shape.push_back(tensors[0].size(d));
+    shape.push_back(size_of(tensors[0], d));
     out.dims.push_back(b.dim(shape.back()));
   }
   const bool unpadded =
       std::all_of(tensors.begin(), tensors.end(), [&](const TensorMeta& meta) {
-        return dim < meta.rank() && meta.size(dim) % chunks == 0;
+        return dim < meta.rank() && size_of(meta, dim) % chunks == 0;
       });
   const DimFactors by_chunk = unpadded ? b.dim(chunks) : DimFactors{};
   for (const FactorId id : by_chunk) {
@@ -211,15 +212,16 @@ BoundForm bind_chunk_cat(const OpCall& call) {
     std::int64_t chunk = 0;
     for (int d = 0; d < meta.rank(); ++d) {
       if (d < dim) {
-        require(meta.size(d) == shape[index(d)], "dims before `dim` differ");
+        require(size_of(meta, d) == shape[index(d)],
+                "dims before `dim` differ");
         continue;
       }
-      chunk = d == dim ? (meta.size(d) - 1) / chunks + 1
-                       : multiply_sizes(chunk, meta.size(d));
+      chunk = d == dim ? (size_of(meta, d) - 1) / chunks + 1
+                       : multiply_sizes(chunk, size_of(meta, d));
       const std::int64_t parts = d == dim && !by_chunk.empty() ? chunks : 1;
       DimFactors own = parts == 1 ? DimFactors{} : by_chunk;
       for (const FactorId id :
-           b.blocked(meta.size(d) / parts, "it is cut in chunks")) {
+           b.blocked(size_of(meta, d) / parts, "it is cut in chunks")) {
         own.push_back(id);
       }
       operand.dims.push_back(std::move(own));

@@ -30,8 +30,8 @@ Notation take_along_notation(const OpCall& call) {
   Term where;
   for (int d = 0; d < self.rank(); ++d) {
     const FactorName name = FactorName::of_dim(d);
-    const bool repeats = self.size(d) == 1 && indices.size(d) != 1;
-    const bool is_repeated = indices.size(d) == 1 && self.size(d) != 1;
+    const bool repeats = size_of(self, d) == 1 && size_of(indices, d) != 1;
+    const bool is_repeated = size_of(indices, d) == 1 && size_of(self, d) != 1;
     if (d == dim || repeats) {
       from.any();
     } else {
@@ -54,11 +54,11 @@ std::int64_t all_indices(const OpCall& call, const FactorName&) {
 // `left`.
 void served_by_rank(IndexSpace& space, std::size_t dim,
                     std::optional<Without> left) {
-  if (dim >= space.inputs[0].dims.size()) return;
-  const DimFactors over = space.inputs[0].dims[dim];
+  if (dim >= nth(space.inputs, 0).dims.size()) return;
+  const DimFactors over = nth(space.inputs, 0).dims[dim];
   look_up_by_program(space, over);
   for (const FactorId id : over) {
-    if (left) space.outputs_without[0][index(id)] = *left;
+    if (left) nth(space.outputs_without, 0)[index(id)] = *left;
   }
 }
 
@@ -139,7 +139,7 @@ void what_is_put_adds_up(const OpCall& call, IndexSpace& space) {
   if (!call.boolean("accumulate")) return;
   adds_up(space, ReduceOp::kSum);
   for (std::size_t f = 0; f < space.factors.size(); ++f) {
-    space.inputs_without[0][f] = Without::partial(ReduceOp::kSum);
+    nth(space.inputs_without, 0)[f] = Without::partial(ReduceOp::kSum);
   }
 }
 

@@ -41,7 +41,7 @@ Dims strides_as_real(const OpCall& call, const Dims&, DType) {
 Dims strides_as_complex(const OpCall& call, const Dims&, DType) {
   Dims strides = call.first().strides();
   require(!strides.empty() && strides.back() == 1 &&
-              call.first().size(-1 + call.first().rank()) == 2,
+              size_of(call.first(), -1 + call.first().rank()) == 2,
           "the last dim holds no pairs");
   strides.pop_back();
   for (std::int64_t& stride : strides) {
@@ -77,14 +77,14 @@ BoundForm bind_part_written(const OpCall& call) {
     if (d == dim) {
       whole.dims.push_back(
           b.blocked(shape[index(d)], "a part of it is written"));
-      if (selects || grad.size(d) > 0) {
+      if (selects || size_of(grad, d) > 0) {
         cut_by_program(b.space, whole.dims.back());
       }
       if (!selects) part.dims.emplace_back();
       continue;
     }
     const int at = selects && d > dim ? d - 1 : d;
-    require(grad.size(at) == shape[index(d)],
+    require(size_of(grad, at) == shape[index(d)],
             "the gradient does not match the input's sizes");
     whole.dims.push_back(b.dim(shape[index(d)]));
     part.dims.push_back(whole.dims.back());
@@ -128,7 +128,7 @@ BoundForm bind_diag_embed(const OpCall& call) {
   constexpr std::int64_t kFar = std::int64_t{1} << 40;
   require(offset > -kFar && offset < kFar, "an offset is out of range");
   const std::int64_t side =
-      add_sizes(self.size(self.rank() - 1), offset < 0 ? -offset : offset);
+      add_sizes(size_of(self, self.rank() - 1), offset < 0 ? -offset : offset);
   SpaceBuilder b;
   Operand in = b.per_dim(self.shape());
   b.block(in.dims.back(), "it becomes a diagonal");
@@ -162,8 +162,9 @@ BoundForm bind_diagonal_scatter(const OpCall& call) {
       b.block(whole.dims[index(d)], "the diagonal runs over it");
       continue;
     }
-    require(src.size(static_cast<int>(part.dims.size())) == self.size(d),
-            "the source is not a diagonal of self");
+    require(
+        size_of(src, static_cast<int>(part.dims.size())) == size_of(self, d),
+        "the source is not a diagonal of self");
     part.dims.push_back(whole.dims[index(d)]);
   }
   part.dims.emplace_back();
@@ -191,16 +192,17 @@ BoundForm bind_diagonal_written(const OpCall& call) {
       whole.dims.emplace_back();
       continue;
     }
-    require(grad.size(static_cast<int>(part.dims.size())) == shape[index(d)],
-            "the gradient is not a diagonal of the input");
+    require(
+        size_of(grad, static_cast<int>(part.dims.size())) == shape[index(d)],
+        "the gradient is not a diagonal of the input");
     part.dims.push_back(b.dim(shape[index(d)]));
     whole.dims.push_back(part.dims.back());
   }
   part.dims.push_back(
-      b.blocked(grad.size(grad.rank() - 1), "it becomes a diagonal"));
-  require(grad.size(grad.rank() - 1) == diagonal_length(shape[index(a)],
-                                                        shape[index(c)],
-                                                        call.integer("offset")),
+      b.blocked(size_of(grad, grad.rank() - 1), "it becomes a diagonal"));
+  require(size_of(grad, grad.rank() - 1) ==
+              diagonal_length(shape[index(a)], shape[index(c)],
+                              call.integer("offset")),
           "the gradient is not a diagonal of the input");
   b.input(std::move(part));
   b.output(std::move(whole), {.shape = shape});
@@ -219,7 +221,7 @@ BoundForm bind_windows_added(const OpCall& call) {
   const std::int64_t size = call.integer("size");
   const std::int64_t step = call.integer("step");
   if (rank == 0) {  // one window, with one or no element
-    require(step > 0 && size >= 0 && size <= 1 && grad.size(0) == size,
+    require(step > 0 && size >= 0 && size <= 1 && size_of(grad, 0) == size,
             "the gradient does not hold the window of a scalar");
     SpaceBuilder b;
     b.input(SpaceBuilder::whole(1));
@@ -227,8 +229,8 @@ BoundForm bind_windows_added(const OpCall& call) {
     return b.bound();
   }
   require(step > 0 && size >= 0 && size <= shape[index(dim)] &&
-              grad.size(rank) == size &&
-              grad.size(dim) == (shape[index(dim)] - size) / step + 1,
+              size_of(grad, rank) == size &&
+              size_of(grad, dim) == (shape[index(dim)] - size) / step + 1,
           "the gradient does not hold the windows of the dim");
   SpaceBuilder b;
   Operand windows;
@@ -239,7 +241,7 @@ BoundForm bind_windows_added(const OpCall& call) {
       whole.dims.emplace_back();
       continue;
     }
-    require(grad.size(d) == shape[index(d)],
+    require(size_of(grad, d) == shape[index(d)],
             "the gradient does not match the input's sizes");
     windows.dims.push_back(b.dim(shape[index(d)]));
     whole.dims.push_back(windows.dims.back());
@@ -275,7 +277,7 @@ Notation channels_whole(const OpCall& call) {
   const int rank = call.first().rank();
   require(rank >= 3, "the input has no channels of images");
   const std::int64_t groups = call.integer("groups");
-  require(groups > 0 && call.first().size(1) % groups == 0,
+  require(groups > 0 && size_of(call.first(), 1) % groups == 0,
           "the groups do not divide the channels");
   const Term dims = term_of_dims(rank, {1});
   return {{dims}, {dims}, {}, {}};

@@ -71,7 +71,7 @@ void words_of_positions(RuleWords& words) {
   words.modifier("among_parts()", [](const OpCall& call, IndexSpace& space) {
     adds_up(space, call.boolean("invert") ? ReduceOp::kBand : ReduceOp::kBor);
     for (std::size_t f = 0; f < space.factors.size(); ++f) {
-      if (space.outputs[0].holds(static_cast<int>(f))) continue;
+      if (nth(space.outputs, 0).holds(static_cast<int>(f))) continue;
       space.factors[f].program = ProgramUse::kWhenSharded;
     }
   });

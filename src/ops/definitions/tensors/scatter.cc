@@ -137,8 +137,8 @@ void check_mask_and_source(const OpCall& call, const IndexSpace&) {
 void taken_in_order(const OpCall& call, IndexSpace& space) {
   whole("the source is taken in order")(call, space);
   const TensorMeta& self = call.first();
-  const bool broadcasts =
-      call.op().outputs.empty() || self.shape() != call.op().outputs[0].shape();
+  const bool broadcasts = call.op().outputs.empty() ||
+                          self.shape() != nth(call.op().outputs, 0).shape();
   if (self.rank() == 0 || broadcasts) return;
   for (const FactorId id : dim_of(space.inputs, 0, 0)) {
     space.factor(id).program = ProgramUse::kWhenSharded;

@@ -87,7 +87,7 @@ std::vector<std::int64_t> stated_sizes(const OpCall& call, std::int64_t) {
   }
   std::vector<std::int64_t> sizes;
   for (const TensorMeta& piece : call.op().outputs) {
-    sizes.push_back(piece.size(call.dim("dim", piece.rank())));
+    sizes.push_back(size_of(piece, call.dim("dim", piece.rank())));
   }
   return sizes;
 }

@@ -58,10 +58,11 @@ Notation segments_notation(const OpCall& call) {
 std::int64_t segments_size(const OpCall& call, const FactorName&) {
   const TensorMeta* offsets = call.optional_tensor("offsets");
   if (offsets != nullptr) {
-    return std::max<std::int64_t>(offsets->size(offsets->rank() - 1) - 1, 0);
+    return std::max<std::int64_t>(size_of(*offsets, offsets->rank() - 1) - 1,
+                                  0);
   }
   const TensorMeta& lengths = call.tensor("lengths");
-  return lengths.size(lengths.rank() - 1);
+  return size_of(lengths, lengths.rank() - 1);
 }
 
 // diff subtracts neighbours n times, after `prepend` and `append` are
@@ -87,10 +88,10 @@ Dims diff_strides(const OpCall& call, const Dims& shape, DType dtype) {
 std::int64_t diff_size(const OpCall& call, const FactorName&) {
   const TensorMeta& self = call.tensor("self");
   const int dim = call.dim("dim", self.rank());
-  std::int64_t size = self.size(dim);
+  std::int64_t size = size_of(self, dim);
   for (const char* more : {"prepend", "append"}) {
     if (const TensorMeta* meta = call.optional_tensor(more)) {
-      size = add_sizes(size, meta->size(dim));
+      size = add_sizes(size, size_of(*meta, dim));
     }
   }
   return std::max<std::int64_t>(subtract_sizes(size, call.integer("n")), 0);
@@ -109,7 +110,7 @@ Notation glu_notation(const OpCall& call) {
 
 std::int64_t half_size(const OpCall& call, const FactorName&) {
   const TensorMeta& self = call.tensor("self");
-  const std::int64_t size = self.size(call.dim("dim", self.rank()));
+  const std::int64_t size = size_of(self, call.dim("dim", self.rank()));
   require(size % 2 == 0, "the dim has no halves");
   return size / 2;
 }

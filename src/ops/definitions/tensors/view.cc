@@ -46,9 +46,9 @@ Dims flattened(const OpCall& call) {
   Dims shape;
   for (int dim = 0; dim < self.rank(); ++dim) {
     if (dim <= first || dim > last) {
-      shape.push_back(self.size(dim));
+      shape.push_back(size_of(self, dim));
     } else {
-      shape.back() = multiply_sizes(shape.back(), self.size(dim));
+      shape.back() = multiply_sizes(shape.back(), size_of(self, dim));
     }
   }
   return shape;
@@ -58,12 +58,13 @@ Dims unflattened(const OpCall& call) {
   const TensorMeta& self = call.first();
   require(self.rank() > 0, "a scalar has no dim to unflatten");
   const int dim = call.dim("dim", self.rank());
-  const Dims inner = resolve_sizes(
-      make_meta(Dims{self.size(dim)}, self.dtype()), call.integers("sizes"));
+  const Dims inner =
+      resolve_sizes(make_meta(Dims{size_of(self, dim)}, self.dtype()),
+                    call.integers("sizes"));
   Dims shape;
   for (int i = 0; i < self.rank(); ++i) {
     if (i != dim) {
-      shape.push_back(self.size(i));
+      shape.push_back(size_of(self, i));
     } else {
       for (const std::int64_t size : inner) shape.push_back(size);
     }
@@ -86,6 +87,8 @@ void local_sizes(const OpCall& call, IndexSpace& space) {
   const int dim = call.dim("dim", call.first().rank());
   LocalArgument local{"sizes", true, {}};
   const auto count = static_cast<int>(call.integers("sizes").size());
+  require(dim + count <= nth(call.op().outputs, 0).rank(),
+          "the result does not have the given sizes as dims");
   for (int i = 0; i < count; ++i) {
     local.values.push_back(RankScalar::output_size(0, dim + i));
   }
@@ -272,14 +275,14 @@ BoundForm bind_diagonal(const OpCall& call) {
   require(a != c, "a diagonal needs two dims");
   const std::int64_t offset = call.integer("offset");
   const std::int64_t length =
-      diagonal_length(self.size(a), self.size(c), offset);
+      diagonal_length(size_of(self, a), size_of(self, c), offset);
   SpaceBuilder b;
   const Operand whole = b.per_dim(self.shape());
   // A dim whose full length the diagonal covers is sharded with it: the
   // diagonal of each part begins at another position.
-  const int along = length == self.size(a)   ? a
-                    : length == self.size(c) ? c
-                                             : -1;
+  const int along = length == size_of(self, a)   ? a
+                    : length == size_of(self, c) ? c
+                                                 : -1;
   for (const int dim : {a, c}) {
     if (dim == along) continue;
     b.block(whole.dims[index(dim)], "the diagonal runs over it");
