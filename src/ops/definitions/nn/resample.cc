@@ -64,8 +64,8 @@ std::int64_t image_size(const OpCall& call, const FactorName& name) {
   const TensorMeta& grad = call.tensor("grad_output");
   const int dims = grad.rank() - 2;
   const auto shape = call.integers("input_size");
-  require(shape.size() == index(dims + 2) && shape[0] == size_of(grad, 0) &&
-              shape[1] == size_of(grad, 1),
+  require(dims >= 0 && shape.size() == index(dims + 2) &&
+              shape[0] == size_of(grad, 0) && shape[1] == size_of(grad, 1),
           "the gradient does not match the input's size");
   const auto sizes = call.integers("output_size");
   for (int d = 0; d < dims; ++d) {
