@@ -127,8 +127,8 @@ TEST_CASE("an optional argument does not satisfy a need that is not") {
   const GivenArgument size{"size", std::vector<std::int64_t>{4}};
   CHECK(refusal("mylib::f(Tensor? self, int[] size) -> Tensor",
                 "factory(size).typed(f32).cast()", {none, size}, {}) ==
-        "`cast()` needs 1 tensors, as in `aten._cast_Byte.default`, which "
-        " `mylib.f.default` does not declare");
+        "`cast()` needs 1 tensor, as in `aten._cast_Byte.default`, which "
+        "`mylib.f.default` does not declare");
   CHECK(refusal("mylib::f(Tensor? self, int[] size) -> Tensor",
                 "factory(size).typed(f32).linear()", {none, size}, {}) != "");
   CHECK(refusal("mylib::f(Tensor? self, Tensor? mat2) -> Tensor",

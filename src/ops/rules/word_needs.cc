@@ -4,6 +4,8 @@
 #include "ops/rules/rule_words.h"
 #include "ops/schema/argument_check.h"
 
+#include "base/quantities.h"
+
 #include <shardprop/ops/op_library.h>
 
 #include <algorithm>
@@ -239,10 +241,10 @@ std::string lacked(const WordNeeds& needs, const FunctionSchema& function) {
     }
   }
   if (needed_tensors(function) < needs.tensors) {
-    return std::to_string(needs.tensors) + " tensors";
+    return counted(needs.tensors, "tensor");
   }
   if (function.returns().size() >= needs.results) return {};
-  return std::to_string(needs.results) + " results";
+  return counted(needs.results, "result");
 }
 
 }  // namespace

@@ -100,7 +100,7 @@ Dims einsum_strides(const OpCall& call, const Dims& shape, DType dtype) {
   Dims strides;
   for (const TermDim& dim : into) {
     const auto at = std::find(from.begin(), from.end(), dim) - from.begin();
-    strides.push_back(call.first().strides()[index(at)]);
+    strides.push_back(nth(call.first().strides(), index(at)));
   }
   return strides;
 }

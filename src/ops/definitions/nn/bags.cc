@@ -44,8 +44,8 @@ bool notes_no_bags(const OpCall& call) {
   const bool is_short = dtype == DType::kF32 || dtype == DType::kF16;
   // The kernel requires contiguous rows and contiguous per-sample weights.
   const TensorMeta* counts = call.optional_tensor("per_sample_weights");
-  const bool is_dense = weight.strides()[1] == 1 &&
-                        (counts == nullptr || counts->strides()[0] == 1);
+  const bool is_dense = nth(weight.strides(), 1) == 1 &&
+                        (counts == nullptr || nth(counts->strides(), 0) == 1);
   return call.integer("mode") == BagMode::kSum && is_short && is_dense &&
          !is_padded(call);
 }
