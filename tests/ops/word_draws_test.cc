@@ -117,7 +117,7 @@ class Drawn {
     return Argument(std::move(list));
   }
 
-  // Returns a rule with the word, and another form under it if it is no form.
+  // Returns a rule with the word. A word that is not a form gets a drawn form.
   std::string rule(const WordNeeds& needs, std::size_t results) {
     if (needs.kind == "form" || needs.kind == "size") {
       return rule_with(needs, out_.tensors.size());
@@ -161,7 +161,7 @@ class Drawn {
   std::size_t shape_ = 0;
 };
 
-// Returns what is wrong with the sizes of the lists of a space; empty if nothing is.
+// Returns a list of the space whose size is wrong; empty if all sizes are right.
 std::string fault(const OpSchema& op, const IndexSpace& space) {
   if (space.inputs.size() != op.inputs.size()) return "operands";
   if (space.outputs.size() != op.outputs.size()) return "results";

@@ -155,11 +155,22 @@ TEST_CASE("a word refuses dims and lists that the call does not have") {
                    {self, dim, {"sizes", std::vector<std::int64_t>(5, 1)}},
                    {"f32[4,6]"}),
            "does not have the given sizes as dims");
-  contains(
-      refusal("mylib::f(Tensor self, int[] sizes) -> Tensor",
-              "pointwise(1).diagonal_in_parts()",
-              {self, {"sizes", std::vector<std::int64_t>(2, 4)}}, {"f32[4]"}),
-      "grad");
+  contains(refusal("mylib::f(Tensor grad, SymInt[] sizes) -> Tensor",
+                   "pointwise(1).diagonal_in_parts()",
+                   {{"grad", TensorArg{0}},
+                    {"sizes", std::vector<std::int64_t>(2, 4)}},
+                   {"f32[4]"}),
+           "dim 1 of a tensor of rank 1");
+  contains(refusal("mylib::f(Tensor grad, Tensor self, int dim, Tensor index, "
+                   "bool sparse_grad) -> Tensor",
+                   "*,*,*->.gathered_by_program()",
+                   {{"grad", TensorArg{0}},
+                    {"self", TensorArg{1}},
+                    dim,
+                    {"index", TensorArg{2}},
+                    {"sparse_grad", false}},
+                   {"f32[4,6]", "f32[4,6]", "i64[4,6]"}),
+           "does not fit the rank");
   contains(refusal("mylib::f(Tensor self, float p) -> Tensor", "*->{x:pairs()}",
                    {self, {"p", 2.0}}, {"f32[]"}),
            "dim 0 of a tensor of rank 0");
@@ -212,7 +223,7 @@ Foreign foreign_of(const WordNeeds& needs, std::size_t first,
   return out;
 }
 
-// `Answers` counts what the calls of an operator gave.
+// `Answers` counts the spaces and errors of the calls of an operator.
 struct Answers {
   int spaces = 0;
   int errors = 0;
@@ -224,7 +235,7 @@ T or_throw(Result<T> result) {
   return *std::move(result);
 }
 
-// Calls the operator; throws what the word throws.
+// Calls the operator. An exception of the word passes.
 Answers call(const Foreign& one) {
   auto rule = or_throw(parse_definition(one.rule));
   const auto made = or_throw(testing::standard_library().with(
