@@ -123,6 +123,7 @@ Result<RuleOutcome> RuleAttempts::try_rule(const Recompute& rule,
   if (best_->plan.has_plan() && !own.options.start_from) {
     own.options.start_from = std::make_shared<const Plan>(best_->plan);
   }
+  own.options.known_cost = best_->plan.objective_nanoseconds;
   std::vector<std::string>& off = own.options.switched_off;
   off.insert(off.end(), left_out_.begin(), left_out_.end());
   // A bound for free layers is one of all rules.

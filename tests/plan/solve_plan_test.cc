@@ -121,6 +121,27 @@ TEST_CASE("less memory never makes a plan cheaper, and bounds stay bounds") {
   CHECK_FALSE(found);
 }
 
+TEST_CASE("ties are not broken in a plan that costs as much as a known one") {
+  const OpLibrary& library = testing::standard_library();
+  const Graph graph = test::linear_training(library);
+  const auto broken_ties = [&](std::optional<std::int64_t> known_cost) {
+    PlanOptions options;
+    options.known_cost = known_cost;
+    const PlanSolution solution =
+        solve_plan(problem_of(graph, library, "4", options));
+    REQUIRE(solution.assignment);
+    const auto runs = std::find_if(
+        solution.procedures.begin(), solution.procedures.end(),
+        [](const Procedure& one) { return one.name == "tie-breaking"; });
+    REQUIRE(runs != solution.procedures.end());
+    return std::pair(solution.evaluation.objective, runs->runs);
+  };
+  const auto [cost, runs] = broken_ties(std::nullopt);
+  CHECK(runs == 1);
+  CHECK(broken_ties(cost + 1) == std::pair(cost, runs));
+  CHECK(broken_ties(cost) == std::pair(cost, 0 * runs));
+}
+
 TEST_CASE("a limit that no plan meets is proven so, with step and bytes") {
   const OpLibrary& library = testing::standard_library();
   const Graph graph = test::linear_training(library);

@@ -69,6 +69,11 @@ struct RunControl {
   // without. plan() needs it to bound all rules of recomputation together.
   bool bounds_free_layers_if_infeasible = false;
 
+  // The cost of a known answer in nanoseconds, as of another rule of recomputation;
+  // null if there is none. A plan that costs as much is only a figure to compare, so
+  // the search does not break ties, and mixes no plans that cannot cost less.
+  std::optional<std::int64_t> known_cost;
+
   // Once any thread requests a stop, the search ends with the best plan so far.
   // Before the search starts, planning fails with kStopped.
   std::stop_token stop;

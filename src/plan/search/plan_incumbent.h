@@ -56,6 +56,10 @@ class PlanIncumbent {
   bool is_proven() const {
     return found() && out_.lower_bound >= out_.evaluation.objective;
   }
+  // Returns whether there is a plan, and it costs at least so much.
+  bool costs_at_least(std::optional<std::int64_t> nanoseconds) const {
+    return nanoseconds && found() && out_.evaluation.objective >= *nanoseconds;
+  }
   // Returns whether the best plan is within the gap of the options. A gap of 0
   // takes a proof.
   bool is_done() const { return found() && out_.lower_bound >= enough_bound(); }

@@ -53,7 +53,9 @@ class PlanSolver {
       if (is_earlier) best_.solution().start->led_to_plan = true;
       // A plan within the gap comes at once, without a choice among plans of
       // equal cost.
-      if (!is_earlier && (!is_near || options_.gap == 0)) prefer();
+      if (!is_earlier && !best_.costs_at_least(options_.known_cost) &&
+          (!is_near || options_.gap == 0))
+        prefer();
       if (scope_.break_ties && uniform_) {
         note_uniform(problem_, *uniform_, best_.solution());
       }
@@ -321,7 +323,9 @@ class PlanSolver {
       search_.free_network();
       MemorySearch(search_).judge_rest(network_.overlap_multipliers);
     }
-    if (!parts_.empty() && best_.found_here() && !best_.is_done()) {
+    if (!parts_.empty() && best_.found_here() && !best_.is_done() &&
+        best_.solution().lower_bound <
+            options_.known_cost.value_or(kMostNanoseconds)) {
       search_.free_network();
       parts_.push_back(*best_.solution().assignment);
       mix(search_.budget()
