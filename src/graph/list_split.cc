@@ -11,8 +11,6 @@
 namespace shardprop {
 namespace {
 
-constexpr std::string_view kFused = "_fused_";
-
 // Returns one call per place, or an empty list if the operator does not work on
 // lists element by element.
 std::vector<ElementCall> calls_by_place(const OpSchema& op,
@@ -74,7 +72,7 @@ NewNode node_of(const NewNode& whole, ElementCall call, std::size_t place,
 std::vector<ListPart> split_lists(const NewNode& node,
                                   const OpLibrary& library) {
   std::vector<ElementCall> calls = calls_by_place(node.op, library);
-  const bool is_fused = node.op.function->base_name().starts_with(kFused);
+  const bool is_fused = is_fused_step(*node.op.function);
   std::vector<ListPart> parts;
   for (std::size_t place = 0; place < calls.size(); ++place) {
     auto outputs = outputs_at(node.op, place, calls.size());

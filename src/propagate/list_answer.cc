@@ -1,10 +1,12 @@
 // Answers a call of an operator on lists from the answers for its elements.
 #include "base/nothing_wrong.h"
 #include "base/try.h"
+#include "ops/schema/operand_name.h"
 #include "propagate/propagator_body.h"
 
 #include <algorithm>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -54,6 +56,22 @@ Result<void> add_moves(const OpSchema& list, const ElementCall& element,
   return nothing_wrong();
 }
 
+// Returns the error of an element with the names that its operands have in the
+// lists: `grads[1]` for `grads[0]` of the second call.
+Error of_list(const OpSchema& list, const ElementCall& element, Error error) {
+  for (std::string& note : error.notes) {
+    for (std::size_t k = 0; k < element.operands.size(); ++k) {
+      const std::string own = '`' + operand_name(element.op, k) + '`';
+      const std::size_t at = note.find(own);
+      if (at == std::string::npos) continue;
+      note.replace(at, own.size(),
+                   '`' + operand_name(list, element.operands[k]) + '`');
+      break;
+    }
+  }
+  return error;
+}
+
 void add_results(const OpSchema& list, OutputSharding element,
                  OutputSharding& made) {
   if (!list.function->returns().empty()) {
@@ -89,7 +107,11 @@ ShardingPropagator::Body::answer_of_list(const OpSchema& op,
     for (const std::size_t i : element.operands) {
       given.push_back(needed[i] ? needed[i]->layout() : inputs[i]);
     }
-    SP_ASSIGN(Answer one, answer(element.op, given));
+    auto answered = answer(element.op, given);
+    if (!answered) {
+      return fail(of_list(op, element, std::move(answered).error()));
+    }
+    Answer one = *std::move(answered);
     SP_CHECK(check_runs_as_it_is(op, *one.call, one.sharding, mesh));
     for (std::size_t k = 0; k < given.size(); ++k) {
       needed[element.operands[k]] = std::move(one.sharding.inputs[k]);

@@ -151,7 +151,7 @@ Result<ShardingPropagator::Body::Answer> ShardingPropagator::Body::answer(
     return answer_of_list(op, elements, form->arguments, inputs);
   }
   // A fused step that returns nothing has no lists of results to put together.
-  if (op.function->returns().empty()) {
+  if (op.function->returns().empty() && op.outputs.empty()) {
     const auto elements = fused_calls(op);
     if (!elements.empty()) {
       std::vector<std::size_t> arguments(op.args.size());

@@ -7,6 +7,8 @@
 #include "support/result_checks.h"
 #include "support/sanitizers.h"
 
+#include <shardprop/ops/rule_text.h>
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -290,6 +292,40 @@ TEST_CASE("fused steps are propagated parameter by parameter") {
     CAPTURE(i);
     CHECK(to_string(made.inputs[i].layout()) == given[i]);
   }
+  // The gradient of the second parameter.
+  given[4] = "R,P(sum)";
+  const auto refused = propagator_on("2,2").propagate(op, layouts(given));
+  REQUIRE(!refused.has_value());
+  CHECK(refused.error().notes.at(1).starts_with("writes `grads[1]`"));
+}
+
+// The elements of another library's operator may depend on each other.
+TEST_CASE("a fused operator of another library is propagated as one") {
+  const auto words_of = [](std::string_view name, std::string_view rule,
+                           std::vector<std::string_view> given) {
+    const auto library = value_of(shared_library()->with(
+        {.declaration =
+             "mylib::" + std::string(name) + "(Tensor[] xs, Tensor[] ys) -> ()",
+         .definition = value_of(parse_rule(rule))}));
+    const TensorMeta meta = value_of(TensorMeta::parse("f32[8,4]"));
+    OpSchema op = value_of(make_op_schema(
+        library->find("mylib." + std::string(name) + ".default"),
+        {{"xs", std::vector<TensorArg>{TensorArg{0}, TensorArg{1}}},
+         {"ys", std::vector<TensorArg>{TensorArg{2}, TensorArg{3}}}},
+        {meta, meta, meta, meta}));
+    set_results(op, value_of(library->infer_results(op)));
+    const auto propagator = value_of(ShardingPropagator::create(
+        value_of(DeviceMesh::parse("2")), default_topology(), library));
+    const auto made = propagator.propagate(op, layouts(given));
+    return made ? in_words(*made) : to_string(made.error());
+  };
+  for (const char* rule : {"pointwise()", "batch(0)"}) {
+    CAPTURE(rule);
+    CHECK(words_of("_fused_swap_", rule, {"S(0)", "R", "S(0)", "R"}) ==
+          words_of("swap_", rule, {"S(0)", "R", "S(0)", "R"}));
+  }
+  CHECK(words_of("_fused_swap_", "batch(0)", {"S(0)", "R", "S(0)", "R"}) ==
+        "S(0) S(0) S(0) S(0) ->");
 }
 
 // These elements need more on a rank than one call on its own tensors.

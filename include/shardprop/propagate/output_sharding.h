@@ -41,7 +41,8 @@ struct OutputSharding {
   std::vector<RankArgument> rank_arguments;
   std::vector<CollectiveStep> inside;
   // The target of each mesh dim. There is one assignment, or one per element of
-  // an operator on lists (foreach), whose elements are propagated separately.
+  // an operator on lists (foreach, the fused step of an optimizer), whose elements are
+  // propagated separately.
   std::vector<Assignment> assignments;
   // The shardings of factors, one entry per assignment.
   std::vector<FactorShardings> shardings;

@@ -9,7 +9,7 @@
 namespace shardprop {
 namespace {
 
-constexpr std::string_view kFused = "_fused_";
+constexpr std::string_view kFused = "aten._fused_";
 
 // Returns the common length of the tensor lists; nullopt if the lengths differ.
 std::optional<std::size_t> length_of_lists(const OpSchema& op) {
@@ -54,8 +54,12 @@ std::optional<ElementCall> fused_element(const OpSchema& op,
 
 }  // namespace
 
+bool is_fused_step(const FunctionSchema& function) {
+  return function.name().starts_with(kFused);
+}
+
 std::vector<ElementCall> fused_calls(const OpSchema& op) {
-  if (!op.function->base_name().starts_with(kFused)) return {};
+  if (!is_fused_step(*op.function)) return {};
   const auto length = length_of_lists(op);
   if (!length || *length < 2) return {};
   std::vector<ElementCall> calls;

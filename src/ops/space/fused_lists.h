@@ -11,6 +11,10 @@
 
 namespace shardprop {
 
+// Returns whether `function` is a fused step of PyTorch. An operator of another
+// library may have such a name, but its elements may depend on each other.
+bool is_fused_step(const FunctionSchema& function);
+
 // Returns the calls of the same operator on lists of one element each, without
 // results. A tensor outside the lists, such as `found_inf`, is an operand of all of
 // them. Returns an empty list if `op` is not a fused step, or if its lists differ in
