@@ -130,7 +130,11 @@ Result<std::shared_ptr<const Graph>> graph_of(
     const OpLibrary& library) {
   if (plan.graph_hash == hash_text(graph->hash())) return graph;
   SP_ASSIGN(const PlanOptions options, options_of(plan));
-  return running_graph(std::move(graph), library, running_of(options));
+  Running running = running_of(options);
+  // A plan that was saved before may count more blocks than there are.
+  std::int64_t& count = running.recompute.first_blocks;
+  if (count > 0) count = std::min(count, longest_row_of_blocks(*graph));
+  return running_graph(std::move(graph), library, running);
 }
 
 Result<Plan> plan(const PlanRequest& request) {
@@ -139,6 +143,7 @@ Result<Plan> plan(const PlanRequest& request) {
 }
 
 Result<WeighedNode> weigh_strategies(const PlanRequest& request, NodeId node) {
+  SP_CHECK(check_training(request));
   SP_ASSIGN(const PlanOptions options, options_of(request));
   return weigh_strategies(*request.graph, node, request.mesh, request.topology,
                           *request.library, options);

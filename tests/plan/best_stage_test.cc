@@ -163,6 +163,34 @@ TEST_CASE("a plan of joined mesh dims may cost less than a larger space") {
                   InternalError);
 }
 
+TEST_CASE("a given plan outside the named space is dropped") {
+  const Stages stages;
+  PlanSolution given = with_cost(10, 9);
+  given.is_given = true;
+  BestStage best;
+  best.take(stages.of(kPartOfSpace, given));
+  best.take(stages.of(kWholeSpace, with_cost(12, 11)));
+  CHECK(best_cost_of(best) == 12);
+  CHECK(best->solution.lower_bound == 11);
+
+  BestStage none;
+  none.take(stages.of(kPartOfSpace, given));
+  none.take(stages.of(kWholeSpace, without_plan(PlanStatus::kInfeasible)));
+  CHECK(!none.has_plan());
+  CHECK(none->solution.status == PlanStatus::kInfeasible);
+
+  // It is kept as long as no bound is above it.
+  BestStage kept;
+  kept.take(stages.of(kPartOfSpace, given));
+  kept.take(stages.of(kWholeSpace, with_cost(12, 10)));
+  CHECK(best_cost_of(kept) == 10);
+
+  BestStage member;
+  member.take(stages.of(kWholeSpace, with_cost(12, 11)));
+  member.take_member(stages.of({0}, given));
+  CHECK(best_cost_of(member) == 12);
+}
+
 TEST_CASE("a cheaper plan of the searched space keeps space and bound") {
   const Stages stages;
   BestStage best;

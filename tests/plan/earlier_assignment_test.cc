@@ -1,4 +1,5 @@
-// A plan to start from is judged as it is, so that no answer costs more than it.
+// A plan to start from is judged as it is. So an answer costs no more than it, once the
+// problem is set up.
 #include "plan/search/parts/earlier_assignment.h"
 
 #include "plan/search/plan_incumbent.h"

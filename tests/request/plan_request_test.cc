@@ -118,6 +118,9 @@ TEST_CASE("options of training are refused for a graph that does not train") {
     request.options = value_of(plan_options(given, request.topology));
     CHECK(refused(plan(request), ErrorCode::kInvalidArgument)
               .message.find("`mlp` does not train") != std::string::npos);
+    CHECK(refused(weigh_strategies(request, request.graph->nodes().front().id),
+                  ErrorCode::kInvalidArgument)
+              .message.find("`mlp` does not train") != std::string::npos);
   }
 }
 

@@ -20,6 +20,8 @@ struct PlanSolution {
   PlanStatus status = PlanStatus::kUnknown;
   // Within the memory limit; empty if none was found.
   std::optional<PlanAssignment> assignment;
+  // Whether a user gave the assignment. It may be outside the space.
+  bool is_given = false;
   // The figures of the assignment. If it is empty, those of the assignment with
   // the lowest peak bytes.
   PlanEvaluation evaluation;

@@ -28,6 +28,11 @@ void BestStage::take(StagedResult next) {
     best_.emplace(std::move(next));
     return;
   }
+  if (refutes_given(next)) {
+    joined_bound_.reset();
+    best_.emplace(std::move(next));
+    return;
+  }
   PlanSolution& best = best_->solution;
   const bool is_better =
       next.solution.assignment &&
@@ -57,9 +62,17 @@ void BestStage::take(StagedResult next) {
   best.status = is_proven ? PlanStatus::kOptimal : PlanStatus::kFeasible;
 }
 
+bool BestStage::refutes_given(const StagedResult& next) const {
+  const PlanSolution& best = best_->solution;
+  if (!best.is_given || joined_bound_) return false;
+  return next.solution.status == PlanStatus::kInfeasible ||
+         next.solution.lower_bound > best.evaluation.objective;
+}
+
 void BestStage::take_member(StagedResult next) {
   const std::int64_t cost = next.solution.evaluation.objective;
   if (cost >= best_->solution.evaluation.objective) return;
+  if (next.solution.is_given && cost < best_->solution.lower_bound) return;
   next.solution.lower_bound = best_->solution.lower_bound;
   check_bound(next.solution.lower_bound, cost);
   next.solution.status = PlanStatus::kFeasible;

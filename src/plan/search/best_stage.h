@@ -55,17 +55,21 @@ class BestStage {
   StagedResult result() && { return *std::move(best_); }
 
   // Keeps the cheaper plan, and the later one at equal cost. `next` is of a
-  // space that contains those of all results before. Three rules hold:
+  // space that contains those of all results before. Four rules hold:
   //   1. A proof for a part of the named space is no proof for the named space.
   //   2. A plan that is kept has the bound of the larger space.
   //   3. Without a plan, a proof that there is none is kept, and so is the
   //      result of the named space.
+  //   4. A plan that a user gave is dropped if the larger space proves that it is
+  //      outside of it.
   void take(StagedResult next);
   // Keeps a plan of the space that was searched last if it is cheaper. It has
   // the bound of that space. Precondition: has_plan().
   void take_member(StagedResult next);
 
  private:
+  bool refutes_given(const StagedResult& next) const;
+
   std::optional<StagedResult> best_;
   // The bound of the joined mesh dims, while the best plan is one of these.
   std::optional<std::int64_t> joined_bound_;

@@ -45,6 +45,8 @@ bool PlanIncumbent::take_given(const PlanAssignment& plan) {
     return false;
   }
   keep(plan, figures);
+  out_.is_given = true;
+  if (out_.start) out_.start->led_to_plan = true;
   return true;
 }
 

@@ -50,7 +50,6 @@ class PlanSolver {
       if (!is_near) find_first_plans();
       if (!is_near) search_from(scope_.overlap_multipliers);
       const bool is_earlier = earlier_ && best_.take_given(*earlier_);
-      if (is_earlier) best_.solution().start->led_to_plan = true;
       // A plan within the gap comes at once, without a choice among plans of
       // equal cost.
       if (!is_earlier && !best_.costs_at_least(options_.known_cost) &&
@@ -62,6 +61,7 @@ class PlanSolver {
     } catch (...) {
       best_.solution().failure = refusal(std::current_exception());
       if (!best_.solution().failure) throw;
+      if (earlier_) best_.take_given(*earlier_);
     }
     best_.solution().overlap_multipliers = network_.overlap_multipliers;
     return std::move(search_).finish();
@@ -126,11 +126,11 @@ class PlanSolver {
   // Begins with the plan of the options: solves parts of the space around it,
   // then the full space.
   void start_from(const Plan& plan) {
-    if (search_.out_of_limits()) return;
     const EarlierPlanMatch match = match_earlier_plan(problem_, plan);
     best_.solution().start = match.start;
     if (!match.start.is_usable()) return;
     earlier_ = earlier_assignment(problem_, plan, match);
+    if (search_.out_of_limits()) return;
     Budget budget = search_.budget().share(tuning::kIncumbentBudgetShare);
     find_near(match, budget);
     if (!best_.found()) return;
