@@ -57,8 +57,9 @@ class Install(unittest.TestCase):
             torch.nn.Parameter(distribute_tensor(torch.ones(4, 4), self.mesh, [Shard(0)]))
             for _ in range(100)
         ]
+        # A step writes the gradients too, and these would have to move.
         for weight in weights:
-            weight.grad = torch.ones_like(weight)
+            weight.grad = distribute_tensor(torch.ones(4, 4), self.mesh, [Shard(1)])
         torch.optim.AdamW(weights, fused=True).step()
         self.assertIn("aten._fused_adamw_.default", propagator.statistics.reasons)
         for reason in propagator.statistics.reasons.values():
