@@ -162,7 +162,8 @@ class Factorial {
     CAPTURE(key.settings.is_fused);
     CAPTURE(key.settings.has_micro_batches);
     CAPTURE(key.settings.has_overlap);
-    // Of the problems without and with a limit, so that their costs compare.
+    // The problems without and with a limit have the same choices, so that their
+    // costs compare.
     Restriction restriction;
     for (const bool has_limit : {false, true}) {
       if (has_limit && percent == 0) return;

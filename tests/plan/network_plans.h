@@ -1,5 +1,5 @@
-// NetworkPlans judges the plans of all assignments of a plan network, which a
-// test compares with what a search says.
+// NetworkPlans judges the plans of all assignments of a plan network. A test compares
+// them with the answer of a search.
 #pragma once
 
 #include "plan/enumerated_network.h"
@@ -22,8 +22,8 @@
 
 namespace shardprop::test {
 
-// Checks each plan of a network against what the network says of it, and finds
-// the least cost.
+// Checks that a network charges no plan more than its cost and bytes, and finds the
+// least cost.
 class NetworkPlans {
  public:
   NetworkPlans(const PlanProblem& problem, const PlanNetwork& network,
@@ -33,9 +33,9 @@ class NetworkPlans {
         limit_(limit),
         most_assignments_(most_assignments) {}
 
-  // Judges the plans of all assignments that cost at most `most_cost`: those
-  // that cost more have no plan that costs less. False if there are more than
-  // most_assignments_: it is not known then.
+  // Judges the plans of all assignments that cost at most `most_cost`. No plan that
+  // costs less is left out. Returns false if there are more than most_assignments_
+  // assignments, so that the least cost is not known.
   bool run(std::int64_t most_cost) {
     const bool is_complete = EnumeratedNetwork(network_).each(
         most_assignments_,

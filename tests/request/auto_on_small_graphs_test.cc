@@ -24,7 +24,10 @@ using testing::value_of;
 std::optional<Plan> by_rule(PlanRequest request, const char* rule) {
   request.options.recompute = value_of(Recompute::parse(rule));
   Result<Plan> made = plan(request);
-  if (!made) return std::nullopt;
+  if (!made) {
+    CHECK(made.error().code == ErrorCode::kInvalidArgument);
+    return std::nullopt;
+  }
   return *std::move(made);
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Optimizers of torch on FSDP2 over tensor parallelism, with our propagator.
 
-Four processes of gloo on a 2x2 mesh. Weights and biases are stored as FSDP2 stores
+The ranks are four processes of gloo on a 2x2 mesh. Weights and biases are stored as FSDP2 stores
 them: `S(0)@1,S(0)@0`, `S(0),S(1)` and `S(0),R`, in one list. Each optimizer makes two
 steps with stock DTensor and with our propagator. The steps move no tensor that stock
 does not move, and the parameters are equal. Needs the Python package of a build,

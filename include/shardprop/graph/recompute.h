@@ -79,9 +79,9 @@ struct Running {
 
 // Returns the program as it runs; `graph` itself if nothing runs again. Errors:
 // kInvalidArgument (a rule for blocks, and a graph without equal blocks or without
-// a backward phase; full:N, and no row of N blocks; a glob that matches no module; the rule `model`, and a graph
-// without a mark of torch.utils.checkpoint; a graph that is the result of this
-// function).
+// a backward phase; full:N, and no row of N blocks; a glob that matches no module;
+// the rule `model`, and a graph without a mark of torch.utils.checkpoint; a graph
+// that is the result of this function).
 Result<std::shared_ptr<const Graph>> running_graph(
     std::shared_ptr<const Graph> graph, const OpLibrary& library,
     const Running& running);

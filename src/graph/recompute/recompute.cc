@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -72,6 +73,14 @@ class Weights {
   std::vector<bool> is_weight_;  // by value
 };
 
+std::int64_t longest_row(std::span<const BlockRun> runs) {
+  std::int64_t most = 0;
+  for (const BlockRun& run : runs) {
+    most = std::max(most, static_cast<std::int64_t>(run.count));
+  }
+  return most;
+}
+
 // Refuses a count of more blocks than there are: the rule was meant for another
 // model.
 Result<void> check_count(const Recompute& recompute, std::int64_t blocks) {
@@ -93,7 +102,7 @@ Result<RunSelection> runs_of_blocks(const Graph& graph,
                 "the graph has no two equal blocks in a row",
                 "leave out --recompute, or export at least two layers");
   }
-  SP_CHECK(check_count(recompute, longest_row_of_blocks(graph)));
+  SP_CHECK(check_count(recompute, longest_row(blocks.runs())));
   RunSelection selection(graph, library);
   const Regions regions = regions_of(graph, blocks);
   const std::vector<bool> core =
@@ -223,12 +232,7 @@ bool is_checkpointed(const Graph& graph) {
 }
 
 std::int64_t longest_row_of_blocks(const Graph& graph) {
-  const Blocks blocks(graph);
-  std::int64_t most = 0;
-  for (const BlockRun& run : blocks.runs()) {
-    most = std::max(most, static_cast<std::int64_t>(run.count));
-  }
-  return most;
+  return longest_row(Blocks(graph).runs());
 }
 
 bool has_rows_of_equal_length(const Graph& graph) {

@@ -36,14 +36,13 @@ std::optional<ElementCall> fused_element(const OpSchema& op,
     metas.push_back(op.inputs[out.operands.back()]);
   };
   for (std::size_t i = 0; i < op.args.size(); ++i) {
-    Argument value = op.args[i];
-    if (std::holds_alternative<NoneArg>(value)) continue;
+    if (std::holds_alternative<NoneArg>(op.args[i])) continue;
+    const auto* list = std::get_if<std::vector<TensorArg>>(&op.args[i]);
+    const bool is_list = list != nullptr && !list->empty();
+    Argument value =
+        is_list ? Argument(std::vector<TensorArg>{(*list)[place]}) : op.args[i];
+    if (is_list) take(std::get<std::vector<TensorArg>>(value).front());
     if (auto* lone = std::get_if<TensorArg>(&value)) take(*lone);
-    if (auto* list = std::get_if<std::vector<TensorArg>>(&value);
-        list != nullptr && !list->empty()) {
-      *list = {(*list)[place]};
-      take(list->front());
-    }
     given.push_back({op.function->arguments()[i].name, std::move(value)});
   }
   auto made = make_op_schema(op.function, std::move(given), std::move(metas));
