@@ -67,7 +67,7 @@ std::string demanded_shardings_text(const DemandedShardings& all) {
             sharding_width, counted(one.operators, "operator"));
   }
   if (all.split_operators > 0) {
-    out.add("  {} (split, cat) may shard each of their equal pieces",
+    out.add("  {} (split, slice, cat) may shard each of their equal pieces",
             counted(all.split_operators, "operator"));
   }
   if (all.left_out_of_factors > 0) {

@@ -42,7 +42,10 @@ bool joins_for_need(const IndexSpace& space, const DeviceMesh& mesh,
                     std::size_t factor) {
   const DimFactors& joins = space.factors[factor].joins;
   const FactorShards& own = shards[factor];
-  if (joins.empty() || own.mesh_dims.empty()) return true;
+  if (joins.empty() || own.mesh_dims.empty() ||
+      !space.factor(joins[0]).shardable()) {
+    return true;
+  }
   const FactorShards& first = shards[index(joins[0])];
   if (!first.even) return false;
   std::int64_t parts = 1;

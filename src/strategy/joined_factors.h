@@ -26,9 +26,9 @@ bool exclude_each_other(const IndexSpace& space, std::int16_t a,
                         std::int16_t b);
 
 // Returns whether the factor is not joined, not sharded, or sharded because its
-// first factor is too small: equal shards of the first factor on the mesh dims
-// of both would do without it. `shards` has those of every factor up to
-// `factor`.
+// first factor is not shardable or too small: equal shards of the first factor
+// on the mesh dims of both would do without it. `shards` has those of every
+// factor up to `factor`.
 bool joins_for_need(const IndexSpace& space, const DeviceMesh& mesh,
                     const std::vector<FactorShards>& shards,
                     std::size_t factor);

@@ -122,8 +122,13 @@ TEST_CASE("integers that nothing is added to keep their order, others wrap") {
 TEST_CASE("along: the dim it runs over stays unsharded, in every operand") {
   CHECK(factors_of(
             applied("aten.slice.Tensor", {"f32[4,6,8]"},
+                    {{"dim", std::int64_t{1}}, {"end", std::int64_t{4}}})) ==
+        "abc->adc {a=4,b=6 windowed,c=8,d=4 windowed}");
+  // One of two equal pieces.
+  CHECK(factors_of(
+            applied("aten.slice.Tensor", {"f32[4,6,8]"},
                     {{"dim", std::int64_t{1}}, {"end", std::int64_t{3}}})) ==
-        "abc->adc {a=4,b=6 windowed,c=8,d=3 windowed}");
+        "a(bc)d->acd {a=4,b=2 segmented,c=3,d=8}");
   // The dim that select takes away is away from its result.
   CHECK(factors_of(
             applied("aten.select.int", {"f32[4,6,8]"},

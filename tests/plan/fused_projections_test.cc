@@ -15,6 +15,7 @@
 namespace shardprop {
 namespace {
 
+using test::node_of;
 using testing::value_of;
 
 constexpr std::int64_t kBatch = 8;
@@ -22,11 +23,21 @@ constexpr std::int64_t kSequence = 1024;
 constexpr std::int64_t kHeads = 16;
 constexpr std::int64_t kWidth = 1024;
 
-// Attention and its output projection, with one weight for queries, keys and
-// values or with three.
-Graph attention(bool fused) {
+enum class Projections : std::uint8_t {
+  kSeparate,     // three weights
+  kSplit,        // one weight, whose results are split
+  kSliced,       // one weight, and a slice of its results for each piece
+  kSplitWeight,  // one weight, which is split
+};
+
+// Attention and its output projection.
+Graph attention(Projections projections, std::int64_t key_heads = kHeads) {
   const OpLibrary& library = testing::standard_library();
-  GraphBuilder b(fused ? "fused" : "separate", library);
+  GraphBuilder b("attention", library);
+  constexpr std::int64_t kSize = kWidth / kHeads;
+  const std::vector<std::int64_t> sizes{kWidth, key_heads * kSize,
+                                        key_heads * kSize};
+  const std::vector<const char*> names{"q", "k", "v"};
   const auto view = [&](ValueId of, std::vector<std::int64_t> size,
                         const std::string& name) {
     return test::add_view(b, of, std::move(size), name);
@@ -34,9 +45,20 @@ Graph attention(bool fused) {
   const auto mm = [&](ValueId rows, ValueId weight, const std::string& name) {
     return test::add_mm(b, rows, weight, name);
   };
-  const auto heads_first = [&](ValueId of, const std::string& name) {
+  const auto split = [&](ValueId of, std::int64_t dim) {
+    return value_of(b.add_op("aten.split_with_sizes.default",
+                             {{"", TensorArg{0}}, {"", sizes}, {"", dim}}, {of},
+                             "pieces"));
+  };
+  const auto weight = [&](const std::string& name, std::int64_t columns) {
+    return test::add_input(
+        b, InputKind::kParameter, name.c_str(),
+        ("bf16[1024," + std::to_string(columns) + "]").c_str());
+  };
+  const auto heads_first = [&](ValueId of, std::int64_t columns,
+                               const std::string& name) {
     const ValueId heads =
-        view(of, {kBatch, kSequence, kHeads, kWidth / kHeads}, name + "_heads");
+        view(of, {kBatch, kSequence, columns / kSize, kSize}, name + "_heads");
     return test::add_op(
         b, "aten.permute.default",
         {{"", TensorArg{0}}, {"", std::vector<std::int64_t>{0, 2, 1, 3}}},
@@ -44,35 +66,49 @@ Graph attention(bool fused) {
   };
   const ValueId x =
       test::add_input(b, InputKind::kUser, "x", "bf16[8192,1024]");
+  const std::int64_t columns = sizes[0] + sizes[1] + sizes[2];
   std::vector<ValueId> projected;
-  if (fused) {
-    const ValueId w =
-        test::add_input(b, InputKind::kParameter, "w", "bf16[1024,3072]");
-    const ValueId all =
-        view(mm(x, w, "qkv_rows"), {kBatch, kSequence, 3 * kWidth}, "qkv");
-    projected = value_of(
-        b.add_op("aten.split_with_sizes.default",
-                 {{"", TensorArg{0}},
-                  {"", std::vector<std::int64_t>{kWidth, kWidth, kWidth}},
-                  {"", std::int64_t{2}}},
-                 {all}, "pieces"));
+  if (projections == Projections::kSplit ||
+      projections == Projections::kSliced) {
+    const ValueId all = view(mm(x, weight("w", columns), "qkv_rows"),
+                             {kBatch, kSequence, columns}, "qkv");
+    if (projections == Projections::kSplit) projected = split(all, 2);
+    std::int64_t start = 0;
+    for (std::size_t i = projected.size(); i < 3; ++i) {
+      const std::string name = names[i] + std::string("_piece");
+      projected.push_back(test::add_op(b, "aten.slice.Tensor",
+                                       {{"", TensorArg{0}},
+                                        {"", std::int64_t{2}},
+                                        {"", start},
+                                        {"", start + sizes[i]}},
+                                       {all}, name.c_str()));
+      start += sizes[i];
+    }
   } else {
-    for (const char* name : {"wq", "wk", "wv"}) {
-      const ValueId w =
-          test::add_input(b, InputKind::kParameter, name, "bf16[1024,1024]");
-      projected.push_back(view(mm(x, w, std::string(name) + "_rows"),
-                               {kBatch, kSequence, kWidth},
-                               std::string(name) + "_out"));
+    std::vector<ValueId> weights;
+    if (projections == Projections::kSplitWeight) {
+      weights = split(weight("w", columns), 1);
+    }
+    for (std::size_t i = weights.size(); i < 3; ++i) {
+      weights.push_back(weight(std::string("w") + names[i], sizes[i]));
+    }
+    for (std::size_t i = 0; i < 3; ++i) {
+      const std::string name = names[i];
+      projected.push_back(view(mm(x, weights[i], name + "_rows"),
+                               {kBatch, kSequence, sizes[i]}, name + "_out"));
     }
   }
-  const ValueId wo =
-      test::add_input(b, InputKind::kParameter, "wo", "bf16[1024,1024]");
-  const ValueId attended = test::add_op(
-      b, "aten.scaled_dot_product_attention.default",
-      {{"", TensorArg{0}}, {"", TensorArg{1}}, {"", TensorArg{2}}},
-      {heads_first(projected[0], "q"), heads_first(projected[1], "k"),
-       heads_first(projected[2], "v")},
-      "attended");
+  for (std::size_t i = 0; i < 3; ++i) {
+    projected[i] = heads_first(projected[i], sizes[i], names[i]);
+  }
+  const ValueId wo = weight("wo", kWidth);
+  const ValueId attended =
+      test::add_op(b, "aten.scaled_dot_product_attention.default",
+                   {{"query", TensorArg{0}},
+                    {"key", TensorArg{1}},
+                    {"value", TensorArg{2}},
+                    {"enable_gqa", key_heads < kHeads}},
+                   projected, "attended");
   const ValueId back = test::add_op(
       b, "aten.permute.default",
       {{"", TensorArg{0}}, {"", std::vector<std::int64_t>{0, 2, 1, 3}}},
@@ -105,9 +141,9 @@ std::string stored_as(const Plan& plan, const std::string& value) {
   return to_string(found->tensor.layout);
 }
 
-TEST_CASE("tensor parallelism shards a fused projection by heads") {
-  const Graph fused = attention(true);
-  const Graph separate = attention(false);
+void check_by_heads(Projections projections) {
+  const Graph fused = attention(projections);
+  const Graph separate = attention(Projections::kSeparate);
   const Plan one = followed(fused, "tp=4", "megatron=tp");
   const Plan three = followed(separate, "tp=4", "megatron=tp");
   CHECK(stored_as(one, "net.w") == "SS(1,3)");
@@ -125,9 +161,36 @@ TEST_CASE("tensor parallelism shards a fused projection by heads") {
   CHECK(stored_as(both, "net.w") == "R,SS(1,3)");
 }
 
+TEST_CASE("tensor parallelism shards a fused projection by heads") {
+  check_by_heads(Projections::kSplit);
+}
+
+TEST_CASE("tensor parallelism shards slices of a projection by heads") {
+  check_by_heads(Projections::kSliced);
+}
+
+TEST_CASE("ranks narrow the pieces of a weight that is split unequally") {
+  const Plan one =
+      followed(attention(Projections::kSplitWeight, 4), "tp=4", "megatron=tp");
+  const Plan three =
+      followed(attention(Projections::kSeparate, 4), "tp=4", "megatron=tp");
+  CHECK(stored_as(one, "net.w") == "R");
+  for (const char* rows : {"q_rows", "k_rows", "v_rows"}) {
+    CAPTURE(rows);
+    CHECK(to_string(node_of(one, rows).inputs[1].layout) == "S(1)");
+    CHECK(to_string(node_of(one, rows).outputs[0].tensor.layout) == "S(1)");
+  }
+  CHECK(one.summary.communication_nanoseconds ==
+        three.summary.communication_nanoseconds);
+  // Split results have no layout that shards each piece, so they are gathered.
+  const Plan split =
+      followed(attention(Projections::kSplit, 4), "tp=4", "megatron=tp");
+  CHECK(*one.objective_nanoseconds < *split.objective_nanoseconds);
+}
+
 TEST_CASE("pieces stay together if ranks cannot share their heads") {
   // 32 ranks divide the columns of each piece, but not its 16 heads.
-  const Graph fused = attention(true);
+  const Graph fused = attention(Projections::kSplit);
   CHECK(stored_as(followed(fused, "tp=16", "megatron=tp"), "net.w") ==
         "SS(1,3)");
   CHECK(stored_as(followed(fused, "tp=32", "megatron=tp"), "net.w") == "R");

@@ -52,7 +52,7 @@ TEST_CASE("statistics list the demanded shardings and their cap") {
   const std::string text = plan_to_text(plan, {.statistics = true});
   for (const char* part :
        {"at most 8 of a factor of an operator", "SS(0,2)",
-        "2 operators (split, cat) may shard each of their equal pieces",
+        "2 operators (split, slice, cat) may shard each of their equal pieces",
         "1,200 more of factors are left out",
         "1 more of values are left out"}) {
     CAPTURE(part);

@@ -33,7 +33,7 @@ struct DemandedShardings {
   // Demanded shardings and layouts that the space lacks because of the caps.
   std::int64_t left_out_of_factors = 0;
   std::int64_t left_out_of_values = 0;
-  // Splits and cats whose equal pieces may be sharded.
+  // Splits, slices and cats whose equal pieces may be sharded.
   std::int64_t split_operators = 0;
   std::vector<DemandedSharding> demanded;  // by op, rule, factor and sharding
 

@@ -174,6 +174,7 @@ std::optional<std::size_t> DimRoles::looked_up(const Node& node) const {
 }
 
 std::int64_t DimRoles::pieces_of(ValueId value, const DimTrace& at) const {
+  std::int64_t pieces = 1;
   for (const Use& use : graph_.value(value).consumers) {
     const Node& node = graph_.node(use.node);
     const IndexSpace* space = spaces_[node.id.index()];
@@ -181,20 +182,26 @@ std::int64_t DimRoles::pieces_of(ValueId value, const DimTrace& at) const {
     const Operand& operand = space->inputs[use.operand];
     const auto factor = factor_at(*space, operand, at);
     if (!factor) continue;
-    if (space->factor(factor->factor).kind == FactorKind::kSegmented) {
+    const FactorKind kind = space->factor(factor->factor).kind;
+    // A slice that is none of several equal pieces.
+    if (space->is_free && kind == FactorKind::kWindowed) return 1;
+    std::int64_t found = 1;
+    if (kind == FactorKind::kSegmented) {
       const DimFactors& dim = operand.dims[index(at.dim)];
       const bool fits = factor->is_outermost() && dim.size() == 2 &&
                         dim[0] == factor->factor &&
                         space->factor(dim[1]).shardable();
-      return fits ? space->factor(dim[0]).size : 1;
+      if (!fits) return 1;
+      found = space->factor(dim[0]).size;
+    } else if (space->is_free && node.outputs.size() == 1) {
+      const auto out = dim_at(*space, space->outputs[0], *factor);
+      if (out) found = pieces_of(node.outputs[0], *out);
     }
-    if (!space->is_free || node.outputs.size() != 1) continue;
-    const auto out = dim_at(*space, space->outputs[0], *factor);
-    if (!out) continue;
-    const std::int64_t pieces = pieces_of(node.outputs[0], *out);
-    if (pieces > 1) return pieces;
+    if (found == 1) continue;
+    if (pieces > 1 && pieces != found) return 1;
+    pieces = found;
   }
-  return 1;
+  return pieces;
 }
 
 std::vector<NodeId> DimRoles::walk_tensor(const std::vector<bool>& alone) {

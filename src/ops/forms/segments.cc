@@ -15,14 +15,48 @@
 namespace shardprop {
 namespace {
 
+// A slice is one of several equal pieces of a dim. If ranks shard each piece, a
+// rank slices its part of the dim at the same piece.
+BoundForm bind_piece(const OpCall& call, int dim, std::int64_t length,
+                     std::int64_t piece) {
+  const TensorMeta& self = call.tensor("self");
+  SpaceBuilder b;
+  Operand whole;
+  DimFactors own;
+  for (int d = 0; d < self.rank(); ++d) {
+    if (d != dim) {
+      whole.dims.push_back(b.dim(self.size(d)));
+      continue;
+    }
+    DimFactors both = b.blocked(self.size(d) / length, "it is sliced",
+                                FactorKind::kSegmented);
+    own = b.dim(length);
+    for (const FactorId factor : own) both.push_back(factor);
+    whole.dims.push_back(std::move(both));
+  }
+  b.input(whole);
+  whole.dims[index(dim)] = own;
+  b.output(std::move(whole), {.strides = self.strides()});
+  for (const auto& [name, pieces] :
+       {std::pair{"start", piece}, std::pair{"end", piece + 1}}) {
+    RankScalar place = RankScalar::output_size(0, dim);
+    place.scale = pieces;
+    b.space.local_arguments.push_back({name, false, {place}});
+  }
+  return b.bound();
+}
+
 BoundForm bind_slice(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
   require(self.rank() > 0, "a scalar cannot be sliced");
   const int dim = call.dim("dim", self.rank());
   const std::int64_t step = call.integer("step");
+  const std::optional<std::int64_t> start = call.op().int_arg("start");
   const std::int64_t length =
-      slice_length(self.size(dim), call.op().int_arg("start"),
-                   call.op().int_arg("end"), step);
+      slice_length(self.size(dim), start, call.op().int_arg("end"), step);
+  if (const auto piece = piece_of_slice(self.size(dim), length, start, step)) {
+    return bind_piece(call, dim, length, *piece);
+  }
   SpaceBuilder b;
   Operand whole = b.per_dim(self.shape());
   b.input(whole);
@@ -232,16 +266,26 @@ BoundForm bind_stack(const OpCall& call) {
 }
 
 // Binds self with a region overwritten. `region` is the required shape of src.
-// It has dim `dim` with the written size, or lacks it.
-BoundForm bind_written(const OpCall& call, int dim, const Dims& region) {
+// It has dim `dim` with the written size, or lacks it. The region may be one of
+// several equal pieces of the dim.
+BoundForm bind_written(const OpCall& call, int dim, const Dims& region,
+                       std::optional<std::int64_t> piece = {}) {
   const TensorMeta& self = call.tensor("self");
   const TensorMeta& src = call.tensor("src");
   require(src.shape() == region,
           "the source does not have the shape of what is written");
   SpaceBuilder b;
-  const Operand whole = b.per_dim(self.shape());
+  Dims apart = self.shape();
+  if (piece) apart[index(dim)] = 1;
+  Operand whole = b.per_dim(apart);
   Operand source = whole;
-  if (src.rank() == self.rank()) {
+  if (piece) {
+    WrittenPiece written =
+        written_piece(b, self.size(dim), src.size(dim), *piece,
+                      RankScalar::input_size(1, dim));
+    whole.dims[index(dim)] = std::move(written.whole);
+    source.dims[index(dim)] = std::move(written.own);
+  } else if (src.rank() == self.rank()) {
     if (src.size(dim) != self.size(dim)) {
       b.block(whole.dims[index(dim)], "a part of it is written",
               FactorKind::kWindowed);
@@ -271,7 +315,10 @@ BoundForm bind_slice_scatter(const OpCall& call) {
   region[index(dim)] =
       slice_length(self.size(dim), call.op().int_arg("start"),
                    call.op().int_arg("end"), call.integer("step"));
-  return bind_written(call, dim, region);
+  return bind_written(
+      call, dim, region,
+      piece_of_slice(self.size(dim), region[index(dim)],
+                     call.op().int_arg("start"), call.integer("step")));
 }
 
 BoundForm bind_select_scatter(const OpCall& call) {

@@ -7,6 +7,7 @@
 #include "ops/definitions/words.h"
 #include "ops/forms/indices.h"
 #include "ops/forms/mapped.h"
+#include "ops/forms/segment_dims.h"
 #include "ops/space/windows.h"
 
 #include <algorithm>
@@ -74,6 +75,19 @@ BoundForm bind_part_written(const OpCall& call) {
   Operand whole;
   Operand part;
   for (int d = 0; d < rank; ++d) {
+    const auto piece =
+        d == dim && !selects
+            ? piece_of_slice(shape[index(d)], grad.size(d),
+                             call.op().int_arg("start"), call.integer("step"))
+            : std::nullopt;
+    if (piece) {
+      WrittenPiece written =
+          written_piece(b, shape[index(d)], grad.size(d), *piece,
+                        RankScalar::input_size(0, d));
+      whole.dims.push_back(std::move(written.whole));
+      part.dims.push_back(std::move(written.own));
+      continue;
+    }
     if (d == dim) {
       whole.dims.push_back(
           b.blocked(shape[index(d)], "a part of it is written"));

@@ -125,8 +125,8 @@ void ShardingSeeds::demand_of_view(const Node& node, bool of_result) {
   });
 }
 
-// A split returns several views of its input. The result of a cat has the
-// elements of its inputs.
+// A split returns several views of its input, and a model may slice a value into
+// such pieces. The result of a cat has the elements of its inputs.
 void ShardingSeeds::demand_by_pieces(std::span<const std::uint32_t> groups) {
   if (mesh_.num_active_dims() > tuning::kMostStridedDims) return;
   const auto elements_of = [&](const std::vector<ValueId>& values) {
@@ -140,8 +140,39 @@ void ShardingSeeds::demand_by_pieces(std::span<const std::uint32_t> groups) {
     if ((is_split || is_cat) &&
         elements_of(node.inputs) == elements_of(node.outputs)) {
       demand_of_pieces(node, is_cat, groups);
+    } else if (node.inputs.size() == 1 && node.outputs.size() == 1 &&
+               is_first_of_slices(node)) {
+      demand_of_pieces(node, false, groups);
     }
   }
+}
+
+bool ShardingSeeds::is_first_of_slices(const Node& node) {
+  // Returns the dim that a node slices into equal pieces, and their number.
+  const auto sliced = [&](const Node& slice)
+      -> std::optional<std::pair<std::size_t, std::int64_t>> {
+    if (slice.inputs.size() != 1 || slice.outputs.size() != 1) {
+      return std::nullopt;
+    }
+    const Application& applied = application(slice);
+    if (!applied.space || !applied.space->is_free) return std::nullopt;
+    const std::vector<DimFactors>& dims = applied.space->inputs[0].dims;
+    for (std::size_t d = 0; d < dims.size(); ++d) {
+      if (!piece_factor(*applied.space, dims[d])) continue;
+      return std::pair{d, applied.space->factor(dims[d][0]).size};
+    }
+    return std::nullopt;
+  };
+  const auto own = sliced(node);
+  if (!own) return false;
+  std::int64_t slices = 0;
+  for (const Use& use : graph_.value(node.inputs[0]).consumers) {
+    const Node& other = graph_.node(use.node);
+    if (sliced(other) != own) continue;
+    if (slices == 0 && other.id != node.id) return false;
+    ++slices;
+  }
+  return slices == own->second;
 }
 
 void ShardingSeeds::demand_of_pieces(const Node& node, bool of_result,

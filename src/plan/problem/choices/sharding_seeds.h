@@ -6,8 +6,8 @@
 //   2. a view that merges two dims into dim 0, if some mesh dims cannot shard
 //      the major one. They shard the minor one, so the merged dim is strided or
 //      sharded in another order;
-//   3. a split of the columns of a matmul into equal pieces, or a cat of equal
-//      pieces that a matmul reads. Each piece is sharded, as heads of queries,
+//   3. a split of the columns of a matmul into equal pieces, slices that are
+//      these pieces, or a cat of equal pieces that a matmul reads. Each piece is sharded, as heads of queries,
 //      keys and values are.
 // A demand is followed through operators: the layout of one operand implies
 // shardings of the factors, and these imply layouts of the other operands.
@@ -139,6 +139,9 @@ class ShardingSeeds {
   void demand_of_view(const Node& node, bool of_result);
   void demand_of_pieces(const Node& node, bool of_result,
                         std::span<const std::uint32_t> groups);
+  // Returns whether the node is the first of the slices that together are all
+  // equal pieces of a dim of its input.
+  bool is_first_of_slices(const Node& node);
   // Returns whether the dim of the value consists of all columns of a matmul's
   // result, or is a view of them.
   bool is_produced_by_matmul(ValueId value, DimTrace at);

@@ -132,27 +132,56 @@ def stack(d):
     return {"tensors": tensors, "dim": d.dim(len(shape) + 1)}
 
 
+def _with_pieces(d, least):
+    """A tensor and a dim of it, which more often than not has equal pieces."""
+    shape = list(d.shape(d.rng.randint(1, 3), least))
+    dim = d.dim(len(shape))
+    shape[dim] *= d.rng.choice((1, 2, 3))
+    return d.tensor(shape), dim
+
+
+def _region(d, size):
+    """Half of the regions are one of several equal pieces, if there are any."""
+    lengths = [n for n in range(2, size) if size % n == 0]
+    if lengths and d.chance(0.5):
+        length = d.rng.choice(lengths)
+        start = d.rng.randrange(0, size, length)
+        return {
+            "start": start - d.rng.choice((0, size)),
+            "end": start + length,
+            "step": 1,
+        }
+    start, end = d.rng.randint(-size, size), d.rng.randint(-size, size + 1)
+    return {"start": start, "end": end, "step": d.rng.randint(1, 3)}
+
+
+@family("slice", "slice_copy")
+def slice_(d):
+    x, dim = _with_pieces(d, 0)
+    return {"self": x, "dim": dim, **_region(d, x.shape[dim])}
+
+
 @family("slice_backward", "select_backward")
 def part_written(d):
-    x = d.tensor(d.shape(d.rng.randint(1, 3), 1))
-    dim = d.dim(x.dim())
+    x, dim = _with_pieces(d, 1)
     size = x.shape[dim]
     given = {"input_sizes": list(x.shape), "dim": dim}
     if d.base == "select_backward":
         given["index"] = d.dim(size)
         part = x.select(dim, given["index"])
     else:
-        start, end = d.rng.randint(-size, size), d.rng.randint(-size, size + 1)
-        given |= {"start": start, "end": end, "step": d.rng.randint(1, 3)}
-        part = torch.ops.aten.slice.Tensor(x, dim, start, end, given["step"])
+        given |= _region(d, size)
+        part = torch.ops.aten.slice.Tensor(
+            x, dim, given["start"], given["end"], given["step"]
+        )
     return {"grad_output": d.tensor(part.shape, x.dtype), **given}
 
 
 @family("slice_scatter", "select_scatter", "diagonal_scatter")
 def scatter_into_view(d):
-    x = d.tensor(d.shape(d.rng.randint(1, 3), 1))
-    given = {"self": x, "dim": d.dim(x.dim())}
-    size = x.shape[given["dim"]]
+    x, dim = _with_pieces(d, 1)
+    given = {"self": x, "dim": dim}
+    size = x.shape[dim]
     if d.base == "select_scatter":
         given["index"] = d.dim(size)
         part = x.select(given["dim"], given["index"])
@@ -165,7 +194,11 @@ def scatter_into_view(d):
         start = d.rng.choice((None, 0, 1, -1, -size, size // 2))
         end = d.rng.choice((None, size, -1, size + 3, size // 2, 1))
         given |= {"start": start, "end": end, "step": d.rng.choice((1, 1, 1, 2, 3))}
-        part = torch.ops.aten.slice.Tensor(x, given["dim"], start, end, given["step"])
+        if d.chance(0.5):
+            given |= _region(d, size)
+        part = torch.ops.aten.slice.Tensor(
+            x, dim, given["start"], given["end"], given["step"]
+        )
     return given | {"src": d.tensor(part.shape)}
 
 

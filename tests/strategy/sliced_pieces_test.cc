@@ -1,0 +1,114 @@
+// Tests slices that are one of several equal pieces of a dim, and their
+// gradients. Each piece is sharded.
+#include "strategy/applied.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace shardprop {
+namespace {
+
+using testing::applied;
+using testing::Strategies;
+
+OpSchema slice(const char* self, std::int64_t start, std::int64_t end,
+               std::int64_t step = 1) {
+  return applied("aten.slice.Tensor", {self},
+                 {{"dim", std::int64_t{0}},
+                  {"start", start},
+                  {"end", end},
+                  {"step", step}});
+}
+
+OpSchema slice_backward(const char* grad, std::int64_t start,
+                        std::int64_t end) {
+  return applied("aten.slice_backward.default", {grad},
+                 {{"input_sizes", std::vector<std::int64_t>{24, 4}},
+                  {"dim", std::int64_t{0}},
+                  {"start", start},
+                  {"end", end},
+                  {"step", std::int64_t{1}}});
+}
+
+// Returns the values of an argument on the ranks of a mesh of one dim.
+std::vector<std::int64_t> on_ranks(const Strategies& all, const char* strategy,
+                                   const std::string& argument) {
+  const LocalContext context = all.context(strategy);
+  std::vector<std::int64_t> values;
+  for (const RankArgument& own : rank_arguments(context)) {
+    if (own.name() != argument) continue;
+    for (int rank = 0; rank < context.mesh.size(); ++rank) {
+      values.push_back(own.at(context.mesh.coordinate_at_index(rank)).front());
+    }
+  }
+  return values;
+}
+
+TEST_CASE("a slice that is an equal piece is sharded with the other pieces") {
+  const Strategies all(slice("f32[24,4]", 8, 16), "4");
+  CHECK(all.has("SS(0,3)->S(0)"));
+  CHECK_FALSE(all.has("S(0)->S(0)"));
+  // Each rank slices its six rows at the second piece.
+  CHECK(on_ranks(all, "SS(0,3)->S(0)", "start") ==
+        std::vector<std::int64_t>(4, 2));
+  CHECK(on_ranks(all, "SS(0,3)->S(0)", "end") ==
+        std::vector<std::int64_t>(4, 4));
+  CHECK(Strategies(slice("f32[24,4]", -8, 24), "4").has("SS(0,3)->S(0)"));
+}
+
+TEST_CASE("other slices are not sharded along their dim") {
+  const auto is_sharded = [](const OpSchema& op) {
+    const Strategies all(op, "2");
+    for (const std::string& text : all.texts()) {
+      if (text.ends_with("->S(0)")) return true;
+    }
+    return false;
+  };
+  CHECK(is_sharded(slice("f32[24,4]", 0, 12)));
+  CHECK_FALSE(is_sharded(slice("f32[24,4]", 4, 12)));     // of no piece
+  CHECK_FALSE(is_sharded(slice("f32[24,4]", 0, 10)));     // not equal
+  CHECK_FALSE(is_sharded(slice("f32[24,4]", 0, 24, 2)));  // with a step
+  CHECK_FALSE(is_sharded(slice("f32[24,4]", 3, 4)));      // one row
+}
+
+TEST_CASE("the gradient of such a slice is written to its piece") {
+  const Strategies all(slice_backward("f32[8,4]", 8, 16), "4");
+  CHECK(all.has("S(0)->SS(0,3)"));
+  CHECK(on_ranks(all, "S(0)->SS(0,3)", "start") ==
+        std::vector<std::int64_t>(4, 2));
+  // The program shards the dim as one.
+  CHECK(all.has("R->S(0)"));
+  CHECK_FALSE(all.has("S(0)->S(0)"));
+  // A gradient of other rows than the arguments say is of no piece.
+  CHECK_FALSE(
+      Strategies(slice_backward("f32[8,4]", 24, 32), "4").has("S(0)->SS(0,3)"));
+}
+
+TEST_CASE("mesh dims shard the pieces or the dim as one, not both") {
+  const Strategies all(slice_backward("f32[8,4]", 8, 16), "2,2");
+  CHECK(all.has("[S(0),S(0)]->[SS(0,3),SS(0,3)]"));
+  CHECK(all.has("[R,R]->[S(0),S(0)]"));
+  for (const std::string& text : all.texts()) {
+    CAPTURE(text);
+    CHECK(text.find("S(0),R]->[SS(0,3),S(0)") == std::string::npos);
+  }
+}
+
+TEST_CASE("a piece is written to a tensor that is sharded by pieces") {
+  const Strategies all(applied("aten.slice_scatter.default",
+                               {"f32[24,4]", "f32[8,4]"},
+                               {{"dim", std::int64_t{0}},
+                                {"start", std::int64_t{16}},
+                                {"end", std::int64_t{24}},
+                                {"step", std::int64_t{1}}}),
+                       "4");
+  CHECK(all.has("SS(0,3),S(0)->SS(0,3)"));
+  CHECK(on_ranks(all, "SS(0,3),S(0)->SS(0,3)", "start") ==
+        std::vector<std::int64_t>(4, 4));
+  CHECK(all.has("S(0),R->S(0)"));
+  CHECK_FALSE(all.has("S(0),S(0)->S(0)"));
+}
+
+}  // namespace
+}  // namespace shardprop
