@@ -44,6 +44,7 @@ def export(
     composite: bool = False,
     dynamic_shapes: Any = None,
     loss_index: int = 0,
+    separate_pieces: bool = False,
 ) -> torch.export.ExportedProgram:
     """Exports a model for planning, with fake tensors of the example inputs' sizes.
 
@@ -55,6 +56,11 @@ def export(
     `device` is the device of the planned program ("cuda" gives the attention kernels
     that CUDA would choose). `composite` keeps the operators of torch.export
     (mode="infer").
+
+    `separate_pieces` splits the weight of a fused projection instead of its result, if
+    the pieces have unequal sizes, as queries, keys and values have if there are fewer
+    key heads. Each piece may then have a layout of its own, but they are matmuls of
+    their own, too. Equal pieces need no such change.
 
     Raises ExportError, which names the part of the model that prevents the export.
     """
@@ -70,6 +76,14 @@ def export(
             [],
             "leave out composite, or export with mode='infer'",
         )
+    if composite and separate_pieces:
+        raise ExportError(
+            "SP0001",
+            "the pieces of a projection are separated in core ATen",
+            "composite=True",
+            [],
+            "leave out composite or separate_pieces",
+        )
     fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
     example = program.fake_example(
         program.Example(model, tuple(args), dict(kwargs or {}), dynamic_shapes),
@@ -84,6 +98,7 @@ def export(
             device=device,
             composite=composite,
             loss_index=loss_index,
+            separate_pieces=separate_pieces,
         )
     except Exception as failure:  # torch raises whatever it likes
         raise _explained(failure, mode) from failure

@@ -23,6 +23,18 @@ std::int64_t kept_of(const IndexSpace& space, std::size_t weight) {
   return kept;
 }
 
+// Returns whether the result consists of the elements of several inputs.
+bool is_cat(const Node& node, const IndexSpace* space) {
+  if (space == nullptr || node.inputs.size() < 2 || node.outputs.size() != 1 ||
+      space->flops_per_point > 0) {
+    return false;
+  }
+  const std::vector<DimFactors>& dims = space->outputs[0].dims;
+  return std::any_of(dims.begin(), dims.end(), [&](const DimFactors& dim) {
+    return !dim.empty() && space->factor(dim[0]).kind == FactorKind::kSegmented;
+  });
+}
+
 }  // namespace
 
 double flops_of(const IndexSpace& space) {
@@ -68,8 +80,12 @@ void DimRoles::find_parameters() {
     }
   }
   for (const Node& node : graph_.nodes()) {
-    if (carries_elements(graph_, node, spaces_[node.id.index()])) {
-      parameter_[node.outputs[0].index()] = parameter_[node.inputs[0].index()];
+    const IndexSpace* space = spaces_[node.id.index()];
+    const bool splits = space != nullptr && space->is_free &&
+                        node.inputs.size() == 1 && node.outputs.size() > 1;
+    if (!splits && !carries_elements(graph_, node, space)) continue;
+    for (const ValueId out : node.outputs) {
+      parameter_[out.index()] = parameter_[node.inputs[0].index()];
     }
   }
 }
@@ -96,22 +112,30 @@ void DimRoles::find_products() {
   }
 }
 
-// Marks the matmul whose result, through views and casts, is the gradient.
+// Marks the matmuls whose results, through views, casts and cats, are the
+// gradient.
 void DimRoles::find_gradients() {
   makes_gradient_.resize(graph_.nodes().size());
+  std::vector<bool> seen(graph_.values().size());
   for (const GraphOutput& output : graph_.outputs()) {
-    if (output.kind != OutputKind::kGradient) continue;
-    const Value* value = &graph_.value(output.value);
-    while (!value->is_input()) {
-      const Node& producer = graph_.node(value->producer);
+    if (output.kind != OutputKind::kGradient || !output.target.valid() ||
+        !parameter_[output.target.index()].valid()) {
+      continue;
+    }
+    std::vector<ValueId> open{output.value};
+    while (!open.empty()) {
+      const Value& value = graph_.value(open.back());
+      open.pop_back();
+      if (value.is_input() || seen[value.id.index()]) continue;
+      seen[value.id.index()] = true;
+      const Node& producer = graph_.node(value.producer);
       const IndexSpace* space = spaces_[producer.id.index()];
-      if (!carries_elements(graph_, producer, space)) {
-        makes_gradient_[producer.id.index()] =
-            space != nullptr && space->flops_per_point > 0 &&
-            parameter_[output.target.index()].valid();
-        break;
+      if (carries_elements(graph_, producer, space) ||
+          is_cat(producer, space)) {
+        open.insert(open.end(), producer.inputs.begin(), producer.inputs.end());
+      } else if (space != nullptr && space->flops_per_point > 0) {
+        makes_gradient_[producer.id.index()] = true;
       }
-      value = &graph_.value(producer.inputs[0]);
     }
   }
 }
@@ -335,7 +359,8 @@ std::vector<DimRoles::Hop> DimRoles::way_back(const Node& node,
     const Node& maker = graph_.node(made.producer);
     const IndexSpace* through = spaces_[maker.id.index()];
     if (through == nullptr) break;
-    const auto factor = factor_at(*through, through->outputs[0], *at);
+    const auto factor =
+        factor_at(*through, through->outputs[made.output_index], *at);
     if (!factor) break;
     way.back().maker = maker.id;
     way.back().factor = factor;

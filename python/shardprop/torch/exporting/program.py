@@ -19,6 +19,7 @@ from . import (
     held_tensors,
     joint,
     parameters,
+    projections,
     structures,
 )
 
@@ -116,7 +117,13 @@ def _make_example(factory, training, fake_mode):
 
 
 def export_program(
-    factory, *, training, device="cpu", composite=False, loss_index=0
+    factory,
+    *,
+    training,
+    device="cpu",
+    composite=False,
+    loss_index=0,
+    separate_pieces=False,
 ):
     """Exports the example of `factory` on fake tensors; see export_example()."""
     fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
@@ -127,28 +134,40 @@ def export_program(
         device=device,
         composite=composite,
         loss_index=loss_index,
+        separate_pieces=separate_pieces,
     )
 
 
 def export_example(
-    example, fake_mode, *, training, device="cpu", composite=False, loss_index=0
+    example,
+    fake_mode,
+    *,
+    training,
+    device="cpu",
+    composite=False,
+    loss_index=0,
+    separate_pieces=False,
 ):
     """Exports an example whose tensors are fake.
 
     With `composite` the graph is that of torch.export.export; otherwise it is
     decomposed to core ATen. With `device="cuda"` attention becomes the kernel that CUDA
-    would choose.
+    would choose. With `separate_pieces` the weight of a fused projection is split, if
+    its pieces have unequal sizes.
     """
     with contextlib.ExitStack() as stack:
         if training:
             stack.enter_context(custom_functions.kept())
             stack.enter_context(checkpoints.marked())
-        return _exported(
-            example, fake_mode, training, device, composite, loss_index
-        )
+        program = _traced(example, fake_mode, training)
+        if separate_pieces:
+            projections.separate_unequal(program)
+        if device == "cuda" and not composite:
+            cuda_attention.choose_kernels(program)
+        return _decomposed(program, training, composite, loss_index)
 
 
-def _exported(example, fake_mode, training, device, composite, loss_index):
+def _traced(example, fake_mode, training):
     with fake_mode, torch.set_grad_enabled(training):
         program = torch.export.export(
             example.module,
@@ -159,8 +178,10 @@ def _exported(example, fake_mode, training, device, composite, loss_index):
         )
     parameters.merge_tied(program)
     held_tensors.written_constants_as_buffers(program, example.held)
-    if device == "cuda" and not composite:
-        cuda_attention.choose_kernels(program)
+    return program
+
+
+def _decomposed(program, training, composite, loss_index):
     if training:
         taken = constants.set_aside(program)
         loss_index = taken.without(loss_index)
