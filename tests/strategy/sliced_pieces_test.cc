@@ -57,6 +57,18 @@ TEST_CASE("a slice that is an equal piece is sharded with the other pieces") {
   CHECK(Strategies(slice("f32[24,4]", -8, 24), "4").has("SS(0,3)->S(0)"));
 }
 
+TEST_CASE("a narrowed dim is sharded like such a slice") {
+  const Strategies all(applied("aten.narrow.default", {"f32[24,4]"},
+                               {{"dim", std::int64_t{0}},
+                                {"start", std::int64_t{-8}},
+                                {"length", std::int64_t{8}}}),
+                       "4");
+  CHECK(on_ranks(all, "SS(0,3)->S(0)", "start") ==
+        std::vector<std::int64_t>(4, 4));
+  CHECK(on_ranks(all, "SS(0,3)->S(0)", "length") ==
+        std::vector<std::int64_t>(4, 2));
+}
+
 TEST_CASE("other slices are not sharded along their dim") {
   const auto is_sharded = [](const OpSchema& op) {
     const Strategies all(op, "2");
@@ -96,13 +108,13 @@ TEST_CASE("mesh dims shard the pieces or the dim as one, not both") {
 }
 
 TEST_CASE("a piece is written to a tensor that is sharded by pieces") {
-  const Strategies all(applied("aten.slice_scatter.default",
-                               {"f32[24,4]", "f32[8,4]"},
-                               {{"dim", std::int64_t{0}},
-                                {"start", std::int64_t{16}},
-                                {"end", std::int64_t{24}},
-                                {"step", std::int64_t{1}}}),
-                       "4");
+  const Strategies all(
+      applied("aten.slice_scatter.default", {"f32[24,4]", "f32[8,4]"},
+              {{"dim", std::int64_t{0}},
+               {"start", std::int64_t{16}},
+               {"end", std::int64_t{24}},
+               {"step", std::int64_t{1}}}),
+      "4");
   CHECK(all.has("SS(0,3),S(0)->SS(0,3)"));
   CHECK(on_ranks(all, "SS(0,3),S(0)->SS(0,3)", "start") ==
         std::vector<std::int64_t>(4, 4));

@@ -9,16 +9,21 @@
 #include "ops/space/view_strides.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <utility>
 
 namespace shardprop {
 namespace {
 
+// A number of pieces as an argument: the first element of a slice, its end, or
+// its length.
+using CountOfPieces = std::pair<const char*, std::int64_t>;
+
 // A slice is one of several equal pieces of a dim. If ranks shard each piece, a
 // rank slices its part of the dim at the same piece.
 BoundForm bind_piece(const OpCall& call, int dim, std::int64_t length,
-                     std::int64_t piece) {
+                     const std::array<CountOfPieces, 2>& arguments) {
   const TensorMeta& self = call.tensor("self");
   SpaceBuilder b;
   Operand whole;
@@ -37,8 +42,7 @@ BoundForm bind_piece(const OpCall& call, int dim, std::int64_t length,
   b.input(whole);
   whole.dims[index(dim)] = own;
   b.output(std::move(whole), {.strides = self.strides()});
-  for (const auto& [name, pieces] :
-       {std::pair{"start", piece}, std::pair{"end", piece + 1}}) {
+  for (const auto& [name, pieces] : arguments) {
     RankScalar place = RankScalar::output_size(0, dim);
     place.scale = pieces;
     b.space.local_arguments.push_back({name, false, {place}});
@@ -55,7 +59,8 @@ BoundForm bind_slice(const OpCall& call) {
   const std::int64_t length =
       slice_length(self.size(dim), start, call.op().int_arg("end"), step);
   if (const auto piece = piece_of_slice(self.size(dim), length, start, step)) {
-    return bind_piece(call, dim, length, *piece);
+    return bind_piece(call, dim, length,
+                      {{{"start", *piece}, {"end", *piece + 1}}});
   }
   SpaceBuilder b;
   Operand whole = b.per_dim(self.shape());
@@ -83,6 +88,9 @@ BoundForm bind_narrow(const OpCall& call) {
               (start < 0 ? start + self.size(dim) : start) <=
                   self.size(dim) - length,
           "it reaches beyond the dim");
+  if (const auto piece = piece_of_slice(self.size(dim), length, start, 1)) {
+    return bind_piece(call, dim, length, {{{"start", *piece}, {"length", 1}}});
+  }
   SpaceBuilder b;
   Operand whole = b.per_dim(self.shape());
   b.input(whole);

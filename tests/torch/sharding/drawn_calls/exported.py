@@ -78,6 +78,10 @@ def narrow(d):
     dim = d.dim(x.dim())
     length = d.rng.randint(0, x.shape[dim])
     start = d.rng.randint(0, x.shape[dim] - length)
+    lengths = [n for n in range(2, x.shape[dim]) if x.shape[dim] % n == 0]
+    if lengths and d.chance(0.5):  # one of several equal pieces
+        length = d.rng.choice(lengths)
+        start = d.rng.randrange(0, x.shape[dim], length)
     if d.op.endswith(".Tensor"):
         start = torch.tensor(start)
     return {"self": x, "dim": dim, "start": start, "length": length}
