@@ -120,9 +120,9 @@ Results complete(const OpDefinition& row, const OpCall& call,
     const TensorMeta dense = make_meta(shape, dtype);
     if (given->strides) {
       results.emplace_back(make_meta(shape, *given->strides, dtype));
-    } else if (row.strides_of()) {
-      results.emplace_back(make_meta(
-          shape, row.strides_of()(call, dense.shape(), dtype), dtype));
+    } else if (const auto* strides = row.strides_of(k)) {
+      results.emplace_back(
+          make_meta(shape, (*strides)(call, dense.shape(), dtype), dtype));
     } else {
       results.emplace_back(dense);
     }

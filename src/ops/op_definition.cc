@@ -103,7 +103,7 @@ OpDefinition OpDefinition::of(std::string_view argument) && {
 }
 
 OpDefinition OpDefinition::with_strides(StridesOf strides) && {
-  strides_ = std::move(strides);
+  strides_.assign(1, std::move(strides));
   return std::move(*this);
 }
 
@@ -148,12 +148,21 @@ OpDefinition OpDefinition::elementwise(std::vector<std::string> arguments) && {
 }
 
 OpDefinition OpDefinition::like(std::string_view argument) && {
-  return std::move(*this)
-      .with_strides([name = std::string(argument)](
-                        const OpCall& call, const Dims& shape, DType dtype) {
-        return dense_like(call.tensor(name), shape, dtype).strides();
-      })
-      .say("like(" + std::string(argument) + ")");
+  return std::move(*this).like(
+      std::vector<std::string>{std::string(argument)});
+}
+
+OpDefinition OpDefinition::like(std::vector<std::string> arguments) && {
+  const std::string text = text_with_arguments("like", arguments);
+  strides_.clear();
+  for (std::string& argument : arguments) {
+    strides_.emplace_back([name = std::move(argument)](
+                              const OpCall& call, const Dims& shape,
+                              DType dtype) {
+      return dense_like(call.tensor(name), shape, dtype).strides();
+    });
+  }
+  return std::move(*this).say(text);
 }
 
 OpDefinition OpDefinition::contiguous() && {
@@ -241,7 +250,7 @@ OpDefinition OpDefinition::filling() && {
     }
     return bound;
   };
-  strides_ = nullptr;
+  strides_.clear();
   // The form is that of the view, which is counted as custom once.
   custom_ = false;
   return std::move(*this).refine(

@@ -115,6 +115,7 @@ TEST_CASE("an error names the column, what was found and what is expected") {
            {"{mn},{k:min(m,n)}->m", 9,
             "an operand has a size that others determine"},
            {"pointwise().given_one()", 13, "`given_one` has no name"},
+           {"pointwise().like()", 13, "`like` has no name"},
            {"pointwise().linalg_work()", 13, "`linalg_work` has no number"},
            {"pointwise().linalg_work(2/0)", 25,
             "expected one or two numbers such as 2/3, or an integer argument, "

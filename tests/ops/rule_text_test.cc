@@ -79,6 +79,7 @@ TEST_CASE("a rule prints as it parses") {
         "pointwise().ignores_values(x)",
         "pointwise().promoted().elementwise(x,y)",
         "pointwise().typed(f32).like(x).nonempty()",
+        "pointwise(2).like(x,y)",
         "pointwise(2).typed(given(dtype,sum(first)),i64)",
         "pointwise().typed(if(flag,real(x),complex(y)))",
         "n{c},{t}->n.below(t,classes).in_order()",

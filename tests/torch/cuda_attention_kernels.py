@@ -60,9 +60,17 @@ def _scale(query, scale):
 
 
 def _sequence_major(tensor):
-    """Returns a tensor with the strides of these kernels' results: batch,
+    """Returns a tensor with the strides of the efficient kernel's results: batch,
     sequence, head, dim."""
     return tensor.transpose(1, 2).contiguous().transpose(1, 2)
+
+
+def _laid_out_like(tensor, like):
+    """Returns a tensor with the memory order of `like`, as all other kernels do."""
+    if tensor.shape == like.shape:
+        return torch.empty_like(like, dtype=tensor.dtype).copy_(tensor)
+    order = sorted(range(like.dim()), key=like.stride, reverse=True)
+    return torch.empty_permuted(tensor.shape, order, dtype=tensor.dtype).copy_(tensor)
 
 
 def _scores(query, key, bias, is_causal, scale):
@@ -80,7 +88,7 @@ def _forward(query, key, value, bias, dropout_p, is_causal, scale):
     scores = _scores(query, key, bias, is_causal, scale)
     weights = _dropped(scores.softmax(-1), dropout_p)
     out = weights @ _per_query_head(value, query)
-    return _sequence_major(out), scores.logsumexp(-1)
+    return out, scores.logsumexp(-1)
 
 
 def _backward(
@@ -97,8 +105,7 @@ def _backward(
     scaled = grad_scores * _scale(query, scale)
     grad_query = scaled @ _per_query_head(key, query)
     grad_key = _per_key_head(scaled.mT @ query, key)
-    gradients = map(_sequence_major, (grad_query, grad_key, grad_value))
-    return *gradients, grad_scores
+    return grad_query, grad_key, grad_value, grad_scores
 
 
 @_register("_scaled_dot_product_flash_attention")
@@ -106,6 +113,7 @@ def _flash(
     query, key, value, dropout_p=0.0, is_causal=False, debug=False, *, scale=None
 ):
     out, lse = _forward(query, key, value, None, dropout_p, is_causal, scale)
+    out = _laid_out_like(out, query)
     state = torch.zeros(2, dtype=torch.uint64)
     unused = torch.zeros((), dtype=torch.uint64)
     lengths = query.size(2), key.size(2)
@@ -117,9 +125,10 @@ def _flash_backward(
     grad, query, key, value, out, lse, cum_seq_q, cum_seq_k, max_q, max_k,
     dropout_p, is_causal, philox_seed, philox_offset, *, scale=None,
 ):  # fmt: skip
-    return _backward(
+    gradients = _backward(
         grad, query, key, value, None, out, lse, dropout_p, is_causal, scale
-    )[:3]
+    )
+    return tuple(map(_laid_out_like, gradients, (query, key, value)))
 
 
 @_register("_scaled_dot_product_efficient_attention")
@@ -131,6 +140,7 @@ def _efficient(
     padded = math.ceil(length / _LSE_ALIGNMENT) * _LSE_ALIGNMENT
     lse = torch.nn.functional.pad(lse, (0, padded - length))
     seed = torch.zeros((), dtype=torch.int64)
+    out = _sequence_major(out)
     return out, lse if with_lse else lse[..., :0], seed, seed.clone()
 
 
@@ -143,11 +153,13 @@ def _efficient_backward(
     gradients = _backward(
         grad, query, key, value, bias, out, lse, dropout_p, is_causal, scale
     )
+    gradients = (*map(_sequence_major, gradients[:3]), gradients[3])
     pairs = zip(gradients, grad_input_mask, strict=True)
     return tuple(g if wanted else None for g, wanted in pairs)
 
 
 def _with_lengths(query, key, out, lse):
+    out = _laid_out_like(out, query)
     seed = torch.zeros((), dtype=torch.int64)
     lengths = query.size(2), key.size(2)
     return out, lse, None, None, *lengths, seed, seed.clone(), None
@@ -167,13 +179,10 @@ def _cudnn_backward(
     grad, query, key, value, out, lse, philox_seed, philox_offset, bias,
     cum_seq_q, cum_seq_k, max_q, max_k, dropout_p, is_causal, *, scale=None,
 ):  # fmt: skip
-    return _backward(
+    gradients = _backward(
         grad, query, key, value, bias, out, lse.squeeze(-1), dropout_p, is_causal, scale
-    )[:3]
-
-
-def _laid_out_like(tensor, like):
-    return torch.empty_like(like, dtype=tensor.dtype).copy_(tensor)
+    )
+    return tuple(map(_laid_out_like, gradients, (query, key, value)))
 
 
 @_register("_scaled_dot_product_fused_attention_overrideable")
@@ -182,8 +191,6 @@ def _overrideable(
     *, scale=None,
 ):  # fmt: skip
     out, lse = _forward(query, key, value, bias, dropout_p, is_causal, scale)
-    if out.shape == query.shape:
-        out = _laid_out_like(out, query)
     return _with_lengths(query, key, out, lse)
 
 

@@ -22,6 +22,7 @@
 #include <shardprop/ops/op_schema.h>
 #include <shardprop/ops/row_traits.h>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -71,7 +72,11 @@ class OpDefinition {
   std::string summary() const;
   BoundForm bind(const OpCall& call) const { return bind_(call); }
   const TypeOf& type_of() const { return type_; }
-  const StridesOf& strides_of() const { return strides_; }
+  // Returns the strides of a result; null if they are contiguous.
+  const StridesOf* strides_of(std::size_t result) const {
+    if (strides_.empty()) return nullptr;
+    return &strides_[std::min(result, strides_.size() - 1)];
+  }
   std::span<const Refine> refinements() const { return refinements_; }
   // Returns the program; null if the definition has none.
   const std::shared_ptr<const ProgramText>& program() const { return program_; }
@@ -104,6 +109,9 @@ class OpDefinition {
   // kernel.
   OpDefinition elementwise(std::vector<std::string> arguments) &&;
   OpDefinition like(std::string_view argument) &&;  // dense, in its dim order
+  // Each result has the dim order of its argument in the list. The last argument is
+  // that of all further results.
+  OpDefinition like(std::vector<std::string> arguments) &&;
   // Contiguous, although the form has another order.
   OpDefinition contiguous() &&;
   OpDefinition strided(StridesOf strides) &&;
@@ -249,7 +257,7 @@ class OpDefinition {
   std::string text_;
   Bind bind_;
   TypeOf type_;
-  StridesOf strides_;
+  std::vector<StridesOf> strides_;  // of each result; the last one of all others
   std::vector<Refine> refinements_;
   RowTraits traits_;
   std::vector<std::string> unprinted_;

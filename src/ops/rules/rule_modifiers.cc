@@ -47,6 +47,10 @@ OpDefinition apply_elementwise(OpDefinition rule, const Given& given) {
   return std::move(rule).elementwise(names_of(given));
 }
 
+OpDefinition apply_like(OpDefinition rule, const Given& given) {
+  return std::move(rule).like(names_of(given));
+}
+
 OpDefinition apply_signs(OpDefinition rule, const Given& given) {
   std::vector<int> signs;
   for (const RuleCall::Given& one : given) {
@@ -148,7 +152,7 @@ constexpr RuleModifier kModifiers[] = {
     {"typed", GivenKind::kTypes, apply_types},
     // strides of the results
     {"elementwise", GivenKind::kNames, apply_elementwise},
-    {"like", GivenKind::kName, apply_name<&Definition::like>},
+    {"like", GivenKind::kSomeNames, apply_like},
     {"contiguous", GivenKind::kNothing, apply_plain<&Definition::contiguous>},
     {"strided", GivenKind::kStrides, apply_strides},
     // partials that pass through

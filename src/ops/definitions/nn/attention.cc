@@ -111,12 +111,11 @@ BoundForm bind_forward(const OpCall& call,
                            : CausalRows::kNone);
   Dims shape = a.query.shape();
   shape.back() = a.value.shape().back();
-  // GPU kernels write by length; others keep the memory order of the query.
-  const bool as_query =
-      is_composite || others == flash_for_cpu || others == overrideable;
+  // The efficient kernel writes by length; others keep the memory order of the query.
   const Dims strides =
-      as_query ? dense_like(a.query, shape, a.query.dtype()).strides()
-               : by_length(shape, a.query.dtype());
+      others == efficient
+          ? by_length(shape, a.query.dtype())
+          : dense_like(a.query, shape, a.query.dtype()).strides();
   const DimsOfFactors& dims =
       size_of(a.value, 3) == size_of(a.query, 3) ? kQueryDims : kOutDims;
   add_result(b, space, {shape, &dims, strides, a.query.dtype()},
@@ -225,14 +224,14 @@ Dims bias_strides(const TensorMeta& bias) {
   return make_meta(padded, bias.dtype()).strides();
 }
 
-// `kernel` is empty, "efficient" or "overrideable".
+// `kernel` is empty (flash and cuDNN), "flash_for_cpu", "efficient" or "overrideable".
 BoundForm bind_backward(const OpCall& call, std::string_view kernel) {
   const Attention a = operands(call);
   const bool masked = call.has("grad_input_mask");
   const std::vector<bool> mask = masked ? call.mask("grad_input_mask", 4)
                                         : std::vector<bool>{true, true, true};
   const bool pads = kernel == "efficient";
-  const bool as_operand = kernel == "overrideable";
+  const bool as_operand = kernel != "efficient" && kernel != "flash_for_cpu";
   SpaceBuilder b;
   AttentionSpace space(b, a, pads ? tile_of(a) : 1);
   const TensorMeta* bias = masked ? call.optional_tensor("attn_bias") : nullptr;
@@ -297,7 +296,6 @@ std::string backward_word(std::string_view kernel) {
          std::string(kernel.empty() ? "" : ",") + std::string(kernel) + ")";
 }
 
-// One function serves the kernels of all devices.
 OpDefinition backward(std::string_view kernel) {
   return form(backward_word(kernel)).draws(Distribution::kAttentionBackward);
 }
@@ -352,7 +350,8 @@ void define_backward(Family f) {
   add("", {.name = "_scaled_dot_product_flash_attention_backward",
            .after_sums = "cum_seq_q, cum_seq_k, $Q, $K, dropout_p, $CAUSAL, "
                          "philox_seed, philox_offset"});
-  add("", {.name = "_scaled_dot_product_flash_attention_for_cpu_backward"});
+  add("flash_for_cpu",
+      {.name = "_scaled_dot_product_flash_attention_for_cpu_backward"});
   add("efficient",
       {.name = "_scaled_dot_product_efficient_attention_backward",
        .before_out = "attn_bias, ",
@@ -381,7 +380,8 @@ void words_of_attention(RuleWords& words) {
   words.form(kernel_form("efficient", efficient));
   words.form(kernel_form("cudnn", cudnn));
   words.form(kernel_form("overrideable", overrideable));
-  for (const std::string_view kernel : {"", "efficient", "overrideable"}) {
+  for (const std::string_view kernel :
+       {"", "flash_for_cpu", "efficient", "overrideable"}) {
     words.form(shared_form(backward_word(kernel), [kernel](const OpCall& call) {
       return bind_backward(call, kernel);
     }));

@@ -37,15 +37,11 @@ constexpr std::string_view kBackward =
     " | b{s}(gr){d},b{s}(gr){d},b{t}g{d},b{t}g{d},b{s}(gr){d},b(gr){s},_,_,*,*"
     "->b{s}(gr){d},b{t}g{d},b{t}g{d}";
 
-// Results of the shape of the query or of the key have its memory order.
+// The output has the memory order of the query; the other results have another rank.
 Dims strides_as_query(const OpCall& call, const Dims& shape, DType dtype) {
-  for (const char* name : {"query", "key"}) {
-    const TensorMeta& operand = call.tensor(name);
-    if (shape == operand.shape()) {
-      return dense_like(operand, shape, dtype).strides();
-    }
-  }
-  return make_meta(shape, dtype).strides();
+  const TensorMeta& query = call.tensor("query");
+  return shape == query.shape() ? dense_like(query, shape, dtype).strides()
+                                : make_meta(shape, dtype).strides();
 }
 
 // Counts `products` products for each pair of a query and a key. Sequences one after
@@ -96,8 +92,8 @@ void define_flash(Family f) {
                           .nonempty()));
   f.add("_flash_attention_backward",
         in_dense_rows(mapped(kBackward)
-                          .typed("first,key,value")
-                          .strided("query")
+                          .typed("query,key,value")
+                          .like({"query", "key", "value"})
                           .refine("attention_pairs(5)")
                           .reduced_without(ReduceOp::kSum)
                           .nonempty()));

@@ -11,6 +11,15 @@ from .drawer import broadcasts
 from .families import family
 
 
+def _in_some_order(d, tensor):
+    """Returns the tensor with heads and lengths swapped in memory, or as it is: each
+    operand of a kernel has a memory order of its own."""
+    tensor = tensor.contiguous()
+    if d.base == "scaled_dot_product_attention" or d.chance(0.7):
+        return tensor
+    return tensor.transpose(-2, -3).contiguous().transpose(-2, -3)
+
+
 def _for_cuda(d):
     return d.base.startswith("_scaled") and "_for_cpu" not in d.base
 
@@ -31,7 +40,7 @@ def _heads(d, *, grouped, rank=4):
     lead = (batch,) if rank == 4 else ()
 
     def tensor(heads, length):
-        return d.tensor((*lead, heads, length, width), dtype).contiguous()
+        return _in_some_order(d, d.tensor((*lead, heads, length, width), dtype))
 
     given = {
         "query": tensor(query_heads, queries),
@@ -189,7 +198,7 @@ def _sequences(d):
         given |= {"max_q": max(lengths), "max_k": max(lengths)}
 
     def tensor(count):
-        return d.tensor((*lead, count, width), torch.float32).contiguous()
+        return _in_some_order(d, d.tensor((*lead, count, width), torch.float32))
 
     return given | {
         "query": tensor(heads),
