@@ -10,10 +10,8 @@
 #include "ops/op_call.h"
 #include "reference/elements.h"
 
-#include <functional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 namespace shardprop::reference {
@@ -75,34 +73,5 @@ class Call : public OpCall {
   const OpLibrary& library_;
   std::span<const Tensor> inputs_;
 };
-
-// A kernel returns the results in the order of op.outputs.
-using Kernel = std::function<std::vector<Tensor>(const Call&)>;
-// By base name ("add") or by overload ("add.Tensor"); the overload has
-// precedence.
-using Kernels = std::unordered_map<std::string_view, Kernel>;
-
-void add_pointwise(Kernels& kernels);
-void add_elementary_functions(Kernels& kernels);
-void add_comparisons(Kernels& kernels);
-void add_special_functions(Kernels& kernels);
-void add_gradients(Kernels& kernels);
-void add_copies(Kernels& kernels);
-void add_reductions(Kernels& kernels);
-void add_products(Kernels& kernels);
-void add_scaled_products(Kernels& kernels);
-void add_views(Kernels& kernels);
-void add_joins(Kernels& kernels);
-void add_lookups(Kernels& kernels);
-void add_indexing(Kernels& kernels);
-void add_factories(Kernels& kernels);
-void add_random(Kernels& kernels);
-void add_scans(Kernels& kernels);
-void add_convolutions(Kernels& kernels);
-void add_pools(Kernels& kernels);
-void add_norms(Kernels& kernels);
-void add_losses(Kernels& kernels);
-void add_attention(Kernels& kernels);
-void add_linear_algebra(Kernels& kernels);
 
 }  // namespace shardprop::reference

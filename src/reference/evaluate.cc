@@ -7,8 +7,12 @@
 #include "ops/program/program_text.h"
 #include "ops/program/trace.h"
 #include "ops/schema/overload_form.h"
-#include "reference/call.h"
+#include "ops/schema/overload_kind.h"
+#include "ops/space/foreach.h"
+#include "reference/kernels.h"
 
+#include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <variant>
@@ -35,21 +39,6 @@ const Kernels& kernels() {
     return all;
   }();
   return table;
-}
-
-// Returns the kernel of "add.Tensor", or else of "add", in `aten` and `prims`.
-// An operator of another namespace may have the same name and another meaning.
-const Kernel* kernel_of(const FunctionSchema& function) {
-  if (function.ns() != "aten" && function.ns() != "prims") return nullptr;
-  const std::string_view name = function.name();
-  const std::string_view overload =
-      name.substr(function.ns().size() + 1);  // add.Tensor
-  for (const std::string_view key : {overload, function.base_name()}) {
-    if (const auto found = kernels().find(key); found != kernels().end()) {
-      return &found->second;
-    }
-  }
-  return nullptr;
 }
 
 const ProgramText* program_of(const OpLibrary& library,
@@ -176,22 +165,69 @@ Result<std::vector<Tensor>> run_kernel(const Kernel& kernel, const Call& call) {
   return outputs;
 }
 
+// Evaluates the plain overload on each element of the lists.
+Result<std::vector<Tensor>> run_each(const OpLibrary& library,
+                                     const OpSchema& op,
+                                     std::span<const Tensor> inputs) {
+  const auto form = foreach_form(*op.function, library);
+  SP_ASSIGN(const std::vector<ElementCall> calls,
+            element_calls(*form, op, library));
+  std::vector<Tensor> outputs;
+  for (const ElementCall& call : calls) {
+    std::vector<Tensor> operands;
+    for (const std::size_t i : call.operands) operands.push_back(inputs[i]);
+    SP_ASSIGN(std::vector<Tensor> results,
+              evaluate(library, call.op, operands));
+    std::move(results.begin(), results.end(), std::back_inserter(outputs));
+  }
+  // An in-place overload returns nothing.
+  if (op.outputs.empty()) outputs.clear();
+  return outputs;
+}
+
+Result<std::vector<Tensor>> run_plain(const OpLibrary& library,
+                                      const OpSchema& op,
+                                      std::span<const Tensor> inputs) {
+  const FunctionSchema& function = *op.function;
+  if (function.is_mutating()) return lacks(op);
+  if (const Kernel* kernel = kernels().find(function)) {
+    return run_kernel(*kernel, Call(library, op, inputs));
+  }
+  if (const ProgramText* program = program_of(library, function)) {
+    return run_program(library, *program, op, inputs);
+  }
+  return lacks(op);
+}
+
+// Evaluates the view with the arguments of its copy, and copies the results.
+Result<std::vector<Tensor>> run_view_copy(const OpLibrary& library,
+                                          const FunctionSchema& view,
+                                          const OpSchema& op,
+                                          std::span<const Tensor> inputs) {
+  const Kernel* kernel = kernels().find(view);
+  if (kernel == nullptr) return run_plain(library, op, inputs);
+  SP_ASSIGN(std::vector<Tensor> results,
+            run_kernel(*kernel, Call(library, op, inputs)));
+  for (Tensor& result : results) result = cast(result, result.dtype());
+  return results;
+}
+
 Result<std::vector<Tensor>> run(const OpLibrary& library, const OpSchema& op,
                                 std::span<const Tensor> inputs) {
   try {
-    const FunctionSchema& function = *op.function;
-    if (function.is_mutating()) {
-      const auto form = library.form(function);
-      if (form == nullptr) return lacks(op);
-      return run_mutating(library, *form, op, inputs);
+    const OverloadOrigin origin = origin_of(*op.function, library);
+    switch (origin.kind) {
+      case OverloadKind::kInPlace:
+      case OverloadKind::kOut:
+        return run_mutating(library, *library.form(*op.function), op, inputs);
+      case OverloadKind::kForeach:
+        return run_each(library, op, inputs);
+      case OverloadKind::kViewCopy:
+        return run_view_copy(library, *origin.from, op, inputs);
+      case OverloadKind::kPlain:
+        break;
     }
-    if (const Kernel* kernel = kernel_of(function)) {
-      return run_kernel(*kernel, Call(library, op, inputs));
-    }
-    if (const ProgramText* program = program_of(library, function)) {
-      return run_program(library, *program, op, inputs);
-    }
-    return lacks(op);
+    return run_plain(library, op, inputs);
   } catch (const CallError& error) {
     return fail(
         Error{ErrorCode::kReferenceCall,
@@ -207,10 +243,10 @@ Result<std::vector<Tensor>> run(const OpLibrary& library, const OpSchema& op,
 }  // namespace
 
 bool evaluates(const OpLibrary& library, const FunctionSchema& function) {
-  if (kernel_of(function) != nullptr && !function.is_mutating()) return true;
+  if (kernels().find(function) != nullptr) return true;
   if (program_of(library, function) != nullptr) return true;
-  const auto form = library.form(function);
-  return form != nullptr && evaluates(library, *form->functional);
+  const OverloadOrigin origin = origin_of(function, library);
+  return origin.from != nullptr && evaluates(library, *origin.from);
 }
 
 Result<std::vector<Tensor>> evaluate(const OpLibrary& library,

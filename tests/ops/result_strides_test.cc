@@ -42,8 +42,7 @@ std::string gradients(std::string_view kernel, std::string_view query,
       {"grad_out", kPlain}, {"query", query}, {"key", key},
       {"value", value},     {"out", kPlain},
   };
-  std::vector<GivenArgument> given = {{"dropout_p", 0.0},
-                                      {"is_causal", false}};
+  std::vector<GivenArgument> given = {{"dropout_p", 0.0}, {"is_causal", false}};
   const auto take_lengths = [&] {
     tensors.emplace_back("cum_seq_q", "i32[0]");
     tensors.emplace_back("cum_seq_k", "i32[0]");
@@ -78,12 +77,13 @@ TEST_CASE("gradients of attention have the memory orders of their operands") {
        {"flash_attention", "scaled_dot_product_flash_attention",
         "scaled_dot_product_cudnn_attention"}) {
     CAPTURE(kernel);
-    for (const auto& [query, key, value] :
-         {std::tuple(kPlain, kPlain, kTurned), {kPlain, kTurned, kPlain},
-          {kTurned, kPlain, kPlain}, {kTurned, kTurned, kPlain}}) {
-      CHECK(gradients(kernel, query, key, value) ==
-            std::string(query) + ' ' + std::string(key) + ' ' +
-                std::string(value));
+    for (const auto& [query, key, value] : {std::tuple(kPlain, kPlain, kTurned),
+                                            {kPlain, kTurned, kPlain},
+                                            {kTurned, kPlain, kPlain},
+                                            {kTurned, kTurned, kPlain}}) {
+      CHECK(gradients(kernel, query, key, value) == std::string(query) + ' ' +
+                                                        std::string(key) + ' ' +
+                                                        std::string(value));
     }
   }
 }

@@ -1,7 +1,7 @@
 // Evaluates inverse, determinant, Cholesky factor and solutions of square
 // matrices (Eigen).
 
-#include "reference/call.h"
+#include "reference/kernels.h"
 
 #include <Eigen/Cholesky>
 #include <Eigen/LU>
@@ -101,14 +101,14 @@ std::vector<Tensor> solve(const Call& call) {
 }  // namespace
 
 void add_linear_algebra(Kernels& k) {
-  k["inverse"] = k["linalg_inv"] = of_matrices(inverse);
-  k["det"] = k["linalg_det"] = of_matrices(determinant);
-  k["linalg_cholesky"] = [](const Call& call) {
+  k.add({"inverse", "linalg_inv"}, of_matrices(inverse));
+  k.add({"det", "linalg_det"}, of_matrices(determinant));
+  k.add({"linalg_cholesky"}, [](const Call& call) {
     const bool upper = call.boolean_or("upper", false);
     return of_matrices([upper](const Matrix& a) { return cholesky(a, upper); })(
         call);
-  };
-  k["linalg_solve"] = solve;
+  });
+  k.add({"linalg_solve"}, solve);
 }
 
 }  // namespace shardprop::reference

@@ -2,7 +2,7 @@
 // They follow from the index space of the call.
 
 #include "base/index.h"
-#include "reference/call.h"
+#include "reference/kernels.h"
 #include "reference/linalg/matrix_product.h"
 #include "reference/tensors/indexing.h"
 
@@ -230,12 +230,11 @@ std::vector<Tensor> trilinear(const Call& call) {
 }  // namespace
 
 void add_products(Kernels& k) {
-  for (const char* name :
-       {"mm", "bmm", "mv", "dot", "vdot", "outer", "ger", "addmm", "addmv",
-        "addr", "addbmm", "baddbmm", "matmul", "linear"}) {
-    k[name] = einsum;
-  }
-  k["_trilinear"] = trilinear;
+  k.add({"mm", "mm.dtype", "bmm", "bmm.dtype", "mv", "dot", "vdot", "outer",
+         "ger", "addmm", "addmm.dtype", "addmv", "addr", "addbmm", "baddbmm",
+         "baddbmm.dtype", "matmul", "linear"},
+        einsum);
+  k.add({"_trilinear"}, trilinear);
 }
 
 }  // namespace shardprop::reference

@@ -1,7 +1,7 @@
 // Evaluates products of quantised matrices, whose elements are multiplied by scales. An
 // operand has one scale, one for each row (or column), or one for each block of 128.
 
-#include "reference/call.h"
+#include "reference/kernels.h"
 #include "reference/linalg/matrix_product.h"
 
 #include <cstdint>
@@ -76,8 +76,8 @@ std::vector<Tensor> scaled_product(const Call& call) {
 }  // namespace
 
 void add_scaled_products(Kernels& k) {
-  k["_scaled_mm"] = scaled_product;
-  k["_scaled_mm_v2"] = scaled_product;
+  k.add({"_scaled_mm"}, scaled_product);
+  k.add({"_scaled_mm_v2"}, scaled_product);
 }
 
 }  // namespace shardprop::reference

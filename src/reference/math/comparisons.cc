@@ -1,5 +1,6 @@
 // Evaluates comparisons, logic and tests of floats. The results are bools.
 
+#include "reference/kernels.h"
 #include "reference/math/pointwise.h"
 
 #include <cmath>
@@ -16,28 +17,28 @@ std::function<T(const T*)> truth(Relation holds) {
 
 // Complex numbers have no order.
 template <class Less>
-void ordered(Kernels& k, std::string_view name, Less holds) {
-  k[name] = [holds](const Call& call) {
+void ordered(Kernels& k, Names names, Less holds) {
+  k.add(names, [holds](const Call& call) {
     return pointwise(
         call,
         {{"self", "other"}, truth<double>(holds), truth<std::int64_t>(holds)});
-  };
+  });
 }
 
 template <class Equal>
-void equal(Kernels& k, std::string_view name, Equal holds) {
-  k[name] = [holds](const Call& call) {
+void equal(Kernels& k, Names names, Equal holds) {
+  k.add(names, [holds](const Call& call) {
     return pointwise(call, {{"self", "other"},
                             truth<double>(holds),
                             truth<std::int64_t>(holds),
                             truth<Complex>(holds)});
-  };
+  });
 }
 
 // A logical operator tests each operand in its own dtype.
 template <class F>
-void logic(Kernels& k, std::string_view name, F f) {
-  k[name] = [f](const Call& call) {
+void logic(Kernels& k, Names names, F f) {
+  k.add(names, [f](const Call& call) {
     const Dims& shape = call.out().shape();
     std::vector<std::vector<std::int64_t>> truths;
     for (const Tensor& input : call.inputs()) {
@@ -50,13 +51,13 @@ void logic(Kernels& k, std::string_view name, F f) {
           f(truths[0][p] != 0, truths.size() > 1 && truths[1][p] != 0) ? 1 : 0;
     }
     return std::vector<Tensor>{call.made(out)};
-  };
+  });
 }
 
 // Adds a test of one float; integers have the result `otherwise`.
-void test(Kernels& k, std::string_view name, bool (*holds)(double),
-          bool otherwise, bool (*combine)(bool, bool) = nullptr) {
-  k[name] = [=](const Call& call) {
+void test(Kernels& k, Names names, bool (*holds)(double), bool otherwise,
+          bool (*combine)(bool, bool) = nullptr) {
+  k.add(names, [=](const Call& call) {
     PointFunctions row{{call.op().function->arguments().front().name}};
     row.real = [holds](const double* x) { return holds(x[0]) ? 1.0 : 0.0; };
     row.integer = [otherwise](const std::int64_t*) -> std::int64_t {
@@ -68,7 +69,7 @@ void test(Kernels& k, std::string_view name, bool (*holds)(double),
       };
     }
     return pointwise(call, row);
-  };
+  });
 }
 
 std::vector<Tensor> is_close(const Call& call) {
@@ -94,31 +95,39 @@ std::vector<Tensor> is_close(const Call& call) {
 }  // namespace
 
 void add_comparisons(Kernels& k) {
-  equal(k, "eq", [](auto a, auto b) { return a == b; });
-  equal(k, "ne", [](auto a, auto b) { return a != b; });
-  ordered(k, "lt", [](auto a, auto b) { return a < b; });
-  ordered(k, "le", [](auto a, auto b) { return a <= b; });
-  ordered(k, "gt", [](auto a, auto b) { return a > b; });
-  ordered(k, "ge", [](auto a, auto b) { return a >= b; });
-  logic(k, "logical_and", [](bool a, bool b) { return a && b; });
-  logic(k, "logical_or", [](bool a, bool b) { return a || b; });
-  logic(k, "logical_xor", [](bool a, bool b) { return a != b; });
-  logic(k, "logical_not", [](bool a, bool) { return !a; });
+  equal(k, {"eq.Scalar", "eq.Tensor", "prims::eq"},
+        [](auto a, auto b) { return a == b; });
+  equal(k, {"ne.Scalar", "ne.Tensor", "prims::ne"},
+        [](auto a, auto b) { return a != b; });
+  ordered(k, {"lt.Scalar", "lt.Tensor", "prims::lt"},
+          [](auto a, auto b) { return a < b; });
+  ordered(k, {"le.Scalar", "le.Tensor", "prims::le"},
+          [](auto a, auto b) { return a <= b; });
+  ordered(k, {"gt.Scalar", "gt.Tensor", "prims::gt"},
+          [](auto a, auto b) { return a > b; });
+  ordered(k, {"ge.Scalar", "ge.Tensor", "prims::ge"},
+          [](auto a, auto b) { return a >= b; });
+  logic(k, {"logical_and"}, [](bool a, bool b) { return a && b; });
+  logic(k, {"logical_or"}, [](bool a, bool b) { return a || b; });
+  logic(k, {"logical_xor"}, [](bool a, bool b) { return a != b; });
+  logic(k, {"logical_not"}, [](bool a, bool) { return !a; });
   const auto either = [](bool a, bool b) { return a || b; };
   const auto both = [](bool a, bool b) { return a && b; };
-  test(k, "isnan", [](double x) { return std::isnan(x); }, false, either);
-  test(k, "isinf", [](double x) { return std::isinf(x); }, false, either);
-  test(k, "isfinite", [](double x) { return std::isfinite(x); }, true, both);
-  test(k, "isposinf", [](double x) { return std::isinf(x) && x > 0; }, false);
-  test(k, "isneginf", [](double x) { return std::isinf(x) && x < 0; }, false);
-  k["signbit"] = [](const Call& call) {
+  test(k, {"isnan"}, [](double x) { return std::isnan(x); }, false, either);
+  test(k, {"isinf"}, [](double x) { return std::isinf(x); }, false, either);
+  test(
+      k, {"isfinite", "prims::isfinite"},
+      [](double x) { return std::isfinite(x); }, true, both);
+  test(k, {"isposinf"}, [](double x) { return std::isinf(x) && x > 0; }, false);
+  test(k, {"isneginf"}, [](double x) { return std::isinf(x) && x < 0; }, false);
+  k.add({"signbit", "prims::signbit"}, [](const Call& call) {
     const std::string_view self = call.op().function->arguments().front().name;
     return pointwise(
         call, {{self},
                [](const double* x) { return std::signbit(x[0]) ? 1.0 : 0.0; },
                [](const std::int64_t* x) -> std::int64_t { return x[0] < 0; }});
-  };
-  k["isclose"] = is_close;
+  });
+  k.add({"isclose"}, is_close);
 }
 
 }  // namespace shardprop::reference

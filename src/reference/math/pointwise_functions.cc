@@ -1,6 +1,7 @@
 // Evaluates arithmetic, bit operations and the other functions of several
 // numbers.
 
+#include "reference/kernels.h"
 #include "reference/math/arithmetic.h"
 #include "reference/math/pointwise.h"
 
@@ -12,26 +13,23 @@
 namespace shardprop::reference {
 namespace {
 
-using Names = std::initializer_list<std::string_view>;
 using Real2 = double (*)(double, double);
 using Whole2 = std::int64_t (*)(std::int64_t, std::int64_t);
 
 // Returns a kernel of f, applied to the first two arguments, which are tensors
 // or numbers.
 void binary(Kernels& k, Names names, Real2 f, Whole2 whole = nullptr) {
-  for (const std::string_view name : names) {
-    k[name] = [=](const Call& call) {
-      const auto& arguments = call.op().function->arguments();
-      PointFunctions row{{arguments.at(0).name, arguments.at(1).name},
-                         [f](const double* x) { return f(x[0], x[1]); }};
-      if (whole != nullptr) {
-        row.integer = [whole](const std::int64_t* x) {
-          return whole(x[0], x[1]);
-        };
-      }
-      return pointwise(call, row);
-    };
-  }
+  k.add(names, [=](const Call& call) {
+    const auto& arguments = call.op().function->arguments();
+    PointFunctions row{{arguments.at(0).name, arguments.at(1).name},
+                       [f](const double* x) { return f(x[0], x[1]); }};
+    if (whole != nullptr) {
+      row.integer = [whole](const std::int64_t* x) {
+        return whole(x[0], x[1]);
+      };
+    }
+    return pointwise(call, row);
+  });
 }
 
 // Evaluates a + alpha * b, with either sign and either order.
@@ -157,13 +155,16 @@ void add_bits(Kernels& k) {
   const auto bits = [&k](Names names, Whole2 f) {
     binary(k, names, nullptr, f);
   };
-  bits({"bitwise_and", "__and__"},
+  bits({"bitwise_and.Scalar", "bitwise_and.Scalar_Tensor", "bitwise_and.Tensor",
+        "prims::bitwise_and", "__and__.Scalar", "__and__.Tensor"},
        [](std::int64_t a, std::int64_t b) { return a & b; });
-  bits({"bitwise_or", "__or__"},
+  bits({"bitwise_or.Scalar", "bitwise_or.Scalar_Tensor", "bitwise_or.Tensor",
+        "prims::bitwise_or", "__or__.Scalar", "__or__.Tensor"},
        [](std::int64_t a, std::int64_t b) { return a | b; });
-  bits({"bitwise_xor", "__xor__"},
+  bits({"bitwise_xor.Scalar", "bitwise_xor.Scalar_Tensor", "bitwise_xor.Tensor",
+        "prims::bitwise_xor", "__xor__.Scalar", "__xor__.Tensor"},
        [](std::int64_t a, std::int64_t b) { return a ^ b; });
-  bits({"gcd"}, [](std::int64_t a, std::int64_t b) {
+  bits({"gcd", "prims::gcd"}, [](std::int64_t a, std::int64_t b) {
     while (b != 0) a = std::exchange(b, a % b);
     return a < 0 ? -a : a;
   });
@@ -173,33 +174,37 @@ void add_bits(Kernels& k) {
     while (y != 0) x = std::exchange(y, x % y);
     return x == 0 ? 0 : std::abs(a / x * b);
   });
-  for (const char* name : {"bitwise_left_shift", "__lshift__"}) {
-    k[name] = [](const Call& call) {
-      const std::int64_t width = width_of(call);
-      return pointwise(
-          call, {{"self", "other"},
-                 [](const double* x) { return x[0] * std::exp2(x[1]); },
-                 [width](const std::int64_t* x) {
-                   return x[1] < 0 || x[1] >= width
-                              ? 0
-                              : static_cast<std::int64_t>(
-                                    static_cast<std::uint64_t>(x[0]) << x[1]);
-                 }});
-    };
-  }
-  for (const char* name : {"bitwise_right_shift", "__rshift__"}) {
-    k[name] = [](const Call& call) {
-      const bool is_signed = call.out().dtype() != DType::kU8;
-      const std::int64_t most = width_of(call) - (is_signed ? 1 : 0);
-      return pointwise(
-          call, {{"self", "other"},
-                 [](const double* x) { return x[0] / std::exp2(x[1]); },
-                 [most](const std::int64_t* x) {
-                   const bool far = x[1] < 0 || x[1] >= most;
-                   return x[0] >> std::min<std::int64_t>(far ? most : x[1], 63);
-                 }});
-    };
-  }
+  k.add({"bitwise_left_shift.Scalar_Tensor", "bitwise_left_shift.Tensor",
+         "bitwise_left_shift.Tensor_Scalar", "__lshift__.Scalar",
+         "__lshift__.Tensor"},
+        [](const Call& call) {
+          const std::int64_t width = width_of(call);
+          return pointwise(
+              call, {{"self", "other"},
+                     [](const double* x) { return x[0] * std::exp2(x[1]); },
+                     [width](const std::int64_t* x) {
+                       return x[1] < 0 || x[1] >= width
+                                  ? 0
+                                  : static_cast<std::int64_t>(
+                                        static_cast<std::uint64_t>(x[0])
+                                        << x[1]);
+                     }});
+        });
+  k.add({"bitwise_right_shift.Scalar_Tensor", "bitwise_right_shift.Tensor",
+         "bitwise_right_shift.Tensor_Scalar", "__rshift__.Scalar",
+         "__rshift__.Tensor"},
+        [](const Call& call) {
+          const bool is_signed = call.out().dtype() != DType::kU8;
+          const std::int64_t most = width_of(call) - (is_signed ? 1 : 0);
+          return pointwise(
+              call, {{"self", "other"},
+                     [](const double* x) { return x[0] / std::exp2(x[1]); },
+                     [most](const std::int64_t* x) {
+                       const bool far = x[1] < 0 || x[1] >= most;
+                       return x[0] >>
+                              std::min<std::int64_t>(far ? most : x[1], 63);
+                     }});
+        });
 }
 
 // There is one weight, or one weight per channel (dim 1).
@@ -220,32 +225,42 @@ std::vector<Tensor> prelu(const Call& call) {
 }
 
 void add_pairs(Kernels& k) {
-  binary(k, {"maximum", "max.other"}, maximum,
+  binary(k, {"maximum", "prims::maximum", "max.other"}, maximum,
          [](std::int64_t a, std::int64_t b) { return std::max(a, b); });
-  binary(k, {"minimum", "min.other"}, minimum,
+  binary(k, {"minimum", "prims::minimum", "min.other"}, minimum,
          [](std::int64_t a, std::int64_t b) { return std::min(a, b); });
-  binary(k, {"fmax"}, std::fmax,
+  binary(k, {"fmax", "prims::fmax"}, std::fmax,
          [](std::int64_t a, std::int64_t b) { return std::max(a, b); });
-  binary(k, {"fmin"}, std::fmin,
+  binary(k, {"fmin", "prims::fmin"}, std::fmin,
          [](std::int64_t a, std::int64_t b) { return std::min(a, b); });
-  binary(k, {"remainder"}, modulo, modulo);
-  binary(k, {"fmod"}, std::fmod, [](std::int64_t a, std::int64_t b) {
-    require(b != 0, "a division of an integer by zero");
-    return b == -1 ? 0 : a % b;
-  });
-  binary(k, {"floor_divide"}, floor_quotient, floor_quotient);
-  binary(k, {"atan2"}, std::atan2);
-  binary(k, {"hypot"}, std::hypot);
-  binary(k, {"copysign"}, std::copysign);
-  binary(k, {"ldexp"}, [](double a, double b) { return a * std::exp2(b); });
-  binary(k, {"xlogy"}, [](double a, double b) {
-    if (std::isnan(b)) return b;
-    return a == 0 ? 0 : a * std::log(b);
-  });
-  binary(k, {"special_xlog1py"}, [](double a, double b) {
-    if (std::isnan(b)) return b;
-    return a == 0 ? 0 : a * std::log1p(b);
-  });
+  binary(k,
+         {"remainder.Scalar", "remainder.Scalar_Tensor", "remainder.Tensor",
+          "prims::remainder"},
+         modulo, modulo);
+  binary(k, {"fmod.Scalar", "fmod.Tensor", "prims::fmod"}, std::fmod,
+         [](std::int64_t a, std::int64_t b) {
+           require(b != 0, "a division of an integer by zero");
+           return b == -1 ? 0 : a % b;
+         });
+  binary(k, {"floor_divide", "floor_divide.Scalar"}, floor_quotient,
+         floor_quotient);
+  binary(k, {"atan2", "prims::atan2"}, std::atan2);
+  binary(k, {"hypot", "prims::hypot"}, std::hypot);
+  binary(k, {"copysign.Scalar", "copysign.Tensor"}, std::copysign);
+  binary(k, {"ldexp.Tensor"},
+         [](double a, double b) { return a * std::exp2(b); });
+  binary(k, {"xlogy.Scalar_Other", "xlogy.Scalar_Self", "xlogy.Tensor"},
+         [](double a, double b) {
+           if (std::isnan(b)) return b;
+           return a == 0 ? 0 : a * std::log(b);
+         });
+  binary(k,
+         {"special_xlog1py", "special_xlog1py.other_scalar",
+          "special_xlog1py.self_scalar"},
+         [](double a, double b) {
+           if (std::isnan(b)) return b;
+           return a == 0 ? 0 : a * std::log1p(b);
+         });
   binary(
       k, {"heaviside"},
       [](double a, double b) {
@@ -257,9 +272,12 @@ void add_pairs(Kernels& k) {
   binary(k, {"logaddexp"}, [](double a, double b) { return log_sum(a, b, 1); });
   binary(k, {"logaddexp2"},
          [](double a, double b) { return log_sum(a, b, std::numbers::ln2); });
-  binary(k, {"special_zeta"}, zeta);
-  k["nextafter"] = next_after;
-  k["prelu"] = prelu;
+  binary(
+      k,
+      {"special_zeta", "special_zeta.other_scalar", "special_zeta.self_scalar"},
+      zeta);
+  k.add({"nextafter", "prims::nextafter"}, next_after);
+  k.add({"prelu"}, prelu);
 }
 
 }  // namespace
@@ -267,16 +285,28 @@ void add_pairs(Kernels& k) {
 void add_pointwise(Kernels& k) {
   add_bits(k);
   add_pairs(k);
-  k["add"] = sum_of(1);
-  k["sub"] = k["subtract"] = sum_of(-1);
-  k["rsub"] = sum_of(-1, true);
-  k["mul"] = k["multiply"] = multiply;
-  k["div"] = k["divide"] = k["true_divide"] = divide;
-  k["pow"] = k["float_power"] = raise;
-  k["clamp"] = k["clip"] = k["clamp_min"] = k["clamp_max"] = clamp;
-  k["addcmul"] = add_product;
-  k["addcdiv"] = add_quotient;
-  k["lerp"] = interpolate;
+  k.add({"add.Scalar", "add.Tensor", "prims::add"}, sum_of(1));
+  k.add({"sub.Scalar", "sub.Tensor", "prims::sub", "subtract.Scalar",
+         "subtract.Tensor"},
+        sum_of(-1));
+  k.add({"rsub.Scalar", "rsub.Tensor"}, sum_of(-1, true));
+  k.add({"mul.Scalar", "mul.Tensor", "prims::mul", "multiply.Scalar",
+         "multiply.Tensor"},
+        multiply);
+  k.add({"div.Scalar", "div.Scalar_mode", "div.Tensor", "div.Tensor_mode",
+         "prims::div", "divide.Scalar", "divide.Scalar_mode", "divide.Tensor",
+         "divide.Tensor_mode", "true_divide.Scalar", "true_divide.Tensor"},
+        divide);
+  k.add({"pow.Scalar", "pow.Tensor_Scalar", "pow.Tensor_Tensor", "prims::pow",
+         "float_power.Scalar", "float_power.Tensor_Scalar",
+         "float_power.Tensor_Tensor"},
+        raise);
+  k.add({"clamp", "clamp.Tensor", "clip", "clip.Tensor", "clamp_min",
+         "clamp_min.Tensor", "clamp_max", "clamp_max.Tensor"},
+        clamp);
+  k.add({"addcmul"}, add_product);
+  k.add({"addcdiv"}, add_quotient);
+  k.add({"lerp.Scalar", "lerp.Tensor"}, interpolate);
 }
 
 }  // namespace shardprop::reference

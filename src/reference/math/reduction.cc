@@ -3,6 +3,7 @@
 
 #include "base/index.h"
 #include "reference/groups.h"
+#include "reference/kernels.h"
 #include "reference/math/arithmetic.h"
 
 #include <algorithm>
@@ -273,37 +274,39 @@ std::vector<Tensor> mode(const Call& call) {
 }
 
 void add_sums(Kernels& k) {
-  k["sum"] = reduced([]<class T>(const Group<T>& x) { return sum_of(x); });
-  k["nansum"] = reduced([]<class T>(const Group<T>& x) {
-    Group<T> kept;
-    std::copy_if(x.begin(), x.end(), std::back_inserter(kept),
-                 [](const T& v) { return v == v; });
-    return sum_of(kept);
-  });
-  k["prod"] = reduced([]<class T>(const Group<T>& x) {
-    T product{1};
-    for (const T& v : x) {
-      if constexpr (std::is_same_v<T, std::int64_t>) {
-        product = wrap_multiply(product, v);
-      } else {
-        product *= v;
-      }
-    }
-    return product;
-  });
-  k["mean"] = reduced([]<class T>(const Group<T>& x) -> T {
-    if constexpr (std::is_same_v<T, std::int64_t>) {
-      throw NoKernel{"means of integers"};
-    } else {
-      return sum_of(x) / static_cast<double>(x.size());
-    }
-  });
-  k["count_nonzero"] = [](const Call& call) {
+  k.add({"sum", "sum.dim_IntList", "prims::sum"},
+        reduced([]<class T>(const Group<T>& x) { return sum_of(x); }));
+  k.add({"nansum"}, reduced([]<class T>(const Group<T>& x) {
+          Group<T> kept;
+          std::copy_if(x.begin(), x.end(), std::back_inserter(kept),
+                       [](const T& v) { return v == v; });
+          return sum_of(kept);
+        }));
+  k.add({"prod", "prod.dim_int", "prims::prod"},
+        reduced([]<class T>(const Group<T>& x) {
+          T product{1};
+          for (const T& v : x) {
+            if constexpr (std::is_same_v<T, std::int64_t>) {
+              product = wrap_multiply(product, v);
+            } else {
+              product *= v;
+            }
+          }
+          return product;
+        }));
+  k.add({"mean", "mean.dim"}, reduced([]<class T>(const Group<T>& x) -> T {
+          if constexpr (std::is_same_v<T, std::int64_t>) {
+            throw NoKernel{"means of integers"};
+          } else {
+            return sum_of(x) / static_cast<double>(x.size());
+          }
+        }));
+  k.add({"count_nonzero", "count_nonzero.dim_IntList"}, [](const Call& call) {
     const Groups groups = groups_of(call);
     return std::vector<Tensor>{call.made(groups.map<std::int64_t>(
         cast(call.first_value(), DType::kBool),
         [](const Group<std::int64_t>& x) { return sum_of(x); }))};
-  };
+  });
   const auto truths = [](bool every) {
     return [every](const Call& call) {
       const Groups groups = groups_of(call);
@@ -316,8 +319,8 @@ void add_sums(Kernels& k) {
           }))};
     };
   };
-  k["any"] = truths(false);
-  k["all"] = truths(true);
+  k.add({"any", "any.dim", "any.dims"}, truths(false));
+  k.add({"all", "all.dim", "all.dims"}, truths(true));
 }
 
 }  // namespace
@@ -328,9 +331,9 @@ void add_reductions(Kernels& k) {
       picked([](const Call&, const auto& x) { return place_of_largest(x); });
   const Kernel smallest =
       picked([](const Call&, const auto& x) { return place_of_smallest(x); });
-  for (const char* name : {"amax", "max", "argmax"}) k[name] = largest;
-  for (const char* name : {"amin", "min", "argmin"}) k[name] = smallest;
-  k["aminmax"] = [](const Call& call) {
+  k.add({"amax", "prims::amax", "max", "max.dim", "argmax"}, largest);
+  k.add({"amin", "prims::amin", "min", "min.dim", "argmin"}, smallest);
+  k.add({"aminmax"}, [](const Call& call) {
     const Groups groups = groups_of(call);
     const Tensor& self = call.first_value();
     const auto run = [&]<class T>(T) {
@@ -345,27 +348,33 @@ void add_reductions(Kernels& k) {
     };
     return domain_of(self.dtype()) == Domain::kReal ? run(0.0)
                                                     : run(std::int64_t{0});
-  };
-  k["median"] = median(false);
-  k["nanmedian"] = median(true);
-  k["kthvalue"] = picked([](const Call& call, const auto& x) {
-    const std::int64_t nth = call.integer("k");
-    require(nth >= 1 && static_cast<std::size_t>(nth) <= x.size(),
-            "k is out of range");
-    return order_of(x)[index(nth) - 1];
   });
-  k["mode"] = mode;
-  k["var"] = k["var_mean"] = spread(false);
-  k["std"] = k["std_mean"] = spread(true);
-  k["linalg_vector_norm"] = k["norm"] = norm;
-  for (const char* name : {"linalg_norm", "linalg_matrix_norm",
-                           "frobenius_norm", "nuclear_norm"}) {
-    k[name] = norm_of_matrices;
-  }
-  k["logsumexp"] = [](const Call& call) {
+  k.add({"median", "median.dim"}, median(false));
+  k.add({"nanmedian", "nanmedian.dim"}, median(true));
+  k.add({"kthvalue"}, picked([](const Call& call, const auto& x) {
+          const std::int64_t nth = call.integer("k");
+          require(nth >= 1 && static_cast<std::size_t>(nth) <= x.size(),
+                  "k is out of range");
+          return order_of(x)[index(nth) - 1];
+        }));
+  k.add({"mode"}, mode);
+  k.add({"var", "var.correction", "var.dim", "prims::var", "var_mean",
+         "var_mean.correction", "var_mean.dim"},
+        spread(false));
+  k.add({"std", "std.correction", "std.dim", "std_mean", "std_mean.correction",
+         "std_mean.dim"},
+        spread(true));
+  k.add({"linalg_vector_norm", "norm.Scalar", "norm.ScalarOpt_dim",
+         "norm.ScalarOpt_dim_dtype", "norm.ScalarOpt_dtype"},
+        norm);
+  k.add({"linalg_norm", "linalg_norm.ord_str", "linalg_matrix_norm",
+         "linalg_matrix_norm.str_ord", "frobenius_norm.dim", "nuclear_norm",
+         "nuclear_norm.dim"},
+        norm_of_matrices);
+  k.add({"logsumexp"}, [](const Call& call) {
     return std::vector<Tensor>{call.made(
         groups_of(call).map<double>(call.first_value(), log_sum_exp))};
-  };
+  });
 }
 
 }  // namespace shardprop::reference

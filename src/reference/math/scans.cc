@@ -2,6 +2,7 @@
 
 #include "base/index.h"
 #include "reference/groups.h"
+#include "reference/kernels.h"
 #include "reference/math/arithmetic.h"
 
 #include <algorithm>
@@ -119,41 +120,42 @@ double log_add(double a, double b) {
 }  // namespace
 
 void add_scans(Kernels& k) {
-  k["cumsum"] = along_lines([](const Call&, auto& line, auto&) {
-    for (std::size_t i = 1; i < line.size(); ++i) {
-      if constexpr (std::is_same_v<decltype(line[0] + 0), std::int64_t>) {
-        line[i] = wrap_add(line[i], line[i - 1]);
-      } else {
-        line[i] += line[i - 1];
-      }
-    }
-  });
-  k["cumprod"] = along_lines([](const Call&, auto& line, auto&) {
-    for (std::size_t i = 1; i < line.size(); ++i) {
-      if constexpr (std::is_same_v<decltype(line[0] + 0), std::int64_t>) {
-        line[i] = wrap_multiply(line[i], line[i - 1]);
-      } else {
-        line[i] *= line[i - 1];
-      }
-    }
-  });
-  k["cummax"] = along_lines([](const Call&, auto& line, auto& places) {
-    best_so_far(line, places, true);
-  });
-  k["cummin"] = along_lines([](const Call&, auto& line, auto& places) {
-    best_so_far(line, places, false);
-  });
-  k["logcumsumexp"] = along_lines([](const Call&, auto& line, auto&) {
-    for (std::size_t i = 1; i < line.size(); ++i) {
-      line[i] = static_cast<std::decay_t<decltype(line[0])>>(log_add(
-          static_cast<double>(line[i - 1]), static_cast<double>(line[i])));
-    }
-  });
-  k["sort"] = k["argsort"] =
-      along_lines([](const Call& call, auto& line, auto& places) {
-        sort_line(line, places, call.boolean_or("descending", false));
-      });
-  k["topk"] = topk;
+  k.add({"cumsum"}, along_lines([](const Call&, auto& line, auto&) {
+          for (std::size_t i = 1; i < line.size(); ++i) {
+            if constexpr (std::is_same_v<decltype(line[0] + 0), std::int64_t>) {
+              line[i] = wrap_add(line[i], line[i - 1]);
+            } else {
+              line[i] += line[i - 1];
+            }
+          }
+        }));
+  k.add({"cumprod"}, along_lines([](const Call&, auto& line, auto&) {
+          for (std::size_t i = 1; i < line.size(); ++i) {
+            if constexpr (std::is_same_v<decltype(line[0] + 0), std::int64_t>) {
+              line[i] = wrap_multiply(line[i], line[i - 1]);
+            } else {
+              line[i] *= line[i - 1];
+            }
+          }
+        }));
+  k.add({"cummax"}, along_lines([](const Call&, auto& line, auto& places) {
+          best_so_far(line, places, true);
+        }));
+  k.add({"cummin"}, along_lines([](const Call&, auto& line, auto& places) {
+          best_so_far(line, places, false);
+        }));
+  k.add(
+      {"logcumsumexp"}, along_lines([](const Call&, auto& line, auto&) {
+        for (std::size_t i = 1; i < line.size(); ++i) {
+          line[i] = static_cast<std::decay_t<decltype(line[0])>>(log_add(
+              static_cast<double>(line[i - 1]), static_cast<double>(line[i])));
+        }
+      }));
+  k.add({"sort", "sort.stable", "argsort", "argsort.stable"},
+        along_lines([](const Call& call, auto& line, auto& places) {
+          sort_line(line, places, call.boolean_or("descending", false));
+        }));
+  k.add({"topk"}, topk);
 }
 
 }  // namespace shardprop::reference

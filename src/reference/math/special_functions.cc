@@ -1,6 +1,7 @@
 // Evaluates Bessel functions, orthogonal polynomials and other functions of
 // torch.special.
 
+#include "reference/kernels.h"
 #include "reference/math/arithmetic.h"
 #include "reference/math/pointwise.h"
 
@@ -11,11 +12,11 @@
 namespace shardprop::reference {
 namespace {
 
-void function(Kernels& k, std::string_view name, double (*f)(double)) {
-  k[name] = [f](const Call& call) {
+void function(Kernels& k, Names names, double (*f)(double)) {
+  k.add(names, [f](const Call& call) {
     return pointwise(call, {{call.op().function->arguments().front().name},
                             [f](const double* x) { return f(x[0]); }});
-  };
+  });
 }
 
 // Returns the factor of the modified Bessel functions at large x relative to
@@ -88,33 +89,35 @@ double normal_quantile(double p) {
 }  // namespace
 
 void add_special_functions(Kernels& k) {
-  function(k, "special_bessel_j0", ::j0);
-  function(k, "special_bessel_j1", ::j1);
-  function(k, "special_bessel_y0", [](double x) { return bessel_y(::y0, x); });
-  function(k, "special_bessel_y1", [](double x) { return bessel_y(::y1, x); });
-  function(k, "i0", [](double x) { return bessel_i(0, x); });
-  function(k, "special_modified_bessel_i0",
+  function(k, {"special_bessel_j0"}, ::j0);
+  function(k, {"special_bessel_j1"}, ::j1);
+  function(k, {"special_bessel_y0"},
+           [](double x) { return bessel_y(::y0, x); });
+  function(k, {"special_bessel_y1"},
+           [](double x) { return bessel_y(::y1, x); });
+  function(k, {"i0"}, [](double x) { return bessel_i(0, x); });
+  function(k, {"special_modified_bessel_i0"},
            [](double x) { return bessel_i(0, x); });
-  function(k, "special_i0e", [](double x) { return scaled_bessel_i(0, x); });
-  function(k, "special_i1", [](double x) { return odd(bessel_i(1, x), x); });
-  function(k, "special_modified_bessel_i1",
+  function(k, {"special_i0e"}, [](double x) { return scaled_bessel_i(0, x); });
+  function(k, {"special_i1"}, [](double x) { return odd(bessel_i(1, x), x); });
+  function(k, {"special_modified_bessel_i1"},
            [](double x) { return odd(bessel_i(1, x), x); });
-  function(k, "special_i1e",
+  function(k, {"special_i1e"},
            [](double x) { return odd(scaled_bessel_i(1, x), x); });
-  function(k, "special_modified_bessel_k0",
+  function(k, {"special_modified_bessel_k0"},
            [](double x) { return bessel_k(0, x); });
-  function(k, "special_modified_bessel_k1",
+  function(k, {"special_modified_bessel_k1"},
            [](double x) { return bessel_k(1, x); });
-  function(k, "special_scaled_modified_bessel_k0",
+  function(k, {"special_scaled_modified_bessel_k0"},
            [](double x) { return scaled_bessel_k(0, x); });
-  function(k, "special_scaled_modified_bessel_k1",
+  function(k, {"special_scaled_modified_bessel_k1"},
            [](double x) { return scaled_bessel_k(1, x); });
-  function(k, "special_spherical_bessel_j0",
+  function(k, {"special_spherical_bessel_j0"},
            [](double x) { return x == 0 ? 1 : std::sin(x) / x; });
-  function(k, "special_erfcx", scaled_erfc);
-  function(k, "special_entr", entropy);
-  function(k, "special_log_ndtr", log_normal);
-  function(k, "special_ndtri", normal_quantile);
+  function(k, {"special_erfcx"}, scaled_erfc);
+  function(k, {"special_entr"}, entropy);
+  function(k, {"special_log_ndtr"}, log_normal);
+  function(k, {"special_ndtri"}, normal_quantile);
 }
 
 }  // namespace shardprop::reference

@@ -1,5 +1,6 @@
 // Evaluates activation functions and the gradients of pointwise functions.
 
+#include "reference/kernels.h"
 #include "reference/math/arithmetic.h"
 #include "reference/math/pointwise.h"
 
@@ -144,137 +145,142 @@ std::vector<Tensor> log_sigmoid_backward(const Call& call) {
 }
 
 void add_activations(Kernels& k) {
-  k["relu"] = [](const Call& call) {
+  k.add({"relu"}, [](const Call& call) {
     return pointwise(call, {{"self"},
                             [](const double* x) { return maximum(x[0], 0); },
                             [](const std::int64_t* x) {
                               return std::max<std::int64_t>(x[0], 0);
                             }});
-  };
-  k["relu6"] = [](const Call& call) {
+  });
+  k.add({"relu6"}, [](const Call& call) {
     return pointwise(call, {{"self"},
                             [](const double* x) { return clamped(x[0], 0, 6); },
                             [](const std::int64_t* x) {
                               return std::clamp<std::int64_t>(x[0], 0, 6);
                             }});
-  };
-  k["hardtanh"] = [](const Call& call) {
-    return limited(call, "min_val", "max_val");
-  };
-  k["hardsigmoid"] =
-      of_self({}, [](const double* x) { return clamped(x[0] + 3, 0, 6) / 6; });
-  k["hardswish"] = of_self(
-      {}, [](const double* x) { return x[0] * clamped(x[0] + 3, 0, 6) / 6; });
-  k["silu"] = of_self({}, [](const double* x) { return x[0] * sigmoid(x[0]); });
-  k["mish"] = of_self({}, [](const double* x) {
-    return x[0] * std::tanh(std::log1p(std::exp(x[0])));
   });
-  k["gelu"] = [](const Call& call) {
+  k.add({"hardtanh"},
+        [](const Call& call) { return limited(call, "min_val", "max_val"); });
+  k.add({"hardsigmoid"}, of_self({}, [](const double* x) {
+          return clamped(x[0] + 3, 0, 6) / 6;
+        }));
+  k.add({"hardswish"}, of_self({}, [](const double* x) {
+          return x[0] * clamped(x[0] + 3, 0, 6) / 6;
+        }));
+  k.add({"silu"},
+        of_self({}, [](const double* x) { return x[0] * sigmoid(x[0]); }));
+  k.add({"mish"}, of_self({}, [](const double* x) {
+          return x[0] * std::tanh(std::log1p(std::exp(x[0])));
+        }));
+  k.add({"gelu"}, [](const Call& call) {
     const bool tanh = by_tanh(call);
     return pointwise(
         call, {{"self"}, [=](const double* x) { return gelu(x[0], tanh); }});
-  };
-  k["elu"] = of_self({"alpha", "scale", "input_scale"}, [](const double* x) {
-    return x[0] <= 0 ? std::expm1(x[0] * x[3]) * x[1] * x[2] : x[0] * x[2];
   });
-  k["selu"] = of_self({}, [](const double* x) {
-    constexpr double kAlpha = 1.6732632423543772848170429916717;
-    constexpr double kScale = 1.0507009873554804934193349852946;
-    return kScale * (x[0] <= 0 ? kAlpha * std::expm1(x[0]) : x[0]);
-  });
-  k["celu"] = of_self({"alpha"}, [](const double* x) {
-    return x[0] <= 0 ? x[1] * std::expm1(x[0] / x[1]) : x[0];
-  });
-  k["leaky_relu"] = of_self({"negative_slope"}, [](const double* x) {
-    return x[0] > 0 ? x[0] : x[0] * x[1];
-  });
-  k["threshold"] = [](const Call& call) {
+  k.add(
+      {"elu"}, of_self({"alpha", "scale", "input_scale"}, [](const double* x) {
+        return x[0] <= 0 ? std::expm1(x[0] * x[3]) * x[1] * x[2] : x[0] * x[2];
+      }));
+  k.add({"selu"}, of_self({}, [](const double* x) {
+          constexpr double kAlpha = 1.6732632423543772848170429916717;
+          constexpr double kScale = 1.0507009873554804934193349852946;
+          return kScale * (x[0] <= 0 ? kAlpha * std::expm1(x[0]) : x[0]);
+        }));
+  k.add({"celu"}, of_self({"alpha"}, [](const double* x) {
+          return x[0] <= 0 ? x[1] * std::expm1(x[0] / x[1]) : x[0];
+        }));
+  k.add({"leaky_relu"}, of_self({"negative_slope"}, [](const double* x) {
+          return x[0] > 0 ? x[0] : x[0] * x[1];
+        }));
+  k.add({"threshold"}, [](const Call& call) {
     return pointwise(
         call,
         {{"self", "threshold", "value"},
          [](const double* x) { return x[0] <= x[1] ? x[2] : x[0]; },
          [](const std::int64_t* x) { return x[0] <= x[1] ? x[2] : x[0]; }});
-  };
-  k["softplus"] = of_self({"beta", "threshold"}, [](const double* x) {
-    return softplus(x[0], x[1], x[2]);
   });
-  k["softshrink"] = of_self({"lambd"}, [](const double* x) {
-    if (std::isnan(x[0])) return x[0];
-    return x[0] > x[1] ? x[0] - x[1] : x[0] < -x[1] ? x[0] + x[1] : 0.0;
-  });
-  k["hardshrink"] = of_self({"lambd"}, [](const double* x) {
-    return x[0] >= -x[1] && x[0] <= x[1] ? 0.0 : x[0];
-  });
-  k["log_sigmoid"] = of_self({}, [](const double* x) {
-    return minimum(x[0], 0) - std::log1p(std::exp(-std::fabs(x[0])));
-  });
-  k["logit"] = logit;
-  k["nan_to_num"] = nan_to_num;
+  k.add({"softplus"}, of_self({"beta", "threshold"}, [](const double* x) {
+          return softplus(x[0], x[1], x[2]);
+        }));
+  k.add({"softshrink"}, of_self({"lambd"}, [](const double* x) {
+          if (std::isnan(x[0])) return x[0];
+          return x[0] > x[1] ? x[0] - x[1] : x[0] < -x[1] ? x[0] + x[1] : 0.0;
+        }));
+  k.add({"hardshrink"}, of_self({"lambd"}, [](const double* x) {
+          return x[0] >= -x[1] && x[0] <= x[1] ? 0.0 : x[0];
+        }));
+  k.add({"log_sigmoid"}, of_self({}, [](const double* x) {
+          return minimum(x[0], 0) - std::log1p(std::exp(-std::fabs(x[0])));
+        }));
+  k.add({"logit"}, logit);
+  k.add({"nan_to_num"}, nan_to_num);
 }
 
 }  // namespace
 
 void add_gradients(Kernels& k) {
   add_activations(k);
-  k["tanh_backward"] = of({"grad_output", "output"}, [](const double* x) {
-    return x[0] * (1 - x[1] * x[1]);
-  });
-  k["sigmoid_backward"] = of({"grad_output", "output"}, [](const double* x) {
-    return x[0] * (1 - x[1]) * x[1];
-  });
-  k["gelu_backward"] = [](const Call& call) {
+  k.add({"tanh_backward"}, of({"grad_output", "output"}, [](const double* x) {
+          return x[0] * (1 - x[1] * x[1]);
+        }));
+  k.add({"sigmoid_backward"},
+        of({"grad_output", "output"},
+           [](const double* x) { return x[0] * (1 - x[1]) * x[1]; }));
+  k.add({"gelu_backward"}, [](const Call& call) {
     const bool tanh = by_tanh(call);
     return pointwise(call, {{"grad_output", "self"}, [=](const double* x) {
                               return x[0] * gelu_slope(x[1], tanh);
                             }});
-  };
-  k["silu_backward"] = of({"grad_output", "self"}, [](const double* x) {
-    const double s = sigmoid(x[1]);
-    return x[0] * s * (1 + x[1] * (1 - s));
   });
-  k["mish_backward"] = of({"grad_output", "self"}, [](const double* x) {
-    const double t = std::tanh(std::log1p(std::exp(x[1])));
-    return x[0] * (t + x[1] * sigmoid(x[1]) * (1 - t * t));
-  });
-  k["threshold_backward"] = [](const Call& call) {
+  k.add({"silu_backward"}, of({"grad_output", "self"}, [](const double* x) {
+          const double s = sigmoid(x[1]);
+          return x[0] * s * (1 + x[1] * (1 - s));
+        }));
+  k.add({"mish_backward"}, of({"grad_output", "self"}, [](const double* x) {
+          const double t = std::tanh(std::log1p(std::exp(x[1])));
+          return x[0] * (t + x[1] * sigmoid(x[1]) * (1 - t * t));
+        }));
+  k.add({"threshold_backward"}, [](const Call& call) {
     return pointwise(
         call, {{"grad_output", "self", "threshold"},
                [](const double* x) { return x[1] <= x[2] ? 0 : x[0]; },
                [](const std::int64_t* x) { return x[1] <= x[2] ? 0 : x[0]; }});
-  };
-  k["elu_backward"] = elu_backward;
-  k["leaky_relu_backward"] =
-      of({"grad_output", "self", "negative_slope"},
-         [](const double* x) { return x[1] > 0 ? x[0] : x[0] * x[2]; });
-  k["hardtanh_backward"] =
-      of({"grad_output", "self", "min_val", "max_val"}, [](const double* x) {
-        return x[1] <= x[2] || x[1] >= x[3] ? 0.0 : x[0];
-      });
-  k["hardsigmoid_backward"] = of({"grad_output", "self"}, [](const double* x) {
-    return x[1] > -3 && x[1] < 3 ? x[0] / 6 : 0.0;
   });
-  k["hardswish_backward"] = of({"grad_output", "self"}, [](const double* x) {
-    if (x[1] <= -3) return 0.0;
-    return x[1] < 3 ? x[0] * (x[1] / 3 + 0.5) : x[0];
-  });
-  k["softplus_backward"] =
-      of({"grad_output", "self", "beta", "threshold"}, [](const double* x) {
-        const double z = std::exp(x[1] * x[2]);
-        return x[1] * x[2] > x[3] ? x[0] : x[0] * z / (z + 1);
-      });
-  k["softshrink_backward"] =
-      of({"grad_output", "self", "lambd"}, [](const double* x) {
-        return x[1] >= -x[2] && x[1] <= x[2] ? 0.0 : x[0];
-      });
-  k["hardshrink_backward"] =
-      of({"grad_out", "self", "lambd"}, [](const double* x) {
-        return x[1] >= -x[2] && x[1] <= x[2] ? 0.0 : x[0];
-      });
-  k["log_sigmoid_backward"] = log_sigmoid_backward;
-  k["logit_backward"] = logit_backward;
-  k["native_dropout_backward"] =
-      of({"grad_output", "mask", "scale"},
-         [](const double* x) { return x[0] * x[1] * x[2]; });
+  k.add({"elu_backward"}, elu_backward);
+  k.add({"leaky_relu_backward"},
+        of({"grad_output", "self", "negative_slope"},
+           [](const double* x) { return x[1] > 0 ? x[0] : x[0] * x[2]; }));
+  k.add({"hardtanh_backward"},
+        of({"grad_output", "self", "min_val", "max_val"}, [](const double* x) {
+          return x[1] <= x[2] || x[1] >= x[3] ? 0.0 : x[0];
+        }));
+  k.add({"hardsigmoid_backward"},
+        of({"grad_output", "self"}, [](const double* x) {
+          return x[1] > -3 && x[1] < 3 ? x[0] / 6 : 0.0;
+        }));
+  k.add({"hardswish_backward"},
+        of({"grad_output", "self"}, [](const double* x) {
+          if (x[1] <= -3) return 0.0;
+          return x[1] < 3 ? x[0] * (x[1] / 3 + 0.5) : x[0];
+        }));
+  k.add({"softplus_backward"},
+        of({"grad_output", "self", "beta", "threshold"}, [](const double* x) {
+          const double z = std::exp(x[1] * x[2]);
+          return x[1] * x[2] > x[3] ? x[0] : x[0] * z / (z + 1);
+        }));
+  k.add({"softshrink_backward"},
+        of({"grad_output", "self", "lambd"}, [](const double* x) {
+          return x[1] >= -x[2] && x[1] <= x[2] ? 0.0 : x[0];
+        }));
+  k.add({"hardshrink_backward"},
+        of({"grad_out", "self", "lambd"}, [](const double* x) {
+          return x[1] >= -x[2] && x[1] <= x[2] ? 0.0 : x[0];
+        }));
+  k.add({"log_sigmoid_backward"}, log_sigmoid_backward);
+  k.add({"logit_backward"}, logit_backward);
+  k.add({"native_dropout_backward"},
+        of({"grad_output", "mask", "scale"},
+           [](const double* x) { return x[0] * x[1] * x[2]; }));
 }
 
 }  // namespace shardprop::reference

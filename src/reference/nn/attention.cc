@@ -2,6 +2,7 @@
 // for the kernels of every device. The kernels differ in their additional
 // results.
 
+#include "reference/kernels.h"
 #include "reference/math/arithmetic.h"
 #include "reference/math/pointwise.h"
 
@@ -377,21 +378,17 @@ std::vector<Tensor> attention_backward(const Call& call) {
 }  // namespace
 
 void add_attention(Kernels& k) {
-  for (const char* name :
-       {"scaled_dot_product_attention", "_scaled_dot_product_flash_attention",
-        "_scaled_dot_product_flash_attention_for_cpu",
-        "_scaled_dot_product_efficient_attention",
-        "_scaled_dot_product_cudnn_attention"}) {
-    k[name] = attention;
-  }
-  k["_flash_attention_forward"] = flash_attention;
-  for (const char* name :
-       {"_scaled_dot_product_flash_attention_backward",
-        "_scaled_dot_product_flash_attention_for_cpu_backward",
-        "_scaled_dot_product_efficient_attention_backward",
-        "_scaled_dot_product_cudnn_attention_backward"}) {
-    k[name] = attention_backward;
-  }
+  k.add({"scaled_dot_product_attention", "_scaled_dot_product_flash_attention",
+         "_scaled_dot_product_flash_attention_for_cpu",
+         "_scaled_dot_product_efficient_attention",
+         "_scaled_dot_product_cudnn_attention"},
+        attention);
+  k.add({"_flash_attention_forward"}, flash_attention);
+  k.add({"_scaled_dot_product_flash_attention_backward",
+         "_scaled_dot_product_flash_attention_for_cpu_backward",
+         "_scaled_dot_product_efficient_attention_backward",
+         "_scaled_dot_product_cudnn_attention_backward"},
+        attention_backward);
 }
 
 }  // namespace shardprop::reference

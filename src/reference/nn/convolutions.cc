@@ -3,7 +3,7 @@
 // element of the result.
 
 #include "ops/space/windows.h"
-#include "reference/call.h"
+#include "reference/kernels.h"
 
 #include <utility>
 
@@ -198,12 +198,12 @@ std::vector<Tensor> convolution_backward(const Call& call) {
 }  // namespace
 
 void add_convolutions(Kernels& k) {
-  for (const char* name :
-       {"convolution", "_convolution", "conv1d", "conv2d", "conv3d",
-        "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"}) {
-    k[name] = convolution;
-  }
-  k["convolution_backward"] = convolution_backward;
+  k.add(
+      {"convolution", "_convolution", "_convolution.deprecated", "conv1d",
+       "conv1d.padding", "conv2d", "conv2d.padding", "conv3d", "conv3d.padding",
+       "conv_transpose1d", "conv_transpose2d.input", "conv_transpose3d.input"},
+      convolution);
+  k.add({"convolution_backward"}, convolution_backward);
 }
 
 }  // namespace shardprop::reference

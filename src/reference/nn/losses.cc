@@ -1,5 +1,6 @@
 // Evaluates losses of classes and of elements, and their gradients.
 
+#include "reference/kernels.h"
 #include "reference/math/arithmetic.h"
 #include "reference/math/pointwise.h"
 
@@ -274,75 +275,74 @@ double cross_entropy_of(double x, double y) {
 }
 
 void add_element_losses(Kernels& k) {
-  k["mse_loss"] = [](const Call& call) {
+  k.add({"mse_loss"}, [](const Call& call) {
     return element_loss(call, [](double x, double y, double, double) {
       return (x - y) * (x - y);
     });
-  };
-  k["l1_loss"] = [](const Call& call) {
+  });
+  k.add({"l1_loss"}, [](const Call& call) {
     return element_loss(call, [](double x, double y, double, double) {
       return std::fabs(x - y);
     });
-  };
-  k["smooth_l1_loss"] = [](const Call& call) {
+  });
+  k.add({"smooth_l1_loss"}, [](const Call& call) {
     const double beta = call.number("beta", 1);
     return element_loss(call, [beta](double x, double y, double, double) {
       return beta == 0 ? std::fabs(x - y) : smooth(x, y, beta);
     });
-  };
-  k["huber_loss"] = [](const Call& call) {
+  });
+  k.add({"huber_loss"}, [](const Call& call) {
     const double delta = call.number("delta", 1);
     return element_loss(call, [delta](double x, double y, double, double) {
       return huber(x, y, delta);
     });
-  };
-  k["binary_cross_entropy"] = [](const Call& call) {
+  });
+  k.add({"binary_cross_entropy"}, [](const Call& call) {
     return element_loss(call, [](double x, double y, double w, double) {
       require(!(x < 0 || x > 1), "a probability lies outside 0 and 1");
       return w * cross_entropy_of(x, y);
     });
-  };
-  k["binary_cross_entropy_with_logits"] = [](const Call& call) {
+  });
+  k.add({"binary_cross_entropy_with_logits"}, [](const Call& call) {
     return element_loss(call, [](double x, double y, double w, double p) {
       const double log_weight = (p - 1) * y + 1;
       return w * ((1 - y) * x + log_weight * softplus(-x, 1, 700));
     });
-  };
-  k["mse_loss_backward"] = [](const Call& call) {
+  });
+  k.add({"mse_loss_backward"}, [](const Call& call) {
     return element_loss_backward(
         call, [](double x, double y) { return 2 * (x - y); });
-  };
-  k["smooth_l1_loss_backward"] = [](const Call& call) {
+  });
+  k.add({"smooth_l1_loss_backward"}, [](const Call& call) {
     const double beta = call.number("beta", 1);
     return element_loss_backward(call, [beta](double x, double y) {
       const double d = x - y;
       // With beta 0, an equal target gives -1, as in PyTorch.
       return d <= -beta ? -1 : d >= beta ? 1 : d / beta;
     });
-  };
-  k["huber_loss_backward"] = [](const Call& call) {
+  });
+  k.add({"huber_loss_backward"}, [](const Call& call) {
     const double delta = call.number("delta", 1);
     return element_loss_backward(call, [delta](double x, double y) {
       const double d = x - y;
       return d <= -delta ? -delta : d >= delta ? delta : d;
     });
-  };
-  k["binary_cross_entropy_backward"] = [](const Call& call) {
+  });
+  k.add({"binary_cross_entropy_backward"}, [](const Call& call) {
     return element_loss_backward(call, [](double x, double y) {
       return (x - y) / std::max((1 - x) * x, 1e-12);
     });
-  };
+  });
 }
 
 }  // namespace
 
 void add_losses(Kernels& k) {
-  for (const char* name : {"nll_loss", "nll_loss_nd", "nll_loss2d",
-                           "nll_loss_forward", "nll_loss2d_forward"}) {
-    k[name] = nll_loss;
-  }
-  k["nll_loss_backward"] = k["nll_loss2d_backward"] = nll_loss_backward;
-  k["cross_entropy_loss"] = cross_entropy;
+  k.add({"nll_loss", "nll_loss_nd", "nll_loss2d", "nll_loss_forward",
+         "nll_loss2d_forward"},
+        nll_loss);
+  k.add({"nll_loss_backward", "nll_loss2d_backward"}, nll_loss_backward);
+  k.add({"cross_entropy_loss"}, cross_entropy);
   add_element_losses(k);
 }
 

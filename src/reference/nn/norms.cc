@@ -2,6 +2,7 @@
 // Layer and rms norms run by the programs of their definitions.
 
 #include "reference/groups.h"
+#include "reference/kernels.h"
 
 #include <cmath>
 #include <utility>
@@ -329,19 +330,17 @@ std::vector<Tensor> batch_norm_backward(const Call& call) {
 }  // namespace
 
 void add_norms(Kernels& k) {
-  for (const char* name :
-       {"native_batch_norm", "_native_batch_norm_legit",
-        "_native_batch_norm_legit_no_training",
-        "_native_batch_norm_legit_functional", "batch_norm"}) {
-    k[name] = batch_norm;
-  }
-  k["instance_norm"] = instance_norm;
-  k["group_norm"] = k["native_group_norm"] = group_norm;
-  k["native_layer_norm_backward"] = layer_norm_backward;
-  k["_fused_rms_norm_backward"] = layer_norm_backward;
-  k["native_group_norm_backward"] = group_norm_backward;
-  k["native_batch_norm_backward"] = k["batch_norm_backward"] =
-      batch_norm_backward;
+  k.add({"native_batch_norm", "_native_batch_norm_legit.no_stats",
+         "_native_batch_norm_legit_no_training",
+         "_native_batch_norm_legit_functional", "batch_norm"},
+        batch_norm);
+  k.add({"instance_norm"}, instance_norm);
+  k.add({"group_norm", "native_group_norm"}, group_norm);
+  k.add({"native_layer_norm_backward"}, layer_norm_backward);
+  k.add({"_fused_rms_norm_backward"}, layer_norm_backward);
+  k.add({"native_group_norm_backward"}, group_norm_backward);
+  k.add({"native_batch_norm_backward", "batch_norm_backward"},
+        batch_norm_backward);
 }
 
 }  // namespace shardprop::reference

@@ -2,7 +2,7 @@
 // of the image, and its gradient is added to this window.
 
 #include "ops/space/windows.h"
-#include "reference/call.h"
+#include "reference/kernels.h"
 #include "reference/math/arithmetic.h"
 
 #include <algorithm>
@@ -320,29 +320,23 @@ std::vector<Tensor> max_pool_backward(const Call& call) {
 }  // namespace
 
 void add_pools(Kernels& k) {
-  for (const char* name :
-       {"max_pool1d", "max_pool2d", "max_pool3d", "max_pool2d_with_indices",
-        "max_pool3d_with_indices"}) {
-    k[name] = max_pool;
-  }
-  k["max_pool2d_with_indices_backward"] = max_pool_backward;
-  k["max_pool3d_with_indices_backward"] = max_pool_backward;
-  for (const char* name : {"avg_pool1d", "avg_pool2d", "avg_pool3d"}) {
-    k[name] = weighted(mean_windows);
-  }
-  k["avg_pool2d_backward"] = weighted_backward(mean_windows);
-  k["avg_pool3d_backward"] = weighted_backward(mean_windows);
-  for (const char* name :
-       {"adaptive_avg_pool1d", "adaptive_avg_pool2d", "_adaptive_avg_pool2d",
-        "adaptive_avg_pool3d", "_adaptive_avg_pool3d"}) {
-    k[name] = weighted(adaptive_windows);
-  }
-  k["_adaptive_avg_pool2d_backward"] = weighted_backward(adaptive_windows);
-  k["_adaptive_avg_pool3d_backward"] = weighted_backward(adaptive_windows);
-  for (const char* name :
-       {"upsample_nearest2d", "upsample_bilinear2d", "upsample_bicubic2d"}) {
-    k[name] = weighted(resampled_windows);
-  }
+  k.add({"max_pool1d", "max_pool2d", "max_pool3d", "max_pool2d_with_indices",
+         "max_pool3d_with_indices"},
+        max_pool);
+  k.add({"max_pool2d_with_indices_backward"}, max_pool_backward);
+  k.add({"max_pool3d_with_indices_backward"}, max_pool_backward);
+  k.add({"avg_pool1d", "avg_pool2d", "avg_pool3d"}, weighted(mean_windows));
+  k.add({"avg_pool2d_backward"}, weighted_backward(mean_windows));
+  k.add({"avg_pool3d_backward"}, weighted_backward(mean_windows));
+  k.add({"adaptive_avg_pool1d", "adaptive_avg_pool2d", "_adaptive_avg_pool2d",
+         "adaptive_avg_pool3d", "_adaptive_avg_pool3d"},
+        weighted(adaptive_windows));
+  k.add({"_adaptive_avg_pool2d_backward"}, weighted_backward(adaptive_windows));
+  k.add({"_adaptive_avg_pool3d_backward"}, weighted_backward(adaptive_windows));
+  k.add({"upsample_nearest2d", "upsample_nearest2d.vec", "upsample_bilinear2d",
+         "upsample_bilinear2d.vec", "upsample_bicubic2d",
+         "upsample_bicubic2d.vec"},
+        weighted(resampled_windows));
 }
 
 }  // namespace shardprop::reference

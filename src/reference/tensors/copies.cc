@@ -1,5 +1,6 @@
 // Evaluates copies, casts, and choices between tensors.
 
+#include "reference/kernels.h"
 #include "reference/math/pointwise.h"
 
 namespace shardprop::reference {
@@ -41,29 +42,29 @@ std::vector<Tensor> choose(const Call& call, const Tensor& condition,
 }  // namespace
 
 void add_copies(Kernels& k) {
-  for (const char* name : {"clone", "contiguous", "_to_copy", "to", "type_as",
-                           "lift_fresh_copy", "convert_element_type"}) {
-    k[name] = copied;
-  }
-  k["copy"] = [](const Call& call) {
+  k.add({"clone", "prims::clone", "contiguous", "_to_copy", "to.device",
+         "to.dtype", "to.dtype_layout", "to.other", "type_as",
+         "prims::convert_element_type"},
+        copied);
+  k.add({"copy"}, [](const Call& call) {
     return std::vector<Tensor>{broadcast_of(call, call.value("src"))};
-  };
-  k["fill"] = [](const Call& call) {
+  });
+  k.add({"fill.Scalar", "fill.Tensor", "prims::fill"}, [](const Call& call) {
     const auto same = [](const auto* x) { return x[0]; };
     return pointwise(call, {{"value"}, same, same, same});
-  };
-  k["zero"] = [](const Call& call) {
+  });
+  k.add({"zero"}, [](const Call& call) {
     return std::vector<Tensor>{
         Tensor::zeros(call.out().shape(), call.out().dtype())};
-  };
+  });
   // `where` without values is not here: the size of its result depends on data.
-  k["where.self"] = k["where.ScalarOther"] = k["where.ScalarSelf"] =
-      k["where.Scalar"] = [](const Call& call) {
-        return choose(call, call.value("condition"), "self", "other");
-      };
-  k["masked_fill"] = [](const Call& call) {
+  k.add({"where.self", "where.ScalarOther", "where.ScalarSelf", "where.Scalar"},
+        [](const Call& call) {
+          return choose(call, call.value("condition"), "self", "other");
+        });
+  k.add({"masked_fill.Scalar", "masked_fill.Tensor"}, [](const Call& call) {
     return choose(call, call.value("mask"), "value", "self");
-  };
+  });
 }
 
 }  // namespace shardprop::reference

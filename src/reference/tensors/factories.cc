@@ -1,7 +1,7 @@
 // Evaluates factories of tensors, and random operators in modes that need no
 // random numbers.
 
-#include "reference/call.h"
+#include "reference/kernels.h"
 
 #include <algorithm>
 #include <cmath>
@@ -137,39 +137,35 @@ std::vector<Tensor> dropout(const Call& call) {
 }  // namespace
 
 void add_factories(Kernels& k) {
-  for (const char* name :
-       {"empty", "zeros", "new_empty", "new_zeros", "empty_like", "zeros_like",
-        "empty_permuted", "empty_strided"}) {
-    k[name] = [](const Call& call) { return std::vector<Tensor>{blank(call)}; };
-  }
-  for (const char* name : {"ones", "new_ones", "ones_like"}) {
-    k[name] = [](const Call& call) {
-      return filled(call, Argument(std::int64_t{1}));
-    };
-  }
-  for (const char* name : {"full", "new_full", "full_like"}) {
-    k[name] = [](const Call& call) {
-      return filled(call, call.op().arg("fill_value"));
-    };
-  }
-  k["scalar_tensor"] = [](const Call& call) {
-    return filled(call, call.op().arg("s"));
-  };
-  k["arange"] = arange;
-  k["linspace"] = linspace;
-  k["logspace"] = logspace;
-  k["eye"] = eye;
-  k["tril_indices"] = k["triu_indices"] = triangle_indices;
-  k["_assert_tensor_metadata"] = [](const Call&) {
-    return std::vector<Tensor>{};
-  };
+  k.add({"empty.memory_format", "prims::empty", "zeros", "new_empty",
+         "new_zeros", "empty_like", "zeros_like", "empty_permuted",
+         "prims::empty_permuted", "empty_strided", "prims::empty_strided"},
+        [](const Call& call) { return std::vector<Tensor>{blank(call)}; });
+  k.add({"ones", "new_ones", "ones_like"}, [](const Call& call) {
+    return filled(call, Argument(std::int64_t{1}));
+  });
+  k.add({"full", "prims::full", "new_full", "full_like", "prims::full_like"},
+        [](const Call& call) {
+          return filled(call, call.op().arg("fill_value"));
+        });
+  k.add({"scalar_tensor", "prims::scalar_tensor"},
+        [](const Call& call) { return filled(call, call.op().arg("s")); });
+  k.add({"arange", "arange.start", "arange.start_step"}, arange);
+  k.add({"linspace", "linspace.Scalar_Tensor", "linspace.Tensor_Scalar",
+         "linspace.Tensor_Tensor"},
+        linspace);
+  k.add({"logspace", "logspace.Scalar_Tensor", "logspace.Tensor_Scalar",
+         "logspace.Tensor_Tensor"},
+        logspace);
+  k.add({"eye", "eye.m"}, eye);
+  k.add({"tril_indices", "triu_indices"}, triangle_indices);
+  k.add({"_assert_tensor_metadata"},
+        [](const Call&) { return std::vector<Tensor>{}; });
 }
 
 void add_random(Kernels& k) {
-  for (const char* name :
-       {"dropout", "native_dropout", "feature_dropout", "alpha_dropout"}) {
-    k[name] = dropout;
-  }
+  k.add({"dropout", "native_dropout", "feature_dropout", "alpha_dropout"},
+        dropout);
 }
 
 }  // namespace shardprop::reference

@@ -1,6 +1,7 @@
 // Evaluates x[i, :, j], writes to it, and writes under a mask.
 
 #include "reference/tensors/indexing.h"
+#include "reference/kernels.h"
 
 #include <algorithm>
 #include <optional>
@@ -165,9 +166,9 @@ std::vector<Tensor> masked_scatter(const Call& call) {
 }  // namespace
 
 void add_indexing(Kernels& k) {
-  k["index"] = k["_unsafe_index"] = take_indexed;
-  k["index_put"] = k["_unsafe_index_put"] = put_indexed;
-  k["masked_scatter"] = masked_scatter;
+  k.add({"index.Tensor", "_unsafe_index.Tensor"}, take_indexed);
+  k.add({"index_put", "_unsafe_index_put"}, put_indexed);
+  k.add({"masked_scatter"}, masked_scatter);
 }
 
 }  // namespace shardprop::reference

@@ -2,7 +2,7 @@
 // dims.
 
 #include "base/index.h"
-#include "reference/call.h"
+#include "reference/kernels.h"
 #include "reference/parts.h"
 
 #include <algorithm>
@@ -257,17 +257,17 @@ Kernel triangle(bool lower) {
 }  // namespace
 
 void add_joins(Kernels& k) {
-  k["cat"] = k["concat"] = k["concatenate"] = cat;
-  k["stack"] = stack;
-  k["slice_scatter"] = slice_scatter;
-  k["select_scatter"] = select_scatter;
-  k["diagonal_scatter"] = diagonal_scatter;
-  k["constant_pad_nd"] = k["pad"] = pad;
-  k["repeat"] = repeat;
-  k["flip"] = flip;
-  k["roll"] = roll;
-  k["tril"] = triangle(true);
-  k["triu"] = triangle(false);
+  k.add({"cat", "prims::cat", "concat", "concatenate"}, cat);
+  k.add({"stack"}, stack);
+  k.add({"slice_scatter"}, slice_scatter);
+  k.add({"select_scatter"}, select_scatter);
+  k.add({"diagonal_scatter"}, diagonal_scatter);
+  k.add({"constant_pad_nd", "pad"}, pad);
+  k.add({"repeat"}, repeat);
+  k.add({"flip"}, flip);
+  k.add({"roll"}, roll);
+  k.add({"tril"}, triangle(true));
+  k.add({"triu"}, triangle(false));
 }
 
 }  // namespace shardprop::reference

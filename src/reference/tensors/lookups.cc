@@ -1,6 +1,7 @@
 // Evaluates lookups and writes along one dim, at the positions in another
 // tensor.
 
+#include "reference/kernels.h"
 #include "reference/tensors/indexing.h"
 
 #include <cmath>
@@ -319,14 +320,18 @@ std::vector<Tensor> searchsorted(const Call& call) {
 }  // namespace
 
 void add_lookups(Kernels& k) {
-  k["embedding"] = embedding;
-  k["embedding_dense_backward"] = embedding_backward;
-  k["one_hot"] = one_hot;
-  k["gather"] = gather;
-  k["scatter"] = k["scatter_add"] = k["scatter_reduce"] = scatter;
-  k["index_select"] = index_select;
-  k["searchsorted.Tensor"] = searchsorted;
-  k["index_add"] = k["index_copy"] = k["index_fill"] = index_written;
+  k.add({"embedding"}, embedding);
+  k.add({"embedding_dense_backward"}, embedding_backward);
+  k.add({"one_hot"}, one_hot);
+  k.add({"gather"}, gather);
+  k.add({"scatter.reduce", "scatter.src", "scatter.value",
+         "scatter.value_reduce", "scatter_add", "scatter_reduce.two"},
+        scatter);
+  k.add({"index_select"}, index_select);
+  k.add({"searchsorted.Tensor"}, searchsorted);
+  k.add({"index_add", "index_copy", "index_fill.int_Scalar",
+         "index_fill.int_Tensor"},
+        index_written);
 }
 
 }  // namespace shardprop::reference

@@ -2,7 +2,7 @@
 // exist.
 
 #include "ops/space/view_strides.h"
-#include "reference/call.h"
+#include "reference/kernels.h"
 #include "reference/parts.h"
 
 #include <algorithm>
@@ -46,9 +46,7 @@ std::vector<Tensor> of_other_dtype(const Call& call) {
   const Tensor& self = call.first_value();
   const TensorMeta& out = call.out();
   const bool resizes = item_size(out.dtype()) != item_size(self.dtype());
-  if (!resizes && call.base_name() != "view_copy") {
-    return {self.seen_as(out.dtype())};
-  }
+  if (!resizes) return {self.seen_as(out.dtype())};
   const Tensor bytes = contiguous(self);
   return {Tensor::wrap(bytes.data(), out.shape(),
                        contiguous_strides(out.shape()), out.dtype(),
@@ -103,8 +101,7 @@ std::vector<Tensor> unbind(const Call& call) {
 std::vector<Tensor> cut_up(const Call& call) {
   const Tensor& self = call.first_value();
   const int dim = call.dim("dim", self.rank());
-  const bool copies = call.base_name().ends_with("_copy") ||
-                      call.base_name().starts_with("unsafe_");
+  const bool copies = call.base_name().starts_with("unsafe_");
   std::vector<Tensor> out;
   std::int64_t start = 0;
   for (std::size_t i = 0; i < call.outputs(); ++i) {
@@ -201,48 +198,43 @@ std::vector<Tensor> part_of_complex(const Call& call) {
 }  // namespace
 
 void add_views(Kernels& k) {
-  for (const char* name :
-       {"view", "_unsafe_view", "view_copy", "reshape", "view_as", "reshape_as",
-        "flatten", "ravel", "unflatten", "squeeze", "unsqueeze"}) {
-    k[name] = reshaped;
-  }
-  for (const char* name :
-       {"permute", "transpose", "swapaxes", "swapdims", "t", "mT", "numpy_T",
-        "movedim", "moveaxis", "expand", "expand_as", "broadcast_to"}) {
-    k[name] = mapped;
-  }
-  for (const char* name : {"alias", "detach", "lift_fresh", "view_of",
-                           "positive", "resolve_conj", "resolve_neg"}) {
-    k[name] = unchanged;
-  }
-  for (const char* name : {"mH", "adjoint"}) {
-    k[name] = [](const Call& call) {
-      if (is_complex(call.out().dtype())) throw NoKernel{"complex numbers"};
-      return mapped(call);
-    };
-  }
-  k["conj"] = k["_conj"] = [](const Call& call) {
+  k.add(
+      {"view", "_unsafe_view", "reshape", "prims::reshape", "view_as",
+       "reshape_as", "flatten.using_ints", "ravel", "unflatten.int", "squeeze",
+       "squeeze.dim", "squeeze.dims", "prims::squeeze", "unsqueeze"},
+      reshaped);
+  k.add({"permute", "transpose.int", "prims::transpose", "swapaxes", "swapdims",
+         "t", "mT", "numpy_T", "movedim.int", "movedim.intlist", "moveaxis.int",
+         "moveaxis.intlist", "expand", "expand_as", "broadcast_to"},
+        mapped);
+  k.add({"alias", "detach", "lift_fresh", "prims::view_of", "positive",
+         "resolve_conj", "resolve_neg"},
+        unchanged);
+  k.add({"mH", "adjoint"}, [](const Call& call) {
+    if (is_complex(call.out().dtype())) throw NoKernel{"complex numbers"};
+    return mapped(call);
+  });
+  k.add({"conj", "prims::conj", "_conj"}, [](const Call& call) {
     if (!is_complex(call.out().dtype())) return unchanged(call);
     std::vector<Complex> x = values<Complex>(call.first_value());
     for (Complex& v : x) v = std::conj(v);
     return std::vector<Tensor>{call.made(x)};
-  };
-  k["view.dtype"] = k["view_copy.dtype"] = of_other_dtype;
-  k["slice"] = slice;
-  k["narrow"] = narrow;
-  k["select"] = select;
-  k["unbind"] = unbind;
-  for (const char* name :
-       {"split", "split_with_sizes", "unsafe_split", "unsafe_split_with_sizes",
-        "split_with_sizes_copy", "chunk", "unsafe_chunk"}) {
-    k[name] = cut_up;
-  }
-  k["diagonal"] = k["linalg_diagonal"] = diagonal;
-  k["unfold"] = unfold;
-  k["view_as_real"] = view_as_real;
-  k["view_as_complex"] = view_as_complex;
-  k["real"] = k["imag"] = part_of_complex;
-  k["as_strided"] = k["_reshape_alias"] = as_strided;
+  });
+  k.add({"view.dtype"}, of_other_dtype);
+  k.add({"slice.Tensor"}, slice);
+  k.add({"narrow", "narrow.Tensor"}, narrow);
+  k.add({"select.int"}, select);
+  k.add({"unbind.int"}, unbind);
+  k.add(
+      {"split.Tensor", "split.sizes", "split_with_sizes", "unsafe_split.Tensor",
+       "unsafe_split_with_sizes", "chunk", "unsafe_chunk"},
+      cut_up);
+  k.add({"diagonal", "linalg_diagonal"}, diagonal);
+  k.add({"unfold"}, unfold);
+  k.add({"view_as_real"}, view_as_real);
+  k.add({"view_as_complex"}, view_as_complex);
+  k.add({"real", "prims::real", "imag", "prims::imag"}, part_of_complex);
+  k.add({"as_strided", "_reshape_alias"}, as_strided);
 }
 
 }  // namespace shardprop::reference
