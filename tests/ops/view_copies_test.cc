@@ -36,6 +36,19 @@ TEST_CASE("a reshape is free where strides allow a view, and else a copy") {
   CHECK_FALSE(is_free("aten.view_copy", "f32[6,8]", {{"size", ints({48})}}));
 }
 
+TEST_CASE("a view without a copy needs strides that allow it") {
+  for (const char* name : {"aten.view", "aten._unsafe_view"}) {
+    CAPTURE(name);
+    CHECK(is_free(name, "f32[6,8]", {{"size", ints({48})}}));
+    const auto op = value_of(make_op_schema(
+        library().find(name), {{"", TensorArg{0}}, {"size", ints({48})}},
+        {value_of(TensorMeta::parse("f32[6,8]{1,6}"))}));
+    const auto results = library().infer_results(op);
+    REQUIRE_FALSE(results);
+    CHECK(results.error().code == ErrorCode::kShapeMismatch);
+  }
+}
+
 TEST_CASE("what changes nothing is free") {
   CHECK(is_free("aten.contiguous", "f32[6,8]"));
   CHECK_FALSE(is_free("aten.contiguous", "f32[6,8]{1,6}"));

@@ -57,13 +57,12 @@ constexpr Synonym kSynonyms[] = {
 };
 
 // Each view has a copy: `expand_copy` computes the result of `expand` in its
-// own memory.
+// own memory. `view_copy` has a row of its own, as it accepts all strides.
 constexpr std::string_view kCopied[] = {
-    "expand",     "diagonal",   "permute", "transpose",      "t",
-    "select",     "slice",      "unfold",  "squeeze",        "unsqueeze",
-    "unbind",     "as_strided", "alias",   "narrow.default", "view",
-    "view.dtype", "detach",     "_conj",   "view_as_real",   "view_as_complex",
-    "split"};
+    "expand", "diagonal",   "permute",      "transpose",       "t",
+    "select", "slice",      "unfold",       "squeeze",         "unsqueeze",
+    "unbind", "as_strided", "alias",        "narrow.default",  "view.dtype",
+    "detach", "_conj",      "view_as_real", "view_as_complex", "split"};
 
 // Returns "narrow_copy" for "narrow.default", "view_copy.dtype" for
 // "view.dtype".

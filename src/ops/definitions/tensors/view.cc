@@ -18,12 +18,10 @@ Dims sizes_given(const OpCall& call) {
                        call.integers(call.has("size") ? "size" : "shape"));
 }
 
-// An operator that must not copy needs strides that allow the view. Its variant
-// that copies (view_copy) does not.
+// An operator that must not copy needs strides that allow the view.
 Dims sizes_of_view(const OpCall& call) {
   const Dims shape = sizes_given(call);
-  require(!call.op().function->is_view() ||
-              view_strides(call.first(), shape).has_value(),
+  require(view_strides(call.first(), shape).has_value(),
           "the strides allow no view of that shape");
   return shape;
 }
@@ -343,8 +341,8 @@ void words_of_view(RuleWords& words) {
 
 void define_view(Family f) {
   // An operator that never copies is free for every operand.
-  f.add("view", reshaped("view(size)", "size").free());
-  f.add("_unsafe_view", reshaped("reshape(size)", "size").free());
+  f.add({"view", "_unsafe_view"}, reshaped("view(size)", "size").free());
+  f.add("view_copy", reshaped("reshape(size)", "size").filling());
   f.add("view.dtype",
         in_dense_rows(form("view(dtype)").typed("given(dtype,first)").free()));
   f.add("reshape", reshaped("reshape(shape)", "shape"));
