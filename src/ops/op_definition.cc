@@ -13,7 +13,6 @@
 #include <utility>
 
 namespace shardprop {
-
 namespace {
 
 Dims elementwise_strides(const OpCall& call, const Dims&, DType dtype) {
@@ -147,22 +146,15 @@ OpDefinition OpDefinition::elementwise(std::vector<std::string> arguments) && {
       .say(text);
 }
 
-OpDefinition OpDefinition::like(std::string_view argument) && {
-  return std::move(*this).like(
-      std::vector<std::string>{std::string(argument)});
-}
-
 OpDefinition OpDefinition::like(std::vector<std::string> arguments) && {
-  const std::string text = text_with_arguments("like", arguments);
   strides_.clear();
-  for (std::string& argument : arguments) {
-    strides_.emplace_back([name = std::move(argument)](
-                              const OpCall& call, const Dims& shape,
-                              DType dtype) {
-      return dense_like(call.tensor(name), shape, dtype).strides();
-    });
+  for (const std::string& name : arguments) {
+    strides_.emplace_back(
+        [name](const OpCall& call, const Dims& shape, DType dtype) {
+          return dense_like(call.tensor(name), shape, dtype).strides();
+        });
   }
-  return std::move(*this).say(text);
+  return std::move(*this).say(text_with_arguments("like", arguments));
 }
 
 OpDefinition OpDefinition::contiguous() && {

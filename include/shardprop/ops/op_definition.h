@@ -108,9 +108,8 @@ class OpDefinition {
   // Applies TensorIterator's order to these arguments, in the order of the
   // kernel.
   OpDefinition elementwise(std::vector<std::string> arguments) &&;
-  OpDefinition like(std::string_view argument) &&;  // dense, in its dim order
-  // Each result has the dim order of its argument in the list. The last argument is
-  // that of all further results.
+  // Dense. Each result has the dim order of its argument in the list; the last
+  // argument is that of all further results.
   OpDefinition like(std::vector<std::string> arguments) &&;
   // Contiguous, although the form has another order.
   OpDefinition contiguous() &&;
@@ -257,7 +256,8 @@ class OpDefinition {
   std::string text_;
   Bind bind_;
   TypeOf type_;
-  std::vector<StridesOf> strides_;  // of each result; the last one of all others
+  std::vector<StridesOf>
+      strides_;  // of each result; the last one of all others
   std::vector<Refine> refinements_;
   RowTraits traits_;
   std::vector<std::string> unprinted_;

@@ -279,7 +279,7 @@ void define_gradients(Family f) {
                                .per_rank(kGathered));
   f.add("masked_select_backward", mapped("_,...,...->...")
                                       .of("input")
-                                      .like("input")
+                                      .like({"input"})
                                       .checked("mask_of_input()")
                                       .refine("selected_in_order()")
                                       .linear_in("grad")

@@ -24,7 +24,7 @@ Notation by_channel(const OpCall& call, bool with_mask) {
 OpDefinition of_channels(bool with_mask) {
   return form(with_mask ? "by_channel(axis,2)" : "by_channel(axis)")
       .typed("first,bool")
-      .like("self")
+      .like({"self"})
       .nonempty();
 }
 
@@ -40,10 +40,10 @@ void words_of_quantise(RuleWords& words) {
 }
 
 void define_quantise(Family f) {
-  f.add("fake_quantize_per_tensor_affine", same_shape().like("self"));
+  f.add("fake_quantize_per_tensor_affine", same_shape().like({"self"}));
   f.add({"fake_quantize_per_tensor_affine_cachemask",
          "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams"},
-        same_shape(2).typed("first,bool").like("self"));
+        same_shape(2).typed("first,bool").like({"self"}));
   f.add("fake_quantize_per_channel_affine", of_channels(false));
   f.add("fake_quantize_per_channel_affine_cachemask", of_channels(true));
 }

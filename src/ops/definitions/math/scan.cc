@@ -85,7 +85,7 @@ OpDefinition flip_form(int dim) {
 }
 
 OpDefinition flipped(int dim) {
-  return form("moved(" + std::to_string(dim) + ")").passes().like("self");
+  return form("moved(" + std::to_string(dim) + ")").passes().like({"self"});
 }
 
 // `Turn` is a rotation by quarter turns in the plane of two dims. Odd numbers
@@ -171,20 +171,20 @@ void define_scan(Family f) {
                        .per_rank(kCumprod, FactorKind::kScanned));
   f.add({"cummax", "cummin"}, scan(2).typed("first,i64"));
   f.add("logcumsumexp", scan(1));
-  f.add("sort", along("dim", 2).typed("first,i64").like("self").selects());
-  f.add("argsort", along("dim").typed(DType::kI64).like("self"));
+  f.add("sort", along("dim", 2).typed("first,i64").like({"self"}).selects());
+  f.add("argsort", along("dim").typed(DType::kI64).like({"self"}));
   f.add("topk", form("topk(dim)")
                     .typed("first,i64")
                     .selects()
                     .per_rank(kTopk, FactorKind::kBlocked)
                     .refine("in_order_only()"));
-  f.add("flip", form("moved(dims)").passes().like("self"));
+  f.add("flip", form("moved(dims)").passes().like({"self"}));
   f.add("roll", form("rolled(dims)").passes());
   f.add("flipud", flipped(0));
   f.add("fliplr", flipped(1));
   f.add({"fft_fftshift", "fft_ifftshift"}, form("moved(dim)").passes());
   f.add("rot90", form("turned(dims)").strided("turned").passes());
-  f.add("msort", form("along_first()").like("self"));
+  f.add("msort", form("along_first()").like({"self"}));
   f.add({"tril", "triu"}, of_matrices().refine("linear()").selects());
 }
 

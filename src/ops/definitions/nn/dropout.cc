@@ -39,7 +39,7 @@ void words_of_dropout(RuleWords& words) {
 void define_dropout(Family f) {
   f.add("native_dropout", same_shape(2)
                               .typed("dropout()")
-                              .like("input")
+                              .like({"input"})
                               .random()
                               .draws(Distribution::kDropout));
   constexpr std::pair<std::string_view, Distribution> kDropouts[] = {
@@ -49,7 +49,7 @@ void define_dropout(Family f) {
       {"feature_alpha_dropout", Distribution::kFeatureAlphaDropout}};
   for (const auto& [name, how] : kDropouts) {
     f.add(name,
-          same_shape().typed("dropout()").like("input").random().draws(how));
+          same_shape().typed("dropout()").like({"input"}).random().draws(how));
   }
   const auto bernoulli = [] {
     return same_shape()
@@ -58,7 +58,7 @@ void define_dropout(Family f) {
         .draws(Distribution::kBernoulli);
   };
   f.add({"bernoulli", "bernoulli.p"}, bernoulli());
-  f.add("bernoulli.Tensor", bernoulli().like("self"));
+  f.add("bernoulli.Tensor", bernoulli().like({"self"}));
 }
 
 }  // namespace shardprop

@@ -140,7 +140,7 @@ void define_embedding(Family f) {
   f.add("embedding_renorm", mapped("v{e},*->v{e}")
                                 .checked("indices_of_rows()")
                                 .refine("renormed_by_program()")
-                                .like("self")
+                                .like({"self"})
                                 .writes_into("self")
                                 .per_rank(kEmbeddingRenorm));
   const auto add_gradient = [&](std::string_view name,

@@ -143,7 +143,7 @@ void words_of_group_norm(RuleWords& words) {
 
 void define_group_norm(Family f) {
   f.add("native_group_norm", in_order(form("group_norm()").normalises()));
-  f.add("group_norm", form("group_norm()").like("input").normalises());
+  f.add("group_norm", form("group_norm()").like({"input"}).normalises());
   f.add("native_group_norm_backward",
         in_order(form("group_norm_backward()").normalises()));
 }

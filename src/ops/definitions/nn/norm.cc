@@ -364,7 +364,7 @@ void define_norm(Family f) {
   add({"_batch_norm_with_update_functional"}, batch_norm(true, true));
   add({"native_batch_norm_backward", "batch_norm_backward"},
       form("batch_norm_backward()").decomposed(kBatchNormBackward));
-  add({"batch_norm"}, normalised_by_channel("norm()", "1").like("input"));
+  add({"batch_norm"}, normalised_by_channel("norm()", "1").like({"input"}));
   add({"instance_norm"},
       contiguous(normalised_by_channel("norm(instance)", "[0, 1]")));
 }

@@ -137,7 +137,7 @@ void define_copies(Family f) {
   f.add("fill", pointwise_into("self")
                     .checked("scalar_value()")
                     .ignores_values({"self"}));
-  f.add("zero", same_shape().like("self").ignores_values());
+  f.add("zero", same_shape().like({"self"}).ignores_values());
   f.add({"where.self", "where.ScalarOther", "where.ScalarSelf", "where.Scalar"},
         pointwise()
             .typed("self_and_other()")

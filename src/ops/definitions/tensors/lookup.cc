@@ -183,7 +183,7 @@ void define_lookup(Family f) {
                               .refine("serves_along()")
                               .per_rank(kTakeAlong));
   f.add("put", form("put()")
-                   .like("self")
+                   .like({"self"})
                    .below("index", IndexBound::kElements)
                    .refine("what_is_put_adds_up()")
                    .refine("written_by_rows()")

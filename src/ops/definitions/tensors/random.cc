@@ -38,7 +38,7 @@ void words_of_random(RuleWords& words) {
 }
 
 void define_random(Family f) {
-  f.add({"random", "_standard_gamma"}, same_shape().like("self").random());
+  f.add({"random", "_standard_gamma"}, same_shape().like({"self"}).random());
   constexpr std::pair<std::string_view, Distribution> kFilled[] = {
       {"uniform", Distribution::kUniform},
       {"normal_functional", Distribution::kNormal},
@@ -48,7 +48,7 @@ void define_random(Family f) {
       {"cauchy", Distribution::kCauchy},
       {"poisson", Distribution::kPoisson}};
   for (const auto& [name, how] : kFilled) {
-    f.add(name, same_shape().like("self").random().draws(how));
+    f.add(name, same_shape().like({"self"}).random().draws(how));
   }
   f.add("_sample_dirichlet", contiguous(mapped("...{n}->...{n}")).random());
   f.add({"_standard_gamma_grad", "_dirichlet_grad"},

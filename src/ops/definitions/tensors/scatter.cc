@@ -203,8 +203,9 @@ void define_scatter(Family f) {
                             .per_rank(to_spare_row(
                                 "index_reduce(wide, dim, at, source, reduce, "
                                 "include_self=include_self)")));
-  f.add("index_fill",
-        written_along().like("self").writes_into("self").per_rank(kIndexFill));
+  f.add(
+      "index_fill",
+      written_along().like({"self"}).writes_into("self").per_rank(kIndexFill));
   f.add("masked_scatter", mapped("...,...,*->...")
                               .checked("mask_and_source()")
                               .refine("taken_in_order()")
