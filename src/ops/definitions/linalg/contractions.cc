@@ -254,20 +254,19 @@ void words_of_contractions(RuleWords& words) {
     return chain_notation(call, true);
   }));
   words.strides("einsum", einsum_strides);
-  words.dtype("factors", of_factors);
   words.dtype("inner", of_inner);
   words.strides("inner", inner_strides);
 }
 
 void define_contractions(Family f) {
   f.add("einsum", form("by_equation()").promoted().strided("einsum"));
-  f.add("tensordot", form("tensordot()").typed("factors()"));
+  f.add("tensordot", form("tensordot()").typed("same"));
   f.add("inner", form("inner()").typed("inner()").strided("inner"));
-  f.add("linalg_vecdot", form("vecdot()").typed("factors()"));
+  f.add("linalg_vecdot", form("vecdot()").typed("same"));
   // Scalars get dims before they promote.
   f.add("kron", in_order(form("kron()").typed("promote(self,other)")));
-  f.add("linalg_multi_dot", form("chain(vectors)").typed("factors()"));
-  f.add("chain_matmul", form("chain()").typed("factors()"));
+  f.add("linalg_multi_dot", form("chain(vectors)").typed("same"));
+  f.add("chain_matmul", form("chain()").typed("same"));
 }
 
 }  // namespace shardprop

@@ -12,20 +12,8 @@
 namespace shardprop {
 namespace {
 
-// Returns the dtype of the lengths of vectors.
-DType of_norm(const OpCall& call, std::size_t) {
-  const DType own = call.first().dtype();
-  const DType dtype = call.dtype_or("dtype", own);
-  require(!counts(own) && !counts(dtype), "a norm of integers");
-  return real_dtype(dtype);
-}
-
-// Integers are accepted if the call asks for a float dtype.
-DType of_powers(const OpCall& call, std::size_t) {
-  const DType dtype = call.dtype_or("dtype", call.first().dtype());
-  require(!counts(dtype), "powers of integers need a dtype");
-  return real_dtype(dtype);
-}
+constexpr std::string_view kLengthOfVectors =
+    "real(no_integers(given(dtype,no_integers(first))))";
 
 DType of_kth_value(const OpCall& call, std::size_t result) {
   const TensorMeta& self = call.first();
@@ -136,7 +124,7 @@ return unkept(total / sum(eq(self, self), dims, True), dims, keepdim))";
 
 OpDefinition length() {
   return reduction(std::nullopt)
-      .typed("norm()")
+      .typed(kLengthOfVectors)
       .decomposed(kLength)
       .refine("real_lengths_only()");
 }
@@ -241,9 +229,7 @@ void words_of_reduction(RuleWords& words) {
   words.modifier("lengths_only(none)", [](const OpCall&, IndexSpace& space) {
     for (Factor& factor : space.factors) factor.program = ProgramUse::kNever;
   });
-  words.dtype("norm", of_norm);
   words.dtype("kth_value", of_kth_value);
-  words.dtype("powers", of_powers);
 }
 
 void define_reduction(Family f) {
@@ -287,15 +273,15 @@ void define_reduction(Family f) {
                          .decomposed(kLogSumExp));
   f.add({"linalg_vector_norm", "norm"}, length());
   f.add("linalg__powsum", reduction(ReduceOp::kSum)
-                              .typed("powers()")
+                              .typed("real(no_integers(given(dtype,first)))")
                               .refine("finite_powers_only()"));
   f.add({"linalg_norm", "linalg_matrix_norm", "frobenius_norm"},
         reduction(std::nullopt)
-            .typed("norm()")
+            .typed(kLengthOfVectors)
             .decomposed(kSquares)
             .refine("lengths_only()"));
   f.add("nuclear_norm.dim", reduction(std::nullopt)
-                                .typed("norm()")
+                                .typed(kLengthOfVectors)
                                 .decomposed(kSquares)
                                 .refine("lengths_only(none)"));
   f.add("nanmean", reduction(std::nullopt)
