@@ -165,17 +165,34 @@ Result<std::vector<Tensor>> run_kernel(const Kernel& kernel, const Call& call) {
   return outputs;
 }
 
+// Passes one number of each tensor of numbers, such as `scalars`, to the call of
+// element i.
+void pass_numbers(ElementCall& call, std::size_t i, const ForeachForm& form,
+                  const OpSchema& op, std::span<const Tensor> inputs) {
+  for (std::size_t a = 0; a < form.arguments.size(); ++a) {
+    const ArgumentSchema& listed = op.function->arguments()[a];
+    const std::size_t place = form.arguments[a];
+    if (!listed.is_tensor() || form.each->arguments()[place].is_tensor()) {
+      continue;
+    }
+    const auto operand = op.tensor_arg(listed.name);
+    if (!operand) continue;
+    call.op.args[place] = values<double>(inputs[*operand])[i];
+  }
+}
+
 // Evaluates the plain overload on each element of the lists.
 Result<std::vector<Tensor>> run_each(const OpLibrary& library,
                                      const OpSchema& op,
                                      std::span<const Tensor> inputs) {
   const auto form = foreach_form(*op.function, library);
-  SP_ASSIGN(const std::vector<ElementCall> calls,
-            element_calls(*form, op, library));
+  SP_ASSIGN(std::vector<ElementCall> calls, element_calls(*form, op, library));
   std::vector<Tensor> outputs;
-  for (const ElementCall& call : calls) {
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    ElementCall& call = calls[i];
+    pass_numbers(call, i, *form, op, inputs);
     std::vector<Tensor> operands;
-    for (const std::size_t i : call.operands) operands.push_back(inputs[i]);
+    for (const std::size_t o : call.operands) operands.push_back(inputs[o]);
     SP_ASSIGN(std::vector<Tensor> results,
               evaluate(library, call.op, operands));
     std::move(results.begin(), results.end(), std::back_inserter(outputs));

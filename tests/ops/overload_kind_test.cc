@@ -29,6 +29,12 @@ TEST_CASE("each kind of overload follows from one that it names") {
   CHECK(origin("aten.sum.IntList_out") == "out of aten.sum.dim_IntList");
   CHECK(origin("aten._foreach_add.List") == "foreach of aten.add.Tensor");
   CHECK(origin("aten._foreach_add_.List") == "foreach of aten.add_.Tensor");
+  CHECK(origin("aten._foreach_pow.Scalar") ==
+        "foreach of aten.pow.Tensor_Scalar");
+  CHECK(origin("aten._foreach_pow_.ScalarList") ==
+        "foreach of aten.pow_.Scalar");
+  CHECK(origin("aten._foreach_pow.ScalarAndTensor") ==
+        "foreach of aten.pow.Scalar");
   CHECK(origin("aten.expand_copy") == "view_copy of aten.expand.default");
   CHECK(origin("aten.view_copy.dtype") == "view_copy of aten.view.dtype");
   CHECK(origin("aten.split_copy.Tensor") == "view_copy of aten.split.Tensor");

@@ -18,6 +18,7 @@ using reference::Tensor;
 using testing::check_near;
 using testing::evaluated;
 using testing::library;
+using testing::value_of;
 using Ints = std::vector<std::int64_t>;
 
 std::vector<Tensor> nothing(const Call&) { return {}; }

@@ -59,16 +59,20 @@ bool fits(const ArgumentSchema& listed, const ArgumentSchema& plain) {
 }
 
 // Returns the argument of `each` that an element of `listed` can be: the one of
-// the same name, else the first free one. Returns the number of arguments if
-// none fits.
+// the same name, or the first free one if there is no such name. Returns the
+// number of arguments if none fits. (`pow.Scalar` has a number as `self`, so that
+// it is not the operator of one element of `_foreach_pow.Scalar`.)
 std::size_t place_of(const ArgumentSchema& listed, const FunctionSchema& each,
                      const std::vector<bool>& taken) {
   const auto& arguments = each.arguments();
-  for (const bool by_name : {true, false}) {
-    for (std::size_t i = 0; i < arguments.size(); ++i) {
-      const bool is_meant = !by_name || arguments[i].name == listed.name;
-      if (is_meant && !taken[i] && fits(listed, arguments[i])) return i;
-    }
+  const auto can_be = [&](std::size_t i) {
+    return !taken[i] && fits(listed, arguments[i]);
+  };
+  if (const auto named = each.argument_index(listed.name)) {
+    return can_be(*named) ? *named : arguments.size();
+  }
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (can_be(i)) return i;
   }
   return arguments.size();
 }
