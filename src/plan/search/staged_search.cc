@@ -3,91 +3,25 @@
 #include "base/guard.h"
 #include "base/index.h"
 #include "base/try.h"
-#include "plan/problem/constraints/recipe_layouts.h"
 #include "plan/problem/plan_budget.h"
 #include "plan/search/best_stage.h"
 #include "plan/search/parts/free_layers_bound.h"
+#include "plan/search/parts/search_stages.h"
 #include "plan/search/procedures.h"
 #include "plan/search/solve_plan.h"
 #include "plan/tuning.h"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 #include <vector>
 
 namespace shardprop {
 namespace {
 
-// Stage is a space of plans, with the shares of the budget by which it is built
-// and searched.
-struct Stage {
-  PlanSpace space;
-  tuning::StageShares shares;
-  // Skipped if there is a plan.
-  bool without_plan = false;
-};
-
 constexpr PlanSpace kReplicated{0};
-constexpr PlanSpace kOneRun{1};
-constexpr PlanSpace kTwoRuns{2};
-constexpr PlanSpace kNamed{};
 
 constexpr const char* kSmallerSpaces = "plans that join mesh dims";
 constexpr const char* kFreeLayers = "the bound of plans with free layers";
-
-// Returns the space in which all mesh dims larger than 1 but the last are one.
-// The known recipes are in it, and it is built as fast as on a mesh of two
-// dims.
-PlanSpace last_dim_apart(const DeviceMesh& mesh) {
-  PlanSpace space{2};
-  int last = -1;
-  for (int m = 0; m < mesh.ndim(); ++m) {
-    if (mesh.size(m) == 1) continue;
-    if (last >= 0) space.joined_dims |= 1U << m;
-    last = m;
-  }
-  space.joined_dims &= ~(1U << last);
-  return space;
-}
-
-// Returns the space in which mesh dims that the recipe uses for the same
-// purpose are one.
-PlanSpace space_of(const Recipe& recipe, const DeviceMesh& mesh, int dims) {
-  PlanSpace space;
-  space.joined_dims = joined_dims(recipe, mesh);
-  space.most_runs = dims - std::popcount(space.joined_dims);
-  return space;
-}
-
-Result<std::vector<Stage>> stages_for(const DeviceMesh& mesh,
-                                      const PlanQuestion& question) {
-  const int dims = mesh.num_active_dims();
-  if (dims < 2) return std::vector<Stage>{{kNamed}};
-  if (question.recipe) {
-    // A recipe leaves few choices, so on two mesh dims the named space is built
-    // at once.
-    if (dims == 2) return std::vector<Stage>{{kNamed}};
-    SP_ASSIGN(const Recipe recipe, on_mesh(*question.recipe, mesh));
-    const PlanSpace space = space_of(recipe, mesh, dims);
-    if (space.joined_dims == 0) return std::vector<Stage>{{kNamed}};
-    return std::vector<Stage>{{space, tuning::kRecipeStage},
-                              {kNamed, tuning::kNamedStage}};
-  }
-  if (dims == 2) {
-    return std::vector<Stage>{{kOneRun, tuning::kOneRunOfTwoDimsStage},
-                              {kNamed}};
-  }
-  std::vector<Stage> stages{{last_dim_apart(mesh), tuning::kLastDimApartStage},
-                            {kOneRun, tuning::kOneRunStage, true}};
-  if (dims == 3) {
-    stages.push_back({kTwoRuns, tuning::kTwoRunsOfThreeDimsStage, true});
-  } else {
-    stages.push_back({kTwoRuns, tuning::kTwoRunsOfMoreDimsStage});
-  }
-  stages.push_back({kNamed, tuning::kNamedStage});
-  return stages;
-}
 
 class StagedSearch {
  public:
@@ -104,7 +38,7 @@ class StagedSearch {
         procedures_(no_runs(options)) {}
 
   Result<StagedResult> run() {
-    SP_ASSIGN(const std::vector<Stage> stages, stages_for(mesh_, options_));
+    SP_ASSIGN(const std::vector<Stage> stages, search_stages(mesh_, options_));
     for (const Stage& stage : stages) {
       if (budget_.share_of_time_spent() < stage.shares.worthwhile_after ||
           (stage.without_plan && best_.has_plan())) {
