@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <utility>
+#include <variant>
 
 namespace shardprop {
 namespace {
@@ -253,6 +254,14 @@ std::string launch_bound(const Plan& plan) {
       time_text(static_cast<std::int64_t>(launch)));
 }
 
+// Returns whether several rules of recomputation were tried.
+bool chose_rule(const Plan& plan) {
+  return std::any_of(plan.notes.begin(), plan.notes.end(),
+                     [](const PlanNote& note) {
+                       return std::holds_alternative<RecomputeRulesNote>(note);
+                     });
+}
+
 // Returns " with equal layers that follows fsdp=dp and keeps the pins": the
 // restriction of the space.
 std::string condition(const Plan& plan) {
@@ -260,11 +269,11 @@ std::string condition(const Plan& plan) {
   const bool pins = !option_of(plan, "pin").empty();
   std::string text;
   if (option_of(plan, "layers") == "alike") text += " with equal layers";
-  if (recipe.empty() && !pins) return text;
-  text += " that ";
+  if (!recipe.empty() || pins) text += " that ";
   if (!recipe.empty()) text += "follows " + recipe;
   if (!recipe.empty() && pins) text += " and ";
   if (pins) text += "keeps the pins";
+  if (chose_rule(plan)) text += " by the rules of recomputation tried";
   return text;
 }
 
@@ -368,6 +377,10 @@ std::string verdict(const Plan& plan) {
   if (closed && !plan.space.is_named()) {
     return fmt::format("{}: {}, the best plan{} of the space searched{}",
                        status, total, among, as_said(plan));
+  }
+  if (closed && chose_rule(plan)) {
+    return fmt::format("{}: {}, no plan{} costs less{}", status, total, among,
+                       as_said(plan));
   }
   return fmt::format("{}: {}, {}{}", status, total, gap_in_words(plan),
                      as_said(plan));

@@ -165,9 +165,10 @@ void RuleAttempts::limit(PlanOptions& options, double share) const {
   options.time_limit_seconds =
       std::min(share * std::max(0.0, seconds_left()), most_seconds_);
   if (options.work_limit) {
-    options.work_limit = std::min(
-        static_cast<std::uint64_t>(share * static_cast<double>(work_left())),
-        most_work_);
+    // With the least work, each recipe still leads to a plan.
+    options.work_limit = std::clamp<std::uint64_t>(
+        static_cast<std::uint64_t>(share * static_cast<double>(work_left())), 1,
+        std::max<std::uint64_t>(most_work_, 1));
   }
 }
 
@@ -246,6 +247,11 @@ void RuleAttempts::conclude(Plan& plan) const {
     plan.lower_bound_nanoseconds = bound_;
     plan.status = PlanStatus::kFeasible;
     plan.ran_out = ran_out_;
+  }
+  // A rule that was not tried may lead to a cheaper plan.
+  if (plan.status == PlanStatus::kOptimal) {
+    plan.status = PlanStatus::kFeasible;
+    plan.ran_out = RanOut::kAttempts;
   }
   // Only the rest can lack memory.
   for (auto& [name, text] : plan.options) {

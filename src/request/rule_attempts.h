@@ -66,7 +66,8 @@ class RuleAttempts {
   const RuleOutcome& first() const { return first_; }
 
   // Returns the best answer. If several rules were tried, it has a
-  // RecomputeRulesNote, and its bounds hold for all of them. The note is left out if
+  // RecomputeRulesNote, and its bounds hold for all of them. Its status is not optimal,
+  // because another rule may lead to a cheaper plan. The note is left out if
   // memory is refused.
   PlannedGraph answer() &&;
 

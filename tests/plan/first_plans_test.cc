@@ -229,6 +229,27 @@ TEST_CASE("every recipe has a plan under the least work") {
   }
 }
 
+// On three mesh dims the smaller spaces spend the work before the named space.
+TEST_CASE("every recipe has a plan if smaller spaces spend the work") {
+  const DeviceMesh mesh = value_of(DeviceMesh::parse("2,2,2"));
+  for (const char* name : {"llama3_train", "deepseek_moe_train"}) {
+    CAPTURE(std::string(name));
+    PlanOptions options = training();
+    options.work_limit = 1;
+    options.compare = true;
+    const Plan plan =
+        value_of(make_plan(tiny(name), mesh, testing::dear_compute(),
+                           testing::standard_library(), options));
+    REQUIRE(plan.has_plan());
+    REQUIRE_FALSE(plan.recipes.empty());
+    for (const PlanRecipe& recipe : plan.recipes) {
+      CAPTURE(recipe.name);
+      REQUIRE(recipe.objective_nanoseconds);
+      CHECK(cost_of(plan) <= *recipe.objective_nanoseconds);
+    }
+  }
+}
+
 TEST_CASE("a plan with free layers costs no more than one of equal layers") {
   const Graph graph = tiny("llama3_train");
   PlanOptions options = training();

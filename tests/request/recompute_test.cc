@@ -289,6 +289,35 @@ TEST_CASE("the bound of auto holds for every rule that was tried") {
   CHECK(counts > 0);
 }
 
+TEST_CASE("auto has a plan under the least work if `full` has one") {
+  const std::string memory = std::to_string(limit_for_counts());
+  for (const char* work : {"1", "300", "10000", "300000"}) {
+    CAPTURE(std::string(work));
+    const Plan full = planned_layers("full", memory, "dddddd", "1").plan;
+    REQUIRE(full.has_plan());
+    const Plan plan = planned_layers("auto", memory, "dddddd", work).plan;
+    REQUIRE(plan.has_plan());
+    CHECK(*plan.objective_nanoseconds <= *full.objective_nanoseconds);
+  }
+}
+
+TEST_CASE("a proof for the rules that auto tried is not one for all rules") {
+  int proofs = 0;
+  for (const char* memory : {"75KiB", "70KiB"}) {
+    CAPTURE(std::string(memory));
+    const Plan plan = value_of(shardprop::plan(request_of(
+        {{"memory", memory, {}}, {"work_limit", "1000000000", {}}})));
+    if (!plan.has_plan() || rules_of(plan) == nullptr) continue;
+    CHECK(plan.status == PlanStatus::kFeasible);
+    if (plan.lower_bound_nanoseconds < *plan.objective_nanoseconds) continue;
+    ++proofs;
+    CHECK(plan.ran_out == RanOut::kAttempts);
+    CHECK(plan_to_text(plan).find("by the rules of recomputation tried costs "
+                                  "less") != std::string::npos);
+  }
+  CHECK(proofs > 0);
+}
+
 TEST_CASE("auto tries no more numbers of blocks once its work is spent") {
   const std::string memory = std::to_string(limit_for_counts());
   const auto rules = [&](const char* work) {

@@ -200,7 +200,7 @@ Result<Recompute> Recompute::parse(std::string_view text) {
                {},
                {"found `" + std::string(text) +
                 "`, expected none, selective, selective:megatron, full, "
-                "full:N, modules:GLOB or model"},
+                "full:N, modules:GLOB, model or auto"},
                "as in full:20"});
 }
 

@@ -219,9 +219,9 @@ class PlanSolver {
   }
 
   void find_first_plans() {
-    if (!scope_.first_plans || search_.out_of_limits()) return;
-    // Every part gets a plan, even if the work of the first ones exceeds the
-    // limit, so that no answer costs more than that of a recipe.
+    if (!scope_.first_plans || search_.budget().is_cut_off()) return;
+    // Every part gets a plan, even if the work of smaller spaces or of the first
+    // parts exceeds the limit, so that no answer costs more than that of a recipe.
     const std::vector<FirstSpace> spaces = first_spaces(problem_);
     // The last part is for the mix of the others.
     std::size_t parts = spaces.size() + 1;
