@@ -30,8 +30,10 @@ enum class Projections : std::uint8_t {
   kSplitWeight,  // one weight, which is split
 };
 
-// Attention and its output projection.
-Graph attention(Projections projections, std::int64_t key_heads = kHeads) {
+// Attention and its output projection. A feed-forward part with gate and up
+// projections in one weight may follow.
+Graph attention(Projections projections, std::int64_t key_heads = kHeads,
+                bool feeds_forward = false) {
   const OpLibrary& library = testing::standard_library();
   GraphBuilder b("attention", library);
   constexpr std::int64_t kSize = kWidth / kHeads;
@@ -118,7 +120,20 @@ Graph attention(Projections projections, std::int64_t key_heads = kHeads) {
       {{"", TensorArg{0}},
        {"", std::vector<std::int64_t>{kBatch * kSequence, kWidth}}},
       {back}, "rows");
-  b.add_output({.value = mm(rows, wo, "y")});
+  ValueId y = mm(rows, wo, "y");
+  if (feeds_forward) {
+    const std::vector<ValueId> parts = value_of(
+        b.add_op("aten.split.Tensor",
+                 {{"", TensorArg{0}}, {"", 4 * kWidth}, {"", std::int64_t{1}}},
+                 {mm(y, weight("gate_up", 8 * kWidth), "up_rows")}, "parts"));
+    const ValueId gated =
+        test::add_op(b, "aten.mul.Tensor",
+                     {{"", TensorArg{0}}, {"", TensorArg{1}}}, parts, "gated");
+    const ValueId down =
+        test::add_input(b, InputKind::kParameter, "down", "bf16[4096,1024]");
+    y = mm(gated, down, "fed");
+  }
+  b.add_output({.value = y});
   return value_of(std::move(b).build());
 }
 
@@ -194,6 +209,13 @@ TEST_CASE("pieces stay together if ranks cannot share their heads") {
   CHECK(stored_as(followed(fused, "tp=16", "megatron=tp"), "net.w") ==
         "SS(1,3)");
   CHECK(stored_as(followed(fused, "tp=32", "megatron=tp"), "net.w") == "R");
+}
+
+TEST_CASE("heads that ranks cannot share leave other pieces sharded") {
+  const Graph layer = attention(Projections::kSplit, kHeads, true);
+  const Plan plan = followed(layer, "tp=32", "megatron=tp");
+  CHECK(stored_as(plan, "net.w") == "R");
+  CHECK(stored_as(plan, "net.gate_up") == "SS(1,2)");
 }
 
 }  // namespace

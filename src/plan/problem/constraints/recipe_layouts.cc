@@ -1,6 +1,7 @@
 #include "plan/problem/constraints/recipe_layouts.h"
 
 #include "base/index.h"
+#include "base/union_find.h"
 #include "plan/problem/problem_data.h"
 #include "plan/tuning.h"
 
@@ -78,26 +79,59 @@ RecipeLayouts::RecipeLayouts(const Recipe& recipe, const Graph& graph,
     const RecipeUse& use = uses_[index(dim)];
     return use.tensor || (use.experts && !use.data);
   });
-  for (int m = 0; m < mesh.ndim(); ++m) pieces_fit_.push_back(pieces_fit(m));
+  find_groups();
+  for (int m = 0; m < mesh.ndim(); ++m) find_fitting(m);
 }
 
-bool RecipeLayouts::pieces_fit(int mesh_dim) const {
-  if (!uses_[index(mesh_dim)].tensor) return false;
-  const auto& values = graph_.values();
-  const auto role = [&](const Value& value) -> const std::optional<DimTrace>& {
-    return roles_.dim(value.id, DimRole::kTensor);
-  };
-  const bool has_pieces =
-      std::any_of(values.begin(), values.end(), [&](const Value& value) {
-        return role(value) && !role(value)->is_outermost();
-      });
-  return has_pieces &&
-         std::all_of(values.begin(), values.end(), [&](const Value& value) {
-           Placements placements(uses_.size());
-           ShardOrder order(uses_.size());
-           return !role(value) || !role(value)->is_outermost() ||
-                  place(value, *role(value), mesh_dim, placements, order);
-         });
+void RecipeLayouts::find_groups() {
+  UnionFind groups(graph_.values().size());
+  for (const Node& node : graph_.nodes()) {
+    if (!roles_.factor(node.id, DimRole::kTensor)) continue;
+    std::optional<ValueId> first;
+    for (const auto* values : {&node.inputs, &node.outputs}) {
+      for (const ValueId value : *values) {
+        if (!roles_.dim(value, DimRole::kTensor)) continue;
+        if (!first) first = value;
+        groups.join(value.index(), first->index());
+      }
+    }
+  }
+  group_.reserve(groups.size());
+  for (std::size_t v = 0; v < groups.size(); ++v) {
+    group_.push_back(groups.root(v));
+  }
+}
+
+void RecipeLayouts::find_fitting(int mesh_dim) {
+  std::vector<bool>& fits = fits_.emplace_back(group_.size());
+  if (!uses_[index(mesh_dim)].tensor) return;
+  for (const Value& value : graph_.values()) {
+    const auto& at = roles_.dim(value.id, DimRole::kTensor);
+    if (at && !at->is_outermost()) fits[group_[value.id.index()]] = true;
+  }
+  for (const Value& value : graph_.values()) {
+    const auto& at = roles_.dim(value.id, DimRole::kTensor);
+    const std::size_t group = group_[value.id.index()];
+    if (!at || !at->is_outermost() || !fits[group]) continue;
+    Placements placements(uses_.size());
+    ShardOrder order(uses_.size());
+    fits[group] = place(value, *at, mesh_dim, placements, order);
+  }
+}
+
+bool RecipeLayouts::pieces_fit(ValueId value, int mesh_dim) const {
+  return fits_[index(mesh_dim)][group_[value.index()]];
+}
+
+bool RecipeLayouts::pieces_fit(const Node& node, int mesh_dim) const {
+  for (const auto* values : {&node.inputs, &node.outputs}) {
+    for (const ValueId value : *values) {
+      if (roles_.dim(value, DimRole::kTensor)) {
+        return pieces_fit(value, mesh_dim);
+      }
+    }
+  }
+  return false;
 }
 
 NodeWish RecipeLayouts::wish(const Node& node) const {
@@ -114,8 +148,8 @@ DimWish RecipeLayouts::wish(const Node& node, int mesh_dim) const {
     const auto& trace = roles_.factor(node.id, role);
     // Only the tensor role has pieces.
     const bool has_pieces = trace && !trace->is_outermost();
-    if (!trace || (has_pieces && (role != DimRole::kTensor ||
-                                  !pieces_fit_[index(mesh_dim)]))) {
+    if (!trace || (has_pieces &&
+                   (role != DimRole::kTensor || !pieces_fit(node, mesh_dim)))) {
       return;
     }
     out.kind = DimWish::Kind::kFactor;
@@ -180,7 +214,7 @@ std::optional<Layout> RecipeLayouts::stored(const GraphInput& input) const {
     const auto& at = roles_.dim(value.id, role);
     if (!at) return false;
     if (!at->is_outermost() &&
-        (role != DimRole::kTensor || !pieces_fit_[index(m)] ||
+        (role != DimRole::kTensor || !pieces_fit(value.id, m) ||
          mesh_.num_active_dims() > tuning::kMostStridedDims)) {
       return false;
     }

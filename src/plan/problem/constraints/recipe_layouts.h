@@ -12,6 +12,7 @@
 #include <shardprop/plan/recipe.h>
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -61,10 +62,15 @@ class RecipeLayouts {
 
  private:
   DimWish wish(const Node& node, int mesh_dim) const;
-  // Returns whether pieces of a fused projection may be sharded over the mesh
-  // dim: every rank then has a part of all that the pieces become, such as
+  // Groups the values that operators of tensor parallelism link: the attention
+  // and the feed-forward part of a layer are two groups.
+  void find_groups();
+  // Finds the groups whose pieces of a fused projection may be sharded over the
+  // mesh dim: every rank then has a part of all that the pieces become, such as
   // heads. Otherwise an operator would have to move the pieces.
-  bool pieces_fit(int mesh_dim) const;
+  void find_fitting(int mesh_dim);
+  bool pieces_fit(ValueId value, int mesh_dim) const;
+  bool pieces_fit(const Node& node, int mesh_dim) const;
   bool place(const Value& value, const DimTrace& at, int mesh_dim,
              Placements& placements, ShardOrder& order) const;
 
@@ -73,7 +79,8 @@ class RecipeLayouts {
   const DimRoles& roles_;
   std::vector<RecipeUse> uses_;  // by mesh dim
   std::vector<int> order_;
-  std::vector<bool> pieces_fit_;  // by mesh dim
+  std::vector<std::size_t> group_;       // by value
+  std::vector<std::vector<bool>> fits_;  // by mesh dim and group
 };
 
 // Returns the choices that grant a wish. It takes the mesh dims in `order`. For
