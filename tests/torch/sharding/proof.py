@@ -262,7 +262,8 @@ class Proof:
                 wholes[term] = torch.zeros(shape, dtype=wanted.dtype)
                 covered[term] = torch.zeros(shape, dtype=torch.int8)
             if all(runs is None for runs in where[rank]):
-                wholes[term] = result
+                # Later shards are written to it; a zero tensor refuses that.
+                wholes[term] = result.clone()
                 covered[term] = covered[term] + 1
             else:
                 put(wholes[term], where[rank], result)
