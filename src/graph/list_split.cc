@@ -12,13 +12,13 @@ namespace shardprop {
 namespace {
 
 // Returns one call per place, or an empty list if the operator does not work on
-// lists element by element.
+// lists element by element, or if the call of an element would omit its number.
 std::vector<ElementCall> calls_by_place(const OpSchema& op,
                                         const OpLibrary& library) {
   auto fused = fused_calls(op);
   if (!fused.empty()) return fused;
   const auto form = foreach_form(*op.function, library);
-  if (!form) return {};
+  if (!form || form->omits_numbers) return {};
   auto found = element_calls(*form, op, library);
   return found ? *std::move(found) : std::vector<ElementCall>();
 }

@@ -9,7 +9,8 @@ namespace {
 Result<std::vector<ValueId>> add_lists(
     GraphFixture& f, const char* op,
     const std::vector<std::vector<ValueId>>& lists,
-    std::vector<GivenArgument> rest, const std::vector<TensorMeta>& outputs) {
+    std::vector<GivenArgument> rest, const std::vector<TensorMeta>& outputs,
+    std::optional<ValueId> numbers = std::nullopt) {
   NewNode node;
   node.name = "lists";
   std::vector<GivenArgument> given;
@@ -24,6 +25,11 @@ Result<std::vector<ValueId>> add_lists(
     given.push_back({"", std::move(tensors)});
   }
   for (GivenArgument& argument : rest) given.push_back(std::move(argument));
+  if (numbers) {
+    given.push_back({"", TensorArg{static_cast<std::int32_t>(metas.size())}});
+    metas.push_back(f.builder.meta(*numbers));
+    node.inputs.push_back(*numbers);
+  }
   auto schema =
       make_op_schema(f.library.find(op), std::move(given), std::move(metas));
   REQUIRE(schema);
@@ -73,4 +79,22 @@ TEST_CASE("foreach in place: every tensor has its update") {
   CHECK(names_of(*graph) ==
         std::vector<std::string>{"aten.add.Tensor", "aten.add.Tensor"});
   CHECK(graph->outputs().size() == 2);
+}
+
+TEST_CASE("foreach: numbers in one tensor leave the operator whole") {
+  GraphFixture f;
+  const ValueId a = f.input("a", "f32[8]");
+  const ValueId b = f.input("b", "f32[4]");
+  const ValueId numbers = f.input("numbers", "f32[2]");
+  const auto made =
+      add_lists(f, "aten._foreach_addcmul.Tensor", {{a, b}, {a, b}, {a, b}}, {},
+                {meta("f32[8]"), meta("f32[4]")}, numbers);
+  REQUIRE(made);
+  REQUIRE(made->size() == 2);
+  f.output((*made)[0]);
+  f.output((*made)[1]);
+  const auto graph = std::move(f.builder).build();
+  REQUIRE(graph);
+  CHECK(names_of(*graph) ==
+        std::vector<std::string>{"aten._foreach_addcmul.Tensor"});
 }

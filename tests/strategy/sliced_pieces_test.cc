@@ -2,6 +2,8 @@
 // gradients. Each piece is sharded.
 #include "strategy/applied.h"
 
+#include <shardprop/ops/rule_text.h>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -92,9 +94,6 @@ TEST_CASE("the gradient of such a slice is written to its piece") {
   // The program shards the dim as one.
   CHECK(all.has("R->S(0)"));
   CHECK_FALSE(all.has("S(0)->S(0)"));
-  // A gradient of other rows than the arguments say is of no piece.
-  CHECK_FALSE(
-      Strategies(slice_backward("f32[8,4]", 24, 32), "4").has("S(0)->SS(0,3)"));
 }
 
 TEST_CASE("mesh dims shard the pieces or the dim as one, not both") {
@@ -120,6 +119,40 @@ TEST_CASE("a piece is written to a tensor that is sharded by pieces") {
         std::vector<std::int64_t>(4, 4));
   CHECK(all.has("S(0),R->S(0)"));
   CHECK_FALSE(all.has("S(0),S(0)->S(0)"));
+}
+
+TEST_CASE("a gradient that the slice does not give is refused") {
+  const auto results_of = [](const char* grad) {
+    const OpSchema right = slice_backward("f32[8,4]", 8, 16);
+    const OpSchema op = testing::value_of(
+        make_op_schema(right.function,
+                       {{"", TensorArg{0}},
+                        {"input_sizes", std::vector<std::int64_t>{24, 4}},
+                        {"dim", std::int64_t{0}},
+                        {"start", std::int64_t{8}},
+                        {"end", std::int64_t{16}},
+                        {"step", std::int64_t{1}}},
+                       {testing::value_of(TensorMeta::parse(grad))}));
+    return testing::library().infer_results(op);
+  };
+  CHECK(results_of("f32[8,4]"));
+  CHECK_CODE(results_of("f32[4,4]"), ErrorCode::kShapeMismatch);
+  CHECK_CODE(results_of("f32[9,4]"), ErrorCode::kShapeMismatch);
+}
+
+TEST_CASE("an operator that writes a part need not name the ends of a slice") {
+  const auto library = testing::value_of(testing::library().with(
+      {.declaration = "my::part(Tensor grad_output, SymInt[] input_sizes, int "
+                      "dim) -> Tensor",
+       .definition =
+           testing::value_of(parse_definition("part_written(input_sizes)"))}));
+  const OpSchema op = testing::value_of(
+      make_op_schema(library->find("my.part.default"),
+                     {{"", TensorArg{0}},
+                      {"input_sizes", std::vector<std::int64_t>{8, 4}},
+                      {"dim", std::int64_t{0}}},
+                     {testing::value_of(TensorMeta::parse("f32[4,4]"))}));
+  CHECK(library->infer_results(op));
 }
 
 }  // namespace

@@ -188,7 +188,14 @@ std::optional<ForeachForm> foreach_form(const FunctionSchema& function,
         if (each == nullptr) continue;
       }
       if (auto arguments = matched(function, *each)) {
-        return ForeachForm{std::move(each), *std::move(arguments)};
+        bool omits_numbers = false;
+        for (std::size_t a = 0; a < arguments->size(); ++a) {
+          omits_numbers =
+              omits_numbers || is_numbers(function.arguments()[a],
+                                          each->arguments()[(*arguments)[a]]);
+        }
+        return ForeachForm{std::move(each), *std::move(arguments),
+                           omits_numbers};
       }
     }
   }

@@ -8,6 +8,7 @@
 #include "ops/forms/indices.h"
 #include "ops/forms/mapped.h"
 #include "ops/forms/segment_dims.h"
+#include "ops/space/view_strides.h"
 #include "ops/space/windows.h"
 
 #include <algorithm>
@@ -71,12 +72,19 @@ BoundForm bind_part_written(const OpCall& call) {
   require(rank > 0 && grad.rank() == rank - (selects ? 1 : 0),
           "the gradient does not match the input's sizes");
   const int dim = call.dim("dim", rank);
+  const bool slices = call.has("start") && call.has("end") && call.has("step");
+  if (slices) {
+    require(size_of(grad, dim) ==
+                slice_length(shape[index(dim)], call.op().int_arg("start"),
+                             call.op().int_arg("end"), call.integer("step")),
+            "the gradient does not match the slice");
+  }
   SpaceBuilder b;
   Operand whole;
   Operand part;
   for (int d = 0; d < rank; ++d) {
     const auto piece =
-        d == dim && !selects
+        d == dim && slices
             ? piece_of_slice(shape[index(d)], grad.size(d),
                              call.op().int_arg("start"), call.integer("step"))
             : std::nullopt;
