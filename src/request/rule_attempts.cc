@@ -195,6 +195,7 @@ bool RuleAttempts::has_rest_for_another(double share) const {
   const PlanOptions& all = request_.options;
   return seconds_left() >
              std::max(fastest_seconds_, share * all.time_limit_seconds) &&
+         work_left() > 0 &&
          static_cast<double>(work_left()) >=
              share * static_cast<double>(all.work_limit.value_or(0));
 }

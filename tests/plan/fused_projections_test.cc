@@ -27,6 +27,7 @@ enum class Projections : std::uint8_t {
   kSeparate,     // three weights
   kSplit,        // one weight, whose results are split
   kSliced,       // one weight, and a slice of its results for each piece
+  kSlicedTwice,  // the same, with a second slice for the values
   kSplitWeight,  // one weight, which is split
 };
 
@@ -71,19 +72,27 @@ Graph attention(Projections projections, std::int64_t key_heads = kHeads,
   const std::int64_t columns = sizes[0] + sizes[1] + sizes[2];
   std::vector<ValueId> projected;
   if (projections == Projections::kSplit ||
-      projections == Projections::kSliced) {
+      projections == Projections::kSliced ||
+      projections == Projections::kSlicedTwice) {
     const ValueId all = view(mm(x, weight("w", columns), "qkv_rows"),
                              {kBatch, kSequence, columns}, "qkv");
     if (projections == Projections::kSplit) projected = split(all, 2);
     std::int64_t start = 0;
+    const auto slice = [&](std::size_t i, const std::string& name) {
+      return test::add_op(b, "aten.slice.Tensor",
+                          {{"", TensorArg{0}},
+                           {"", std::int64_t{2}},
+                           {"", start},
+                           {"", start + sizes[i]}},
+                          {all}, name.c_str());
+    };
     for (std::size_t i = projected.size(); i < 3; ++i) {
-      const std::string name = names[i] + std::string("_piece");
-      projected.push_back(test::add_op(b, "aten.slice.Tensor",
-                                       {{"", TensorArg{0}},
-                                        {"", std::int64_t{2}},
-                                        {"", start},
-                                        {"", start + sizes[i]}},
-                                       {all}, name.c_str()));
+      projected.push_back(slice(i, names[i] + std::string("_piece")));
+      if (i == 2 && projections == Projections::kSlicedTwice) {
+        projected[i] = test::add_op(
+            b, "aten.add.Tensor", {{"", TensorArg{0}}, {"", TensorArg{1}}},
+            {projected[i], slice(i, "v_again")}, "v_sum");
+      }
       start += sizes[i];
     }
   } else {
@@ -182,6 +191,12 @@ TEST_CASE("tensor parallelism shards a fused projection by heads") {
 
 TEST_CASE("tensor parallelism shards slices of a projection by heads") {
   check_by_heads(Projections::kSliced);
+}
+
+TEST_CASE("a piece that is sliced twice is one piece") {
+  const Plan plan =
+      followed(attention(Projections::kSlicedTwice), "tp=4", "megatron=tp");
+  CHECK(stored_as(plan, "net.w") == "SS(1,3)");
 }
 
 TEST_CASE("ranks narrow the pieces of a weight that is split unequally") {

@@ -286,6 +286,11 @@ class UnequalPieces(unittest.TestCase):
                         done = subprocess.run(command, capture_output=True, text=True)
                         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
+    def test_nothing_to_separate_is_a_warning(self):
+        model = torch.nn.Linear(8, 8)
+        with self.assertWarnsRegex(UserWarning, "changes nothing"):
+            sp.torch.export(model, (torch.ones(2, 8),), separate_pieces=True)
+
     def test_composite_is_refused(self):
         model, args = self.small()
         with self.assertRaisesRegex(sp.torch.ExportError, "separate_pieces"):

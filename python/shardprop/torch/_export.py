@@ -60,7 +60,9 @@ def export(
     `separate_pieces` splits the weight of a fused projection instead of its result, if
     the pieces have unequal sizes, as queries, keys and values have if there are fewer
     key heads. Each piece may then have a layout of its own, but they are matmuls of
-    their own, too. Equal pieces need no such change.
+    their own, too. Equal pieces need no such change. The result must be divided by
+    split_with_sizes or by slices of its last dim, and have no other use. A warning says
+    if there is no such projection.
 
     Raises ExportError, which names the part of the model that prevents the export.
     """

@@ -219,7 +219,8 @@ class PlanSolver {
   }
 
   void find_first_plans() {
-    if (!scope_.first_plans || search_.budget().is_cut_off()) return;
+    const bool is_off = !scope_.first_plans || options_.work_limit == 0U;
+    if (is_off || search_.budget().is_cut_off()) return;
     // Every part gets a plan, even if the work of smaller spaces or of the first
     // parts exceeds the limit, so that no answer costs more than that of a recipe.
     const std::vector<FirstSpace> spaces = first_spaces(problem_);

@@ -12,6 +12,7 @@ fused dim has a part of each of them.
 """
 
 import operator
+import warnings
 
 import torch
 
@@ -93,9 +94,11 @@ def _pieces(linear):
 
 
 def _separate(graph, linear):
+    """Returns whether the pieces of the linear's result are unequal, and are separate
+    linears now."""
     found = _pieces(linear)
     if found is None or len(set(found[0])) == 1 or 0 in found[0]:
-        return
+        return False
     sizes, pieces = found
     split = next(iter(linear.users))
     bias = _argument(linear, 2, "bias")
@@ -111,17 +114,27 @@ def _separate(graph, linear):
     if split.target in _SPLITS:
         graph.erase_node(split)
     graph.erase_node(linear)
+    return True
 
 
 def separate_unequal(program):
     """Replaces the program's linears whose results have unequal pieces, in place.
 
-    The linears of the pieces enter the graph when it is next traced.
+    The linears of the pieces enter the graph when it is next traced. Warns if there is
+    no such linear.
     """
+    separated = 0
     for module in program.graph_module.modules():
         if not isinstance(module, torch.fx.GraphModule):
             continue
         for node in list(module.graph.nodes):
             if node.target is _LINEAR:
-                _separate(module.graph, node)
+                separated += _separate(module.graph, node)
         module.recompile()
+    if separated == 0:
+        warnings.warn(
+            "separate_pieces=True changes nothing: no linear's result is divided into "
+            "pieces of unequal sizes by split_with_sizes or by slices of its last dim, "
+            "without another use",
+            stacklevel=2,
+        )

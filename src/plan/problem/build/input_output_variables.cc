@@ -52,24 +52,13 @@ void InputOutputVariables::add_inputs() {
   }
 }
 
-// Replaces the layouts by the one in which the recipe stores the input. Without
-// a recipe, adds the layouts of the known recipes.
-void InputOutputVariables::add_recipe_layouts(const GraphInput& input,
-                                              const RecipeChoices* recipe,
-                                              std::vector<LayoutId>& layouts) {
-  if (recipe != nullptr) {
-    if (const auto stored = recipe->stored(input)) {
-      layouts = {data_.layouts.intern(*stored)};
-    }
-    return;
+std::vector<RecipeLayouts> InputOutputVariables::known_recipes() const {
+  std::vector<RecipeLayouts> known;
+  for (const Recipe& recipe : data_.known_recipes) {
+    if (!is_in_space(recipe, data_.mesh, data_.set_up.space)) continue;
+    known.emplace_back(recipe, graph_, data_.mesh, *data_.roles);
   }
-  for (const Recipe& known : data_.known_recipes) {
-    if (!is_in_space(known, data_.mesh, data_.set_up.space)) continue;
-    const RecipeLayouts of_recipe(known, graph_, data_.mesh, *data_.roles);
-    if (const auto stored = of_recipe.stored(input)) {
-      add_new(data_.layouts.intern(*stored), layouts);
-    }
-  }
+  return known;
 }
 
 Result<void> InputOutputVariables::choose_input_layouts(
@@ -78,6 +67,8 @@ Result<void> InputOutputVariables::choose_input_layouts(
       forest_.required_layouts(data_.variables, data_.copied_to);
   const LayoutId replicated = this->replicated();
   const GivenChoices* given = data_.set_up.given;
+  std::vector<RecipeLayouts> known;
+  if (recipe == nullptr) known = known_recipes();
   for (PlanVariable& variable : data_.variables) {
     if (variable.kind != PlanVariable::Kind::kInput) continue;
     const ValueId value = variable.makes[0];
@@ -89,7 +80,15 @@ Result<void> InputOutputVariables::choose_input_layouts(
           graph_.inputs()[variable.index].kind == InputKind::kParameter;
       add_plain_layouts(required[value.index()].layouts(), is_parameter,
                         layouts);
-      add_recipe_layouts(graph_.inputs()[variable.index], recipe, layouts);
+      const GraphInput& input = graph_.inputs()[variable.index];
+      for (const RecipeLayouts& of_recipe : known) {
+        if (const auto stored = of_recipe.stored(input)) {
+          add_new(data_.layouts.intern(*stored), layouts);
+        }
+      }
+      const auto stored =
+          recipe == nullptr ? std::nullopt : recipe->stored(input);
+      if (stored) layouts = {data_.layouts.intern(*stored)};
     }
     if (given != nullptr) {
       layouts = interned(data_.layouts, given->inputs[variable.index]);

@@ -40,8 +40,9 @@ class InputOutputVariables {
   LayoutId replicated() const {
     return data_.layouts.intern(Layout::replicated(data_.mesh.ndim()));
   }
-  void add_recipe_layouts(const GraphInput& input, const RecipeChoices* recipe,
-                          std::vector<LayoutId>& layouts);
+  // Returns the layouts of the known recipes in the space, which are found once
+  // for all inputs.
+  std::vector<RecipeLayouts> known_recipes() const;
   // Adds the layouts without partials, and those with strided shards only if
   // `may_be_strided`.
   void add_plain_layouts(const std::vector<LayoutId>& from, bool may_be_strided,

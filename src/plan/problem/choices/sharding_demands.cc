@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <set>
 #include <utility>
 
 namespace shardprop {
@@ -148,31 +149,42 @@ void ShardingSeeds::demand_by_pieces(std::span<const std::uint32_t> groups) {
 }
 
 bool ShardingSeeds::is_first_of_slices(const Node& node) {
-  // Returns the dim that a node slices into equal pieces, and their number.
-  const auto sliced = [&](const Node& slice)
-      -> std::optional<std::pair<std::size_t, std::int64_t>> {
+  struct Slice {
+    std::size_t dim = 0;
+    std::int64_t pieces = 0;  // of the dim, all of one size
+    std::int64_t piece = 0;   // the one that it takes, from 0
+  };
+  const auto sliced = [&](const Node& slice) -> std::optional<Slice> {
     if (slice.inputs.size() != 1 || slice.outputs.size() != 1) {
       return std::nullopt;
     }
     const Application& applied = application(slice);
     if (!applied.space || !applied.space->is_free) return std::nullopt;
-    const std::vector<DimFactors>& dims = applied.space->inputs[0].dims;
+    const IndexSpace& space = *applied.space;
+    // Its first argument by rank is where the piece starts.
+    if (space.local_arguments.empty()) return std::nullopt;
+    const std::int64_t piece = space.local_arguments[0].values.at(0).scale;
+    const std::vector<DimFactors>& dims = space.inputs[0].dims;
     for (std::size_t d = 0; d < dims.size(); ++d) {
-      if (!piece_factor(*applied.space, dims[d])) continue;
-      return std::pair{d, applied.space->factor(dims[d][0]).size};
+      if (!piece_factor(space, dims[d])) continue;
+      return Slice{d, space.factor(dims[d][0]).size, piece};
     }
     return std::nullopt;
   };
   const auto own = sliced(node);
   if (!own) return false;
-  std::int64_t slices = 0;
+  // A model may take one of the pieces more than once.
+  std::set<std::int64_t> pieces;
   for (const Use& use : graph_.value(node.inputs[0]).consumers) {
     const Node& other = graph_.node(use.node);
-    if (sliced(other) != own) continue;
-    if (slices == 0 && other.id != node.id) return false;
-    ++slices;
+    const auto slice = sliced(other);
+    if (!slice || slice->dim != own->dim || slice->pieces != own->pieces) {
+      continue;
+    }
+    if (pieces.empty() && other.id != node.id) return false;
+    pieces.insert(slice->piece);
   }
-  return slices == own->second;
+  return static_cast<std::int64_t>(pieces.size()) == own->pieces;
 }
 
 void ShardingSeeds::demand_of_pieces(const Node& node, bool of_result,
