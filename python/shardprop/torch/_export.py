@@ -61,8 +61,8 @@ def export(
     the pieces have unequal sizes, as queries, keys and values have if there are fewer
     key heads. Each piece may then have a layout of its own, but they are matmuls of
     their own, too. Equal pieces need no such change. The result must be divided by
-    split_with_sizes or by slices of its last dim, and have no other use. A warning says
-    if there is no such projection.
+    split_with_sizes or by slices of its last dim, and have no other use. If nothing
+    is split, there is a warning.
 
     Raises ExportError, which names the part of the model that prevents the export.
     """

@@ -120,8 +120,8 @@ def _separate(graph, linear):
 def separate_unequal(program):
     """Replaces the program's linears whose results have unequal pieces, in place.
 
-    The linears of the pieces enter the graph when it is next traced. Warns if there is
-    no such linear.
+    The linears of the pieces enter the graph when it is next traced. Warns if
+    nothing is replaced.
     """
     separated = 0
     for module in program.graph_module.modules():
