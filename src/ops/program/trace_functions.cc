@@ -49,9 +49,9 @@ TraceValue Tracer::called(const CallExpression& call) {
     values.push_back(value_of(*call.positional[i]));
   }
   if (asks_results) return of_results(call.function, values);
-  for (const auto function : {&Tracer::size_function, &Tracer::dims_function,
-                              &Tracer::list_function, &Tracer::step_function}) {
-    if (auto known = (this->*function)(call.function, values)) {
+  for (const auto part : {&Tracer::size_function, &Tracer::dims_function,
+                          &Tracer::list_function, &Tracer::step_function}) {
+    if (auto known = (this->*part)(call.function, values)) {
       return *std::move(known);
     }
   }

@@ -108,11 +108,11 @@ BoundForm bind_histogram_of_points(const OpCall& call, bool counts,
   Dims bins;
   bool bounded = true;
   if (has_edges) {
-    for (const TensorMeta& edges : call.tensors("bins")) {
-      require(edges.rank() == 1 && edges.numel() > 0 &&
-                  edges.dtype() == self.dtype(),
-              "the edges are not vectors of the points' dtype");
-      bins.push_back(edges.numel() - 1);
+    for (const TensorMeta& ends : call.tensors("bins")) {
+      require(
+          ends.rank() == 1 && ends.numel() > 0 && ends.dtype() == self.dtype(),
+          "the edges are not vectors of the points' dtype");
+      bins.push_back(ends.numel() - 1);
     }
   } else {
     bins = bins_argument.is_list

@@ -56,14 +56,14 @@ OpDefinition images(std::string_view word) {
 void words_of_pool(RuleWords& words) {
   for (const int dims : {1, 2, 3}) {
     const std::string d = std::to_string(dims);
-    const Resize size = [dims](const OpCall& call, std::int64_t size,
+    const Resize pool = [dims](const OpCall& call, std::int64_t size,
                                std::size_t dim) {
       return pooled(call, size, dim, index(dims));
     };
-    words.form(resize_form("pool(" + d + ")", dims, size));
-    words.form(resize_form("pool(" + d + ",indices)", dims, size, 2));
+    words.form(resize_form("pool(" + d + ")", dims, pool));
+    words.form(resize_form("pool(" + d + ",indices)", dims, pool, 2));
     words.form(resize_form("pool(" + d + ",output_size)", dims, adapted));
-    words.form(resize_gradient_form("pool_gradient(" + d + ")", dims, size));
+    words.form(resize_gradient_form("pool_gradient(" + d + ")", dims, pool));
     words.form(resize_gradient_form("resized_gradient(" + d + ")", dims));
   }
   words.form(resize_form("upsample(2,output_size)", 2, resampled_size));
