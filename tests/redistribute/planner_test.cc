@@ -1,5 +1,6 @@
 // Paths that plans must take, errors, limits, ties.
 #include "redistribute/redistribute_rows.h"
+#include "support/property.h"
 #include "support/result_checks.h"
 #include "support/sanitizers.h"
 
