@@ -40,6 +40,16 @@ Result<std::vector<ValueId>> add_lists(
   return f.builder.add_node(std::move(node));
 }
 
+// Returns the graph with these two outputs.
+Graph with_outputs(GraphFixture& f, const std::vector<ValueId>& made) {
+  REQUIRE(made.size() == 2);
+  f.output(made[0]);
+  f.output(made[1]);
+  auto graph = std::move(f.builder).build();
+  REQUIRE(graph);
+  return *std::move(graph);
+}
+
 std::vector<std::string> names_of(const Graph& graph) {
   std::vector<std::string> names;
   for (const Node& node : graph.nodes()) names.push_back(node.op_name());
@@ -56,15 +66,11 @@ TEST_CASE("foreach: one operator for each place, scalars of lists too") {
                               {{"scalars", std::vector<double>{2.0, 3.0}}},
                               {meta("f32[8]"), meta("f32[4,4]")});
   REQUIRE(made);
-  REQUIRE(made->size() == 2);
-  f.output((*made)[0]);
-  f.output((*made)[1]);
-  const auto graph = std::move(f.builder).build();
-  REQUIRE(graph);
-  CHECK(names_of(*graph) ==
+  const Graph graph = with_outputs(f, *made);
+  CHECK(names_of(graph) ==
         std::vector<std::string>{"aten.mul.Scalar", "aten.mul.Scalar"});
-  CHECK(graph->nodes()[1].op.float_arg("other") == 3.0);
-  CHECK(graph->value((*made)[1]).meta == meta("f32[4,4]"));
+  CHECK(graph.nodes()[1].op.float_arg("other") == 3.0);
+  CHECK(graph.value((*made)[1]).meta == meta("f32[4,4]"));
 }
 
 TEST_CASE("foreach in place: every tensor has its update") {
@@ -90,11 +96,7 @@ TEST_CASE("foreach: numbers in one tensor leave the operator whole") {
       add_lists(f, "aten._foreach_addcmul.Tensor", {{a, b}, {a, b}, {a, b}}, {},
                 {meta("f32[8]"), meta("f32[4]")}, numbers);
   REQUIRE(made);
-  REQUIRE(made->size() == 2);
-  f.output((*made)[0]);
-  f.output((*made)[1]);
-  const auto graph = std::move(f.builder).build();
-  REQUIRE(graph);
-  CHECK(names_of(*graph) ==
+  const Graph graph = with_outputs(f, *made);
+  CHECK(names_of(graph) ==
         std::vector<std::string>{"aten._foreach_addcmul.Tensor"});
 }

@@ -207,6 +207,17 @@ TEST_CASE("a free search ends at or below every recipe, however short") {
   }
 }
 
+// Each recipe has a plan, and none costs less than the plan itself.
+void check_recipes(const Plan& plan) {
+  REQUIRE(plan.has_plan());
+  REQUIRE_FALSE(plan.recipes.empty());
+  for (const PlanRecipe& recipe : plan.recipes) {
+    CAPTURE(recipe.name);
+    REQUIRE(recipe.objective_nanoseconds);
+    CHECK(cost_of(plan) <= *recipe.objective_nanoseconds);
+  }
+}
+
 TEST_CASE("every recipe has a plan under the least work") {
   const Graph graph = tiny("llama3_train");
   for (const char* mesh : {"dp=4", "dp=2,tp=2"}) {
@@ -218,13 +229,7 @@ TEST_CASE("every recipe has a plan under the least work") {
       options.overlap = 1;
       options.compare = true;
       const Plan plan = plan_of(graph, mesh, options);
-      REQUIRE(plan.has_plan());
-      REQUIRE_FALSE(plan.recipes.empty());
-      for (const PlanRecipe& recipe : plan.recipes) {
-        CAPTURE(recipe.name);
-        REQUIRE(recipe.objective_nanoseconds);
-        CHECK(cost_of(plan) <= *recipe.objective_nanoseconds);
-      }
+      check_recipes(plan);
     }
   }
 }
@@ -240,13 +245,7 @@ TEST_CASE("every recipe has a plan if smaller spaces spend the work") {
     const Plan plan =
         value_of(make_plan(tiny(name), mesh, testing::dear_compute(),
                            testing::standard_library(), options));
-    REQUIRE(plan.has_plan());
-    REQUIRE_FALSE(plan.recipes.empty());
-    for (const PlanRecipe& recipe : plan.recipes) {
-      CAPTURE(recipe.name);
-      REQUIRE(recipe.objective_nanoseconds);
-      CHECK(cost_of(plan) <= *recipe.objective_nanoseconds);
-    }
+    check_recipes(plan);
   }
 }
 
