@@ -22,6 +22,8 @@ class Attention(nn.Module):
     def __init__(self, key_heads, repeats):
         super().__init__()
         self.key_heads, self.repeats = key_heads, repeats
+        # The input of the projections has a gradient because of this parameter.
+        self.gain = nn.Parameter(torch.ones(WIDTH))
         self.q = nn.Linear(WIDTH, WIDTH, bias=False)
         self.k = nn.Linear(WIDTH, key_heads * SIZE, bias=False)
         self.v = nn.Linear(WIDTH, key_heads * SIZE, bias=False)
@@ -33,6 +35,7 @@ class Attention(nn.Module):
         return x.reshape(BATCH, HEADS, LENGTH, SIZE)
 
     def forward(self, x):
+        x = x * self.gain
         q, k, v = (
             part(x).unflatten(-1, (-1, SIZE)).transpose(1, 2)
             for part in (self.q, self.k, self.v)
@@ -70,6 +73,18 @@ def between(plan, node, place):
         node, place = producers[node["inputs"][place]["from"]], 0
 
 
+def after(plan, name):
+    """Yields the reads of the value and of the results of these reads, up to matmuls."""
+    for node in plan.data["nodes"]:
+        for read in node["inputs"]:
+            if read["from"] != name:
+                continue
+            yield node, read
+            if not node["op"].startswith("aten.mm."):
+                for output in node["outputs"]:
+                    yield from after(plan, output["name"])
+
+
 class FewKeyHeads(unittest.TestCase):
     def check(self, plan, repeats):
         nodes = attention(plan)
@@ -82,6 +97,12 @@ class FewKeyHeads(unittest.TestCase):
         for node in (forward, backward):
             for name, read in between(plan, node, 0):
                 self.assertNotIn("copy", read, name)
+        # The gradient of the query is checked up to the matmuls of its projection.
+        reads = list(after(plan, backward["outputs"][0]["name"]))
+        matmuls = [node["id"] for node, _ in reads if node["op"].startswith("aten.mm.")]
+        self.assertEqual(len(matmuls), 2)
+        for node, read in reads:
+            self.assertNotIn("copy", read, node["id"])
         gradients = [output["placements"] for output in backward["outputs"]]
         keys = ["S(1)"] if repeats else ["P(sum)"]
         self.assertEqual(gradients, [["S(1)"], keys, keys])
