@@ -312,7 +312,7 @@ Result<IndexSpace> bound_space(const OpLibrary& library, const OpRow& row,
   } catch (const UndeclaredArgument& error) {
     return fail(mismatch(op, CallError{error.what()}));
   }
-  if (row.definition.program() == nullptr) {
+  if (!row.definition.has_program()) {
     hold_whole_what_needs_a_program(space);
   } else if (uses_program(space)) {
     SP_ASSIGN(const auto program,

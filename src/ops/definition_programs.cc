@@ -1,8 +1,9 @@
-// Definitions with programs, and their texts.
+// This file has the modifiers that set programs, and the texts of definitions.
 
 #include <shardprop/ops/op_definition.h>
 
 #include "ops/op_call.h"
+#include "ops/program/lazy_program.h"
 #include "ops/program/program_text.h"
 
 #include <algorithm>
@@ -11,33 +12,61 @@
 
 namespace shardprop {
 
-namespace {
-
-std::shared_ptr<const ProgramText> parsed_program(std::string_view text) {
-  auto program = parse_program(text);
-  if (!program) throw InternalError(program.error().message);
-  return std::make_shared<const ProgramText>(*std::move(program));
+OpDefinition OpDefinition::with_program(std::string_view modifier,
+                                        std::string_view text) && {
+  program_ = std::make_shared<const LazyProgram>(std::string(text));
+  text_ += '.';
+  text_ += modifier;
+  text_ += "(\"";
+  printed_programs_.emplace_back(text_.size(), program_);
+  text_ += '"';
+  return std::move(*this);
 }
 
-}  // namespace
-
 OpDefinition OpDefinition::decomposed(std::string_view text) && {
-  program_ = parsed_program(text);
-  per_rank_ = false;
-  const std::string said = "decomposed(\"" + to_string(*program_) + "\")";
-  return std::move(*this)
-      .opened({FactorKind::kBlocked, FactorKind::kScanned})
-      .say(said);
+  OpDefinition row = std::move(*this).with_program("decomposed", text);
+  row.per_rank_ = false;
+  row.text_ += ')';
+  return std::move(row).opened({FactorKind::kBlocked, FactorKind::kScanned});
 }
 
 OpDefinition OpDefinition::per_rank(std::string_view text,
                                     std::optional<FactorKind> kind) && {
-  program_ = parsed_program(text);
-  per_rank_ = true;
-  const std::string said = "per_rank(\"" + to_string(*program_) + '"';
-  if (!kind) return std::move(*this).say(said + ')');
-  return std::move(*this).opened({*kind}).say(
-      said + ',' + std::string(to_string(*kind)) + ')');
+  OpDefinition row = std::move(*this).with_program("per_rank", text);
+  row.per_rank_ = true;
+  if (!kind) {
+    row.text_ += ')';
+    return row;
+  }
+  row.text_ += ',';
+  row.text_ += to_string(*kind);
+  row.text_ += ')';
+  return std::move(row).opened({*kind});
+}
+
+const ProgramText* OpDefinition::program() const {
+  if (program_ == nullptr) return nullptr;
+  const Result<ProgramText>& parsed = program_->parsed();
+  if (!parsed) throw InternalError(parsed.error().message);
+  return &*parsed;
+}
+
+Result<void> OpDefinition::check_program() const {
+  if (program_ == nullptr || program_->parsed()) return {};
+  return fail(Error(program_->parsed().error()));
+}
+
+std::string OpDefinition::text() const {
+  std::string out;
+  std::size_t from = 0;
+  for (const auto& [at, program] : printed_programs_) {
+    const Result<ProgramText>& parsed = program->parsed();
+    if (!parsed) throw InternalError(parsed.error().message);
+    out += std::string_view(text_).substr(from, at - from);
+    out += to_string(*parsed);
+    from = at;
+  }
+  return out += std::string_view(text_).substr(from);
 }
 
 std::string OpDefinition::summary() const {

@@ -145,6 +145,7 @@ Result<std::shared_ptr<const OpLibrary>> OpLibrary::with(
                   "`" + name + "` is not a declared operator",
                   made->suggest(name));
     }
+    SP_CHECK(made->body_->rows.back()->definition.check_program());
     SP_CHECK(check_words_of(*made, *made->body_->rows.back()));
     if (calls_itself(*made, *made->body_->rows.back())) {
       return fail(ErrorCode::kProgram,

@@ -45,7 +45,7 @@ const ProgramText* program_of(const OpLibrary& library,
                               const FunctionSchema& function) {
   const OpRow* row = library.row(function);
   if (row == nullptr || row->definition.program_is_per_rank()) return nullptr;
-  return row->definition.program().get();
+  return row->definition.program();
 }
 
 tl::unexpected<Error> lacks(const OpSchema& op, const std::string& why = {}) {

@@ -6,6 +6,7 @@
 #include <shardprop/ops/rule_text.h>
 
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace shardprop {
@@ -300,6 +301,46 @@ TEST_CASE("what is not a program is refused") {
     CAPTURE(text);
     CHECK_CODE(parse_program(text), ErrorCode::kProgramSyntax);
   }
+}
+
+TEST_CASE("every program of the library parses") {
+  int programs = 0;
+  for (const OpRow* row : testing::standard_library().rows()) {
+    CAPTURE(row->name);
+    CHECK(row->definition.check_program().has_value());
+    CHECK(row->definition.has_program() ==
+          (row->definition.program() != nullptr));
+    programs += row->definition.has_program() ? 1 : 0;
+  }
+  CHECK(programs > 150);
+}
+
+TEST_CASE("a library refuses a row with a wrong program") {
+  for (const bool per_rank : {false, true}) {
+    OpDefinition row = per_rank ? pointwise().per_rank("return exp(")
+                                : pointwise().decomposed("return exp(");
+    const auto made = testing::standard_library().with(
+        {.name = "aten.exp.default", .definition = std::move(row)});
+    REQUIRE_FALSE(made);
+    CHECK(made.error().code == ErrorCode::kProgramSyntax);
+    CHECK(made.error().location == "column 12");
+  }
+}
+
+TEST_CASE("several threads may use a program for the first time at once") {
+  const OpDefinition row = pointwise().decomposed("e = exp(self); return e");
+  std::vector<const ProgramText*> seen(8);
+  std::vector<std::thread> threads;
+  for (const ProgramText*& one : seen) {
+    threads.emplace_back([&row, &one] { one = row.program(); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const ProgramText* one : seen) {
+    REQUIRE(one == row.program());
+    CHECK(to_string(*one) == "e = exp(self); return e");
+  }
+  CHECK(row.text() == "pointwise().decomposed(\"e = exp(self); return e\")");
+  CHECK(row.summary() == "pointwise().decomposed()");
 }
 
 TEST_CASE("a program that does not fit the call is an error") {

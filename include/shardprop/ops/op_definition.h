@@ -29,10 +29,12 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace shardprop {
 
+class LazyProgram;
 class OpCall;
 struct ProgramText;
 
@@ -67,7 +69,7 @@ class OpDefinition {
   using Check = std::function<void(const OpCall&, const IndexSpace&)>;
 
   // Returns the definition in the language of docs/row_language.md.
-  const std::string& text() const { return text_; }
+  std::string text() const;
   // Returns the text without programs: "along(dim).decomposed()".
   std::string summary() const;
   BoundForm bind(const OpCall& call) const { return bind_(call); }
@@ -78,8 +80,13 @@ class OpDefinition {
     return &strides_[std::min(result, strides_.size() - 1)];
   }
   std::span<const Refine> refinements() const { return refinements_; }
-  // Returns the program; null if the definition has none.
-  const std::shared_ptr<const ProgramText>& program() const { return program_; }
+  bool has_program() const { return program_ != nullptr; }
+  // Returns the program; null if the definition has none. It is parsed on first
+  // use. Several threads may call this at once. Precondition: check_program()
+  // has no error.
+  const ProgramText* program() const;
+  // Error: kProgramSyntax. OpLibrary::with() calls this.
+  Result<void> check_program() const;
   bool program_is_per_rank() const { return per_rank_; }
   // Returns the parts of the definition that are functions and do not print:
   // "typed", "strided", "checked". Without any, the text is the definition.
@@ -206,7 +213,7 @@ class OpDefinition {
   // No partial passes through, even if the form is linear.
   OpDefinition nonlinear() &&;
   // Defines the operator in terms of others; src/ops/program/program_text.h describes
-  // the language. Factors that the form blocks may then be sharded if each rank
+  // the language. The text is parsed when the program is first used. Factors that the form blocks may then be sharded if each rank
   // has an element of each. The operators and collectives of the ranks are
   // derived from the text.
   OpDefinition decomposed(std::string_view text) &&;
@@ -236,6 +243,9 @@ class OpDefinition {
   // `text` is the line that the catalogue shows, such as "mk,kn->mn".
   OpDefinition(std::string text, Bind bind);
   OpDefinition say(std::string_view text) &&;
+  // Sets the program and begins the text of the modifier that has it.
+  OpDefinition with_program(std::string_view modifier,
+                            std::string_view text) &&;
   // Adds a change that the form or another modifier implies.
   OpDefinition refined(Refine refine) &&;
   // Like typed(), strided() and checked(), for what a form or modifier implies.
@@ -253,7 +263,10 @@ class OpDefinition {
                                            StridesOf strides);
   friend OpDefinition custom(std::string name, Bind bind);
 
-  std::string text_;
+  std::string text_;  // without programs: along(dim).decomposed("")
+  // The places in `text_` where programs belong.
+  std::vector<std::pair<std::size_t, std::shared_ptr<const LazyProgram>>>
+      printed_programs_;
   Bind bind_;
   TypeOf type_;
   std::vector<StridesOf>
@@ -261,7 +274,7 @@ class OpDefinition {
   std::vector<Refine> refinements_;
   RowTraits traits_;
   std::vector<std::string> unprinted_;
-  std::shared_ptr<const ProgramText> program_;
+  std::shared_ptr<const LazyProgram> program_;
   bool per_rank_ = false;
   bool custom_ = false;
   bool conjugates_ = false;

@@ -55,7 +55,8 @@ class OpLibrary {
 
   // Returns a new library with one more operator. Errors: kSchemaSyntax;
   // kOpRegistered if the declaration's name is taken; kUnknownOperator if a row
-  // names an undeclared operator; kProgram if a program calls its own operator.
+  // names an undeclared operator; kProgramSyntax; kProgram if a program calls its
+  // own operator.
   Result<std::shared_ptr<const OpLibrary>> with(Addition addition) const;
 
   // Returns the declaration of "aten.mm.default" (also

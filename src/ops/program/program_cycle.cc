@@ -46,11 +46,12 @@ class ProgramCycle {
 
   // Returns whether the programs that `from` leads to call the row.
   bool leads_back(const OpRow& from) {
-    const auto& program = from.definition.program();
-    if (program == nullptr || from.definition.program_is_per_rank()) {
+    if (!from.definition.has_program() ||
+        from.definition.program_is_per_rank()) {
       return false;
     }
-    for (const std::string& function : functions_of(*program)) {
+    for (const std::string& function :
+         functions_of(*from.definition.program())) {
       if (function == "itself" && &from == &row_) return true;
       for (const std::string& name : library_.overloads("aten." + function)) {
         const OpRow* called = library_.row(*library_.find(name));

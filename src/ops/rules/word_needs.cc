@@ -26,10 +26,10 @@ constexpr std::string_view kSize = "size";
 
 using Word = std::pair<std::string_view, std::string>;  // kind and word
 
-// `WordFinder` finds the words of the printed text of a rule.
+// `WordFinder` finds the words of a rule in its text without programs.
 class WordFinder {
  public:
-  explicit WordFinder(const std::string& text) : text_(without_quotes(text)) {}
+  explicit WordFinder(const OpDefinition& rule) : text_(rule.summary()) {}
 
   std::set<Word> words() {
     std::size_t at = form();
@@ -59,16 +59,6 @@ class WordFinder {
 
  private:
   static const RuleWords& known() { return rule_words(); }
-
-  static std::string without_quotes(const std::string& text) {
-    std::string out;
-    bool quoted = false;
-    for (const char c : text) {
-      if (c == '"') quoted = !quoted;
-      if (!quoted) out += c;
-    }
-    return out;
-  }
 
   // Notes the form if it is a word; returns where the text after it begins.
   std::size_t form() {
@@ -191,7 +181,7 @@ std::vector<WordNeeds> needs_of_library() {
     const OpRow* row = library->row(*function);
     if (row == nullptr || !is_written_for(*row, *function)) continue;
     const auto [known, is_new] = of_rows.try_emplace(row);
-    if (is_new) known->second = WordFinder(row->definition.text()).words();
+    if (is_new) known->second = WordFinder(row->definition).words();
     for (const Word& word : known->second) {
       auto [needs, is_first] = all.try_emplace(word);
       WordNeeds& own = needs->second;
@@ -255,12 +245,12 @@ const std::vector<WordNeeds>& word_needs() {
 }
 
 bool uses_words(const OpDefinition& rule) {
-  return !WordFinder(rule.text()).words().empty();
+  return !WordFinder(rule).words().empty();
 }
 
 Result<void> check_words(const OpDefinition& rule,
                          const FunctionSchema& function) {
-  for (const Word& word : WordFinder(rule.text()).words()) {
+  for (const Word& word : WordFinder(rule).words()) {
     const auto needs = std::find_if(
         word_needs().begin(), word_needs().end(), [&](const WordNeeds& one) {
           return one.kind == word.first && one.word == word.second;
