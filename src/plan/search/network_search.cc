@@ -168,6 +168,8 @@ SolvedNetwork NetworkSearch::solve(const NetworkOptions& options,
   goals.enough_cost = attempt.enough_cost;
   if (attempt.bounds && options_.gap > 0 && incumbent_.found()) {
     goals.enough_bound = incumbent_.enough_bound();
+  } else if (attempt.bounds) {
+    goals.enough_bound = options_.known_cost;
   }
   running_bound_ = incumbent_.solution().lower_bound;
   goals.progress = [&](const solver::Progress& now) {

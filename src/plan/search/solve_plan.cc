@@ -25,8 +25,8 @@ namespace shardprop {
 namespace {
 
 struct PartSearch {
-  bool settles = false;       // as SearchScope::break_ties
-  std::optional<double> gap;  // that of the options if null
+  bool settles = false;  // as SearchScope::break_ties
+  RestrictedProblem::Goal goal;
   std::vector<std::int64_t> overlap_multipliers;
 };
 
@@ -81,7 +81,7 @@ class PlanSolver {
         name,
         [&] {
           return std::optional<RestrictedProblem>(std::in_place, problem_,
-                                                  restriction(), how.gap);
+                                                  restriction(), how.goal);
         },
         budget, how);
   }
@@ -162,7 +162,9 @@ class PlanSolver {
           "the plan to start from", [&] { return std::move(part); },
           budget.within({.work = tuning::kNearPlanWork}),
           {.settles = is_allowed && scope_.break_ties,
-           .gap = is_allowed ? 0 : tuning::kNearPlanGapShare * options_.gap,
+           .goal = {.gap = is_allowed
+                               ? 0
+                               : tuning::kNearPlanGapShare * options_.gap},
            .overlap_multipliers = match.overlap_multipliers});
       budget.charge(found.work);
     };
@@ -232,7 +234,8 @@ class PlanSolver {
           .one_of(parts--)
           .at_least(tuning::kLeastFirstPlanWork);
     };
-    if (may_be_alike()) {
+    if (options_.layers == Layers::kFree && !options_.forced &&
+        problem_.data().set_up.given == nullptr) {
       search_.run(PlanProcedure::kEqualLayers, [&] { find_equal_layers(); });
     }
     for (const FirstSpace& space : spaces) {
@@ -242,11 +245,6 @@ class PlanSolver {
                   [&] { find_plan_of(space, next_part()); });
     }
     mix(next_part());
-  }
-
-  bool may_be_alike() const {
-    return options_.layers == Layers::kFree && !options_.forced &&
-           problem_.data().set_up.given == nullptr;
   }
 
   // Solves the problem with equal layers, which is many times smaller.
@@ -264,9 +262,11 @@ class PlanSolver {
   }
 
   void find_plan_of(const FirstSpace& space, const Budget& budget) {
+    // A recipe is an answer of its own, and other parts only serve the search.
+    const auto to_beat = space.recipe ? std::nullopt : best_.cost_to_beat();
     const PlanSolution found = solve_part(
         to_string(space), [&] { return restriction_to(problem_, space); },
-        budget);
+        budget, {.goal = {.known_cost = to_beat}});
     if (!space.recipe) return;
     PlanRecipe recipe{to_string(*space.recipe), found.status, std::nullopt,
                       found.evaluation.peak_bytes};
@@ -283,9 +283,9 @@ class PlanSolver {
       return;
     }
     search_.run(PlanProcedure::kMixedPlans, [&] {
-      solve_part(
-          "plans that mix the choices of others",
-          [&] { return choices_of_plans(problem_, parts_); }, budget);
+      solve_part("plans that mix the choices of others",
+                 [&] { return choices_of_plans(problem_, parts_); }, budget,
+                 {.goal = {.known_cost = best_.cost_to_beat()}});
     });
   }
 
@@ -347,10 +347,10 @@ class PlanSolver {
     if (search_.out_of_limits()) return;
     const auto restriction = reduced_each_time(problem_);
     if (!restriction) return;
-    solve_part(
-        "plans that reduce gradients in each micro-batch",
-        [&] { return *restriction; },
-        search_.budget().share(tuning::kReducedEachTimeBudgetShare));
+    solve_part("plans that reduce gradients in each micro-batch",
+               [&] { return *restriction; },
+               search_.budget().share(tuning::kReducedEachTimeBudgetShare),
+               {.goal = {.known_cost = best_.cost_to_beat()}});
   }
 
   // Breaks ties among plans of this cost (tie_breaking.h).
