@@ -44,7 +44,7 @@ Result<void> check_start(const PlanOptions& options) {
   if (start == nullptr || start->has_plan()) return {};
   return fail({ErrorCode::kPlanNotRunnable,
                "the plan to start from holds no plan",
-               {},
+               "--start-from",
                {"its status is `" + std::string(to_string(start->status)) +
                 "`, expected `optimal` or `feasible`"},
                "start from another plan, or from none"});

@@ -208,13 +208,15 @@ Result<std::shared_ptr<const OpLibrary>> library_with(
   std::set<std::string> ruled;
   for (const auto& [text, place, is_from_file] : rules) {
     const std::string op = operator_of(text);
-    if (equals_of(text) == std::string_view::npos ||
-        op.find('.') == std::string::npos) {
-      return fail(Error{ErrorCode::kInvalidArgument,
-                        "a rule is written OP=ROW, DECLARATION=ROW or @FILE",
-                        place,
-                        {},
-                        "as in --rule 'mylib.swiglu=pointwise()'"});
+    const bool has_row = equals_of(text) != std::string_view::npos;
+    if (!has_row || op.find('.') == std::string::npos) {
+      return fail(Error{
+          ErrorCode::kInvalidArgument,
+          "a rule is written OP=ROW, DECLARATION=ROW or @FILE",
+          place,
+          {has_row ? "found `" + op + "`, expected a name such as mylib.swiglu"
+                   : "found no `=` after `" + op + "`"},
+          "as in --rule 'mylib.swiglu=pointwise()'"});
     }
     if (!ruled.insert(op).second) {
       return fail(given_twice("--rule", op, place));

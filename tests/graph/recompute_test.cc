@@ -108,6 +108,10 @@ TEST_CASE("a count of more blocks than there are is refused") {
   REQUIRE_FALSE(more);
   CHECK(more.error().code == ErrorCode::kInvalidArgument);
   CHECK(more.error().message == "`full:9` names more blocks than there are");
+  CHECK(more.error().location == "--recompute 'full:9'");
+  const auto none = running("modules:no_such_module");
+  REQUIRE_FALSE(none);
+  CHECK(none.error().location == "--recompute 'modules:no_such_module'");
 }
 
 TEST_CASE("the longest row of blocks is counted") {

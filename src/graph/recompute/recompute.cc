@@ -256,9 +256,12 @@ Result<std::shared_ptr<const Graph>> running_graph(
   }
   if (has_rule) {
     const Recompute& rule = running.recompute;
-    SP_ASSIGN(const RunSelection selection,
-              runs_of_rule(*graph, library, rule));
-    SP_ASSIGN(graph, with_runs(std::move(graph), library, selection));
+    auto selection = runs_of_rule(*graph, library, rule);
+    if (!selection) {
+      return fail(std::move(selection).error().at("--recompute '" +
+                                                  to_string(rule) + "'"));
+    }
+    SP_ASSIGN(graph, with_runs(std::move(graph), library, *selection));
   }
   if (!running.is_compiled) return graph;
   const RunSelection selection = runs_of_compiler(*graph, library);
