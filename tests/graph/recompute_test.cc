@@ -173,7 +173,7 @@ TEST_CASE("model needs a graph with marks") {
                     testing::standard_library(), model);
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == ErrorCode::kInvalidArgument);
-  CHECK(refused.error().location == "graph `test`");
+  CHECK(refused.error().location == "--recompute 'model': graph `test`");
   CHECK(refused.error().notes ==
         std::vector<std::string>{
             "found 12 forward operators without a mark, expected marks on "
