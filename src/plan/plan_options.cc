@@ -77,12 +77,8 @@ const OptionField<PlanOptions> kFields[] = {
            o.fusion = static_cast<Fusion>(i);
          }}},
     {"recompute", "none|selective[:megatron]|full[:N]|modules:GLOB|model|auto",
-     "what runs again in the backward phase instead of being kept: nothing, "
-     "the "
-     "repeated blocks without attention and every second matmul, their core "
-     "attention, the repeated blocks, the first N of each row, the modules "
-     "whose path matches, what torch.utils.checkpoint of the model runs "
-     "again, or what is cheapest in the memory limit",
+     "what runs again in the backward phase, so that less is kept; auto takes "
+     "the cheapest rule that fits the memory limit",
      ListField<PlanOptions>{
          [](PlanOptions& o, std::string_view text) -> Result<void> {
            if (text == "auto") {
