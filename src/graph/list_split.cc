@@ -18,7 +18,7 @@ std::vector<ElementCall> calls_by_place(const OpSchema& op,
   auto fused = fused_calls(op);
   if (!fused.empty()) return fused;
   const auto form = foreach_form(*op.function, library);
-  if (!form || form->omits_numbers) return {};
+  if (!form || form->numbers) return {};
   auto found = element_calls(*form, op, library);
   return found ? *std::move(found) : std::vector<ElementCall>();
 }

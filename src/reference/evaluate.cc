@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <memory>
 #include <string>
 #include <utility>
 #include <variant>
@@ -165,19 +166,17 @@ Result<std::vector<Tensor>> run_kernel(const Kernel& kernel, const Call& call) {
   return outputs;
 }
 
-// Passes one number of each tensor of numbers, such as `scalars`, to the call of
-// element i.
-void pass_numbers(ElementCall& call, std::size_t i, const ForeachForm& form,
-                  const OpSchema& op, std::span<const Tensor> inputs) {
-  for (std::size_t a = 0; a < form.arguments.size(); ++a) {
-    const ArgumentSchema& listed = op.function->arguments()[a];
-    const std::size_t place = form.arguments[a];
-    if (!listed.is_tensor() || form.each->arguments()[place].is_tensor()) {
-      continue;
-    }
-    const auto operand = op.tensor_arg(listed.name);
-    if (!operand) continue;
-    call.op.args[place] = values<double>(inputs[*operand])[i];
+// Passes the number of element i, which its call omits.
+void pass_number(ElementCall& call, std::size_t i, const ForeachForm& form,
+                 const OpSchema& op, std::span<const Tensor> inputs) {
+  if (!form.numbers) return;
+  const std::string& name = op.function->arguments()[*form.numbers].name;
+  const Tensor& numbers = inputs[op.tensor_arg(name).value()];
+  Argument& number = call.op.args[form.arguments[*form.numbers]];
+  if (is_complex(numbers.dtype())) {
+    number = values<Complex>(numbers)[i];
+  } else {
+    number = values<double>(numbers)[i];
   }
 }
 
@@ -190,7 +189,7 @@ Result<std::vector<Tensor>> run_each(const OpLibrary& library,
   std::vector<Tensor> outputs;
   for (std::size_t i = 0; i < calls.size(); ++i) {
     ElementCall& call = calls[i];
-    pass_numbers(call, i, *form, op, inputs);
+    pass_number(call, i, *form, op, inputs);
     std::vector<Tensor> operands;
     for (const std::size_t o : call.operands) operands.push_back(inputs[o]);
     SP_ASSIGN(std::vector<Tensor> results,
@@ -216,15 +215,22 @@ Result<std::vector<Tensor>> run_plain(const OpLibrary& library,
   return lacks(op);
 }
 
+// Returns whether the overload has a kernel or a program, so that it is not
+// evaluated by the overload from which it derives.
+bool is_own(const OpLibrary& library, const FunctionSchema& function) {
+  return kernels().find(function) != nullptr ||
+         program_of(library, function) != nullptr;
+}
+
 // Evaluates the view with the arguments of its copy, and copies the results.
-Result<std::vector<Tensor>> run_view_copy(const OpLibrary& library,
-                                          const FunctionSchema& view,
-                                          const OpSchema& op,
-                                          std::span<const Tensor> inputs) {
-  const Kernel* kernel = kernels().find(view);
-  if (kernel == nullptr) return run_plain(library, op, inputs);
-  SP_ASSIGN(std::vector<Tensor> results,
-            run_kernel(*kernel, Call(library, op, inputs)));
+Result<std::vector<Tensor>> run_view_copy(
+    const OpLibrary& library, const std::shared_ptr<const FunctionSchema>& view,
+    const OpSchema& op, std::span<const Tensor> inputs) {
+  OpSchema call = op;
+  if (kernels().find(*view) != nullptr || !is_own(library, *op.function)) {
+    call.function = view;
+  }
+  SP_ASSIGN(std::vector<Tensor> results, run_plain(library, call, inputs));
   for (Tensor& result : results) result = cast(result, result.dtype());
   return results;
 }
@@ -240,7 +246,7 @@ Result<std::vector<Tensor>> run(const OpLibrary& library, const OpSchema& op,
       case OverloadKind::kForeach:
         return run_each(library, op, inputs);
       case OverloadKind::kViewCopy:
-        return run_view_copy(library, *origin.from, op, inputs);
+        return run_view_copy(library, origin.from, op, inputs);
       case OverloadKind::kPlain:
         break;
     }
@@ -260,8 +266,7 @@ Result<std::vector<Tensor>> run(const OpLibrary& library, const OpSchema& op,
 }  // namespace
 
 bool evaluates(const OpLibrary& library, const FunctionSchema& function) {
-  if (kernels().find(function) != nullptr) return true;
-  if (program_of(library, function) != nullptr) return true;
+  if (is_own(library, function)) return true;
   const OverloadOrigin origin = origin_of(function, library);
   return origin.from != nullptr && evaluates(library, *origin.from);
 }

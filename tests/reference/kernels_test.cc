@@ -5,7 +5,9 @@
 #include "reference/evaluated.h"
 
 #include <shardprop/base/error.h>
+#include <shardprop/ops/rule_text.h>
 
+#include <complex>
 #include <string>
 #include <utility>
 
@@ -113,6 +115,26 @@ TEST_CASE("the copy of a view has memory of its own") {
   CHECK(made[0].data() != x.data());
 }
 
+TEST_CASE("the copy of a view that has only a program is evaluated") {
+  const auto viewing = value_of(library().with(
+      {.declaration = "mylib::turned(Tensor(a) self) -> Tensor(a)",
+       .definition = value_of(parse_definition(
+           "ab->ba.decomposed(\"return transpose(self, 0, 1)\")"))}));
+  const auto both = value_of(
+      viewing->with({.declaration = "mylib::turned_copy(Tensor self) -> Tensor",
+                     .definition = value_of(parse_definition("ab->ba"))}));
+  const auto copy = both->find("mylib.turned_copy.default");
+  REQUIRE(reference::evaluates(*both, *copy));
+  OpSchema op =
+      value_of(make_op_schema(copy, {{"self", TensorArg{0}}},
+                              {value_of(TensorMeta::parse("f64[2,3]"))}));
+  set_results(op, value_of(both->infer_results(op)));
+  const Tensor x = reference::tensor_of(Dims{2, 3}, DType::kF64,
+                                        testing::Numbers{1, 2, 3, 4, 5, 6});
+  const auto made = value_of(reference::evaluate(*both, op, {{x}}));
+  check_near(reference::values<double>(made.at(0)), {1, 4, 2, 5, 3, 6});
+}
+
 TEST_CASE("a list operator evaluates each element") {
   const auto sums = evaluated_lists(
       "aten._foreach_add.List",
@@ -131,6 +153,35 @@ TEST_CASE("a list operator writes each element in place") {
   CHECK(made.empty());
   check_near(reference::values<double>(operands[0]), {3, 6});
   check_near(reference::values<double>(operands[1]), {9, 12});
+}
+
+TEST_CASE("a list operator takes complex numbers of elements from one tensor") {
+  using Complexes = std::vector<std::complex<double>>;
+  const TensorMeta meta = value_of(TensorMeta::parse("c128[1]"));
+  const auto tensor = [](const Complexes& values) {
+    return reference::tensor_of(Dims{std::ssize(values)}, DType::kC128, values);
+  };
+  OpSchema op =
+      value_of(make_op_schema(library().find("aten._foreach_addcmul.Tensor"),
+                              {{"self", std::vector<TensorArg>{{0}, {1}}},
+                               {"tensor1", std::vector<TensorArg>{{2}, {3}}},
+                               {"tensor2", std::vector<TensorArg>{{4}, {5}}},
+                               {"scalars", TensorArg{6}}},
+                              {meta, meta, meta, meta, meta, meta,
+                               value_of(TensorMeta::parse("c128[2]"))}));
+  set_results(op, value_of(library().infer_results(op)));
+  const std::vector<Tensor> inputs = {tensor({1}),
+                                      tensor({2}),
+                                      tensor({3}),
+                                      tensor({4}),
+                                      tensor({5}),
+                                      tensor({6}),
+                                      tensor({{0, 1}, {1, 2}})};
+  const auto made = value_of(reference::evaluate(library(), op, inputs));
+  REQUIRE(made.size() == 2);
+  CHECK(reference::values<std::complex<double>>(made[0]) == Complexes{{1, 15}});
+  CHECK(reference::values<std::complex<double>>(made[1]) ==
+        Complexes{{26, 48}});
 }
 
 }  // namespace

@@ -118,10 +118,7 @@ Result<ElementCall> element_call(const ForeachForm& form, const OpSchema& op,
   std::vector<GivenArgument> given;
   std::vector<TensorMeta> inputs;
   for (std::size_t a = 0; a < form.arguments.size(); ++a) {
-    if (is_numbers(op.function->arguments()[a],
-                   form.each->arguments()[form.arguments[a]])) {
-      continue;
-    }
+    if (form.numbers == a) continue;
     // The call of the element has the argument under another name.
     ArgumentReads::note(op.function->arguments()[a].name, Look::kValue);
     Argument value = element_of(op.args[a], i);
@@ -188,14 +185,14 @@ std::optional<ForeachForm> foreach_form(const FunctionSchema& function,
         if (each == nullptr) continue;
       }
       if (auto arguments = matched(function, *each)) {
-        bool omits_numbers = false;
+        std::optional<std::size_t> numbers;
         for (std::size_t a = 0; a < arguments->size(); ++a) {
-          omits_numbers =
-              omits_numbers || is_numbers(function.arguments()[a],
-                                          each->arguments()[(*arguments)[a]]);
+          if (is_numbers(function.arguments()[a],
+                         each->arguments()[(*arguments)[a]])) {
+            numbers = a;
+          }
         }
-        return ForeachForm{std::move(each), *std::move(arguments),
-                           omits_numbers};
+        return ForeachForm{std::move(each), *std::move(arguments), numbers};
       }
     }
   }
@@ -229,19 +226,15 @@ Result<std::vector<ElementCall>> element_calls(const ForeachForm& form,
             "differ in length",
         "give lists of one length to `" + to_string(*op.function) + "`");
   }
-  for (std::size_t a = 0; a < form.arguments.size(); ++a) {
-    if (!is_numbers(op.function->arguments()[a],
-                    form.each->arguments()[form.arguments[a]])) {
-      continue;
-    }
-    const auto* numbers = std::get_if<TensorArg>(&op.args[a]);
+  if (form.numbers) {
+    const auto* numbers = std::get_if<TensorArg>(&op.args[*form.numbers]);
     if (numbers == nullptr || numbers->operand == TensorArg::kNone ||
         op.inputs[index(numbers->operand)].shape() !=
             Dims{static_cast<std::int64_t>(*count)}) {
       return fail(ErrorCode::kShapeMismatch,
                   "`" + op.name() + "` takes a number for every element",
                   "give a vector of " + counted(*count, "element") + " as `" +
-                      op.function->arguments()[a].name + "`");
+                      op.function->arguments()[*form.numbers].name + "`");
     }
   }
   std::vector<ElementCall> out;

@@ -19,9 +19,10 @@ struct ForeachForm {
   // `arguments` holds, for each argument of the foreach overload, the index of
   // the argument of `each`.
   std::vector<std::size_t> arguments;
-  // One tensor has the numbers of all elements. Their values are known only at
-  // run time, so the call of an element omits its number.
-  bool omits_numbers = false;
+  // `numbers` is the argument of the foreach overload that has the numbers of all
+  // elements in one tensor. Their values are known only at run time, so the call
+  // of an element omits its number.
+  std::optional<std::size_t> numbers;
 };
 
 // Returns nullopt if `function` is not a foreach overload, or no plain overload
