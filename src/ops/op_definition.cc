@@ -6,7 +6,6 @@
 #include "ops/rules/rule_words.h"
 #include "ops/rules/type_rule.h"
 #include "ops/space/view_strides.h"
-#include "ops/text_with_arguments.h"
 
 #include <algorithm>
 #include <cmath>
@@ -14,10 +13,6 @@
 
 namespace shardprop {
 namespace {
-
-Dims elementwise_strides(const OpCall& call, const Dims&, DType dtype) {
-  return elementwise(call.op().inputs, dtype).strides();
-}
 
 std::string_view to_string(ProductKind kind) {
   switch (kind) {
@@ -99,70 +94,6 @@ OpDefinition OpDefinition::of(std::string_view argument) && {
             return call.tensor(name).dtype();
           })
       .say("of(" + std::string(argument) + ")");
-}
-
-OpDefinition OpDefinition::with_strides(StridesOf strides) && {
-  strides_.assign(1, std::move(strides));
-  return std::move(*this);
-}
-
-OpDefinition OpDefinition::strided(StridesOf strides) && {
-  unprinted_.emplace_back("strided");
-  return std::move(*this).with_strides(std::move(strides));
-}
-
-OpDefinition OpDefinition::strided(std::string_view word) && {
-  const StridesOf* strides = rule_words().find_strides(word);
-  if (strides == nullptr) {
-    throw InternalError("`" + std::string(word) + "` is no word of strides");
-  }
-  return std::move(*this).with_strides(*strides).say("strided(" +
-                                                     std::string(word) + ")");
-}
-
-OpDefinition OpDefinition::elementwise() && {
-  return std::move(*this)
-      .with_strides(elementwise_strides)
-      .say("elementwise()");
-}
-
-OpDefinition OpDefinition::elementwise(std::vector<std::string> arguments) && {
-  std::string text = text_with_arguments("elementwise", arguments);
-  return std::move(*this)
-      .with_strides([arguments = std::move(arguments)](
-                        const OpCall& call, const Dims& shape, DType dtype) {
-        std::vector<TensorMeta> operands;
-        for (const std::string& argument : arguments) {
-          if (const TensorMeta* meta = call.optional_tensor(argument)) {
-            operands.push_back(*meta);
-          }
-        }
-        const TensorMeta laid_out = shardprop::elementwise(operands, dtype);
-        // The result is reduced, or an operand that is not named makes it
-        // larger.
-        return laid_out.shape() == shape ? laid_out.strides()
-                                         : make_meta(shape, dtype).strides();
-      })
-      .say(text);
-}
-
-OpDefinition OpDefinition::like(std::vector<std::string> arguments) && {
-  strides_.clear();
-  for (const std::string& name : arguments) {
-    strides_.emplace_back(
-        [name](const OpCall& call, const Dims& shape, DType dtype) {
-          return dense_like(call.tensor(name), shape, dtype).strides();
-        });
-  }
-  return std::move(*this).say(text_with_arguments("like", arguments));
-}
-
-OpDefinition OpDefinition::contiguous() && {
-  return std::move(*this)
-      .with_strides([](const OpCall&, const Dims& shape, DType dtype) {
-        return make_meta(shape, dtype).strides();
-      })
-      .say("contiguous()");
 }
 
 OpDefinition OpDefinition::checked(Check check) && {
@@ -384,11 +315,6 @@ OpDefinition shared_form(std::string text, OpDefinition::Bind bind) {
 
 OpDefinition with_implied(OpDefinition form, OpDefinition::Refine refine) {
   return std::move(form).refined(std::move(refine));
-}
-
-OpDefinition with_implied_strides(OpDefinition form,
-                                  OpDefinition::StridesOf strides) {
-  return std::move(form).with_strides(std::move(strides));
 }
 
 OpDefinition custom(std::string name, OpDefinition::Bind bind) {

@@ -45,6 +45,28 @@ TEST_CASE("a wrong dtype names argument, dtype and expectation") {
         "`self` is f64, expected f32, as the other operands");
 }
 
+TEST_CASE("weight and bias of a norm have the dtype of the input, or f32") {
+  CHECK(refused("aten.native_layer_norm.default(f32[2,4], [4], bf16[4], None, "
+                "1e-05)") == "`weight` is bf16, expected f32, as `input`");
+  CHECK(refused("aten.layer_norm.default(bf16[2,4], [4], f64[4])") ==
+        "`weight` is f64, expected bf16, as `input`, or f32");
+  CHECK(
+      refused("aten.native_group_norm.default(f64[2,4,3], None, f32[4], 2, 4, "
+              "3, 2, 1e-05)") == "`bias` is f32, expected f64, as `input`");
+  CHECK(refused("aten.native_batch_norm.default(f16[2,4,3], f16[4], f32[4], "
+                "None, None, True, 0.1, 1e-05)") ==
+        "`bias` is f32, expected f16, as `weight`");
+  CHECK(refused("aten.instance_norm.default(f32[2,4,3], f64[4], None, None, "
+                "None, True, 0.1, 1e-05, False)") ==
+        "`weight` is f64, expected f32, as `input`");
+  const auto accepted = parse_call(
+      "aten.native_layer_norm.default(bf16[2,4], [4], f32[4], "
+      "f32[4], 1e-05)",
+      standard_library());
+  REQUIRE(accepted.has_value());
+  CHECK(standard_library().infer_results(*accepted).has_value());
+}
+
 TEST_CASE("a wrong word or number names argument, value and expectation") {
   CHECK(refused("aten.linalg_qr.default(f32[4,4], 'x')") ==
         "`mode` is `x`, expected `reduced`, `complete` or `r`");

@@ -118,6 +118,7 @@ TEST_CASE("the copy of a view has memory of its own") {
 TEST_CASE("the copy of a view that has only a program is evaluated") {
   const auto viewing = value_of(library().with(
       {.declaration = "mylib::turned(Tensor(a) self) -> Tensor(a)",
+       .tags = "view",
        .definition = value_of(parse_definition(
            "ab->ba.decomposed(\"return transpose(self, 0, 1)\")"))}));
   const auto both = value_of(

@@ -115,8 +115,8 @@ class OpDefinition {
   // Applies TensorIterator's order to these arguments, in the order of the
   // kernel.
   OpDefinition elementwise(std::vector<std::string> arguments) &&;
-  // Dense. Each result has the dim order of its argument in the list; the last
-  // argument is that of all further results.
+  // Dense. Each result has the dim order of its argument in the list, which has no
+  // surplus arguments; the last argument is that of all further results.
   OpDefinition like(std::vector<std::string> arguments) &&;
   // Contiguous, although the form has another order.
   OpDefinition contiguous() &&;

@@ -24,6 +24,8 @@ void by_program(IndexSpace& space, const DimFactors& factors) {
 BoundForm bind_layer_norm(const OpCall& call, int statistics) {
   const TensorMeta& input = call.tensor("input");
   require(is_floating(input.dtype()), "the input is of integers");
+  // RMS norms, which have no bias, accept any dtype of the weight.
+  if (call.has("bias")) require_affine_dtypes(call);
   const std::vector<std::int64_t> normalized =
       call.integers("normalized_shape");
   require(!normalized.empty() && normalized.size() <= input.shape().size(),
@@ -150,6 +152,31 @@ std::string gradients_text(const std::vector<std::string>& of) {
 }
 
 }  // namespace
+
+void require_affine_dtypes(const OpCall& call) {
+  const DType input = call.tensor("input").dtype();
+  const DType wide = statistics_dtype(input);
+  const auto wrong = [](std::string_view name, DType found,
+                        const std::string& expected) {
+    call_error('`' + std::string(name) + "` is " +
+               std::string(to_string(found)) + ", expected " + expected);
+  };
+  const TensorMeta* weight = call.optional_tensor("weight");
+  for (const char* name : {"weight", "bias"}) {
+    const TensorMeta* vector = call.optional_tensor(name);
+    if (vector == nullptr) continue;
+    const DType found = vector->dtype();
+    if (found != input && found != wide) {
+      wrong(name, found,
+            std::string(to_string(input)) + ", as `input`" +
+                (wide == input ? "" : ", or " + std::string(to_string(wide))));
+    }
+    if (weight != nullptr && found != weight->dtype()) {
+      wrong(name, found,
+            std::string(to_string(weight->dtype())) + ", as `weight`");
+    }
+  }
+}
 
 OpDefinition normalized(int statistics) {
   return form("normalized" + results_text("normalized_shape", statistics + 1));

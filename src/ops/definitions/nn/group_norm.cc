@@ -80,6 +80,7 @@ BoundForm bind_group_norm(const OpCall& call) {
   const bool is_native = call.has("group");
   const std::string_view groups = is_native ? "group" : "num_groups";
   if (is_native) require_counts(call, input);
+  require_affine_dtypes(call);
   SpaceBuilder b;
   const GroupedImage of = grouped_image(b, input, call.integer(groups));
   for (const TensorMeta& meta : call.op().inputs) {

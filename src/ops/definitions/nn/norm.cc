@@ -78,6 +78,7 @@ BoundForm bind_batch_norm(const OpCall& call, bool functional, bool reserve) {
   const TensorMeta& input = call.tensor("input");
   require(input.rank() >= 2, "the input has no channels");
   require(is_floating(input.dtype()), "the input is of integers");
+  require_affine_dtypes(call);
   // An operator with a reserve updates the running statistics.
   const bool training = call.boolean_or("training", reserve);
   check_running(call, training);
@@ -166,6 +167,7 @@ bool normalises_by_input(const OpCall& call) {
 BoundForm bind_norm_by_channel(const OpCall& call, bool by_instance) {
   const TensorMeta& input = call.tensor("input");
   require(input.rank() >= 2, "the input has no channels");
+  require_affine_dtypes(call);
   const bool own = normalises_by_input(call);
   check_running(call, own);
   SpaceBuilder b;
