@@ -2,6 +2,7 @@
 
 #include "base/saturating.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 
@@ -16,6 +17,14 @@ double overlap_of(const Plan& plan) {
   return 0;
 }
 
+std::int64_t micro_batches_of(const Plan& plan) {
+  for (const auto& [name, value] : plan.options) {
+    if (name != "accumulate") continue;
+    return std::max(std::strtoll(value.c_str(), nullptr, 10), 1LL);
+  }
+  return 1;
+}
+
 }  // namespace
 
 ProgramPrices program_prices(const Plan& plan) {
@@ -28,15 +37,19 @@ ProgramPrices program_prices(const Plan& plan) {
   }
   out.nodes.push_back(0);  // the end of the program
   const double overlap = overlap_of(plan);
+  out.micro_batches = micro_batches_of(plan);
   out.overlappable.resize(plan.copies.size());
   for (std::size_t c = 0; c < plan.copies.size(); ++c) {
     const PlannedCopy& copy = plan.copies[c];
     out.copies.push_back(copy.cut_nanoseconds);
+    out.once_a_step.push_back(copy.once_a_step);
+    std::int64_t share =
+        saturated(static_cast<double>(copy.nanoseconds()) * overlap);
+    // Each micro-batch overlaps the same whole number of nanoseconds.
+    if (!copy.once_a_step) share -= share % out.micro_batches;
     // The steps of a bucket belong to its first copy.
     std::int64_t& overlappable = out.overlappable.at(copy.bucket.value_or(c));
-    overlappable =
-        sat_add(overlappable,
-                saturated(static_cast<double>(copy.nanoseconds()) * overlap));
+    overlappable = sat_add(overlappable, share);
   }
   return out;
 }

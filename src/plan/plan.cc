@@ -49,6 +49,28 @@ std::optional<OpKind> parse_op_kind(std::string_view text) {
   return std::nullopt;
 }
 
+std::string_view to_string(MicroBatches set) {
+  switch (set) {
+    case MicroBatches::kAll:
+      return "all";
+    case MicroBatches::kFirst:
+      return "first";
+    case MicroBatches::kBetween:
+      return "between";
+    case MicroBatches::kLast:
+      return "last";
+  }
+  return "all";
+}
+
+std::optional<MicroBatches> parse_micro_batches(std::string_view text) {
+  for (const MicroBatches set : {MicroBatches::kAll, MicroBatches::kFirst,
+                                 MicroBatches::kBetween, MicroBatches::kLast}) {
+    if (to_string(set) == text) return set;
+  }
+  return std::nullopt;
+}
+
 std::string_view to_string(RanOut what) {
   switch (what) {
     case RanOut::kNothing:

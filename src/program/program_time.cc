@@ -10,19 +10,30 @@
 namespace shardprop {
 namespace {
 
+// MicroBatchKind is the first micro-batch of a step, those between, and the last.
+enum class MicroBatchKind : std::uint8_t { kFirst, kBetween, kLast };
+
+// Clocks takes the time of one kind of micro-batches. All times are shares of
+// one micro-batch.
 class Clocks {
  public:
-  Clocks(const SpmdProgram& program, const ProgramPrices& prices)
+  Clocks(const SpmdProgram& program, const ProgramPrices& prices,
+         MicroBatchKind kind)
       : program_(program),
         prices_(prices),
-        complete_at_(program.values.size(), 0),
-        left_(prices.overlappable) {}
+        kind_(kind),
+        complete_at_(program.values.size(), 0) {
+    for (std::size_t c = 0; c < prices.overlappable.size(); ++c) {
+      left_.push_back(is_once(c) ? prices.overlappable[c]
+                                 : part_of(prices.overlappable[c]));
+    }
+  }
 
   std::int64_t run() {
     for (const ProgramStep& step : program_.steps) {
       compute_before(step);
       if (const auto* moved = std::get_if<ProgramCollective>(&step.action)) {
-        transfer(step, moved->step.nanoseconds);
+        transfer(step, time_of(step, moved->step.nanoseconds));
       } else if (const auto* wait = std::get_if<ProgramWait>(&step.action)) {
         for (const ProgramValueId id : wait->values) {
           computed_ = std::max(computed_, complete_at_[id.index()]);
@@ -36,12 +47,33 @@ class Clocks {
     }
     compute_until(program_.nodes.size());
     for (const std::int64_t boundary : prices_.copies) {
-      in_line_ = sat_add(in_line_, boundary);
+      in_line_ = sat_add(in_line_, part_of(boundary));
     }
     return sat_add(computed_, in_line_);
   }
 
  private:
+  bool is_once(std::size_t copy) const {
+    return prices_.micro_batches > 1 && copy < prices_.once_a_step.size() &&
+           prices_.once_a_step[copy];
+  }
+
+  // Returns the part of a time that every micro-batch takes. The parts of all
+  // kinds add up to the time.
+  std::int64_t part_of(std::int64_t nanoseconds) const {
+    if (prices_.micro_batches == 1) return nanoseconds;
+    const std::int64_t one = nanoseconds / prices_.micro_batches;
+    if (kind_ == MicroBatchKind::kFirst) return one;
+    if (prices_.micro_batches == 2) return nanoseconds - one;
+    return kind_ == MicroBatchKind::kLast ? one : nanoseconds - 2 * one;
+  }
+
+  std::int64_t time_of(const ProgramStep& step,
+                       std::int64_t nanoseconds) const {
+    if (!step.copy || !is_once(*step.copy)) return part_of(nanoseconds);
+    return kind_ == MicroBatchKind::kLast ? nanoseconds : 0;
+  }
+
   // A node computes at its first step other than a copy.
   void compute_before(const ProgramStep& step) {
     compute_until(step.node);
@@ -52,7 +84,7 @@ class Clocks {
 
   void compute_until(std::size_t node) {
     for (; next_node_ < node; ++next_node_) {
-      computed_ = sat_add(computed_, prices_.nodes[next_node_]);
+      computed_ = sat_add(computed_, part_of(prices_.nodes[next_node_]));
     }
   }
 
@@ -70,6 +102,7 @@ class Clocks {
 
   const SpmdProgram& program_;
   const ProgramPrices& prices_;
+  MicroBatchKind kind_;
   // The times at which nodes and transfers end, collectives in line left out.
   std::int64_t computed_ = 0;
   std::int64_t transferred_ = 0;
@@ -83,7 +116,14 @@ class Clocks {
 
 std::int64_t program_time(const SpmdProgram& program,
                           const ProgramPrices& prices) {
-  return Clocks(program, prices).run();
+  std::int64_t sum = Clocks(program, prices, MicroBatchKind::kLast).run();
+  if (prices.micro_batches > 1) {
+    sum = sat_add(sum, Clocks(program, prices, MicroBatchKind::kFirst).run());
+  }
+  if (prices.micro_batches > 2) {
+    sum = sat_add(sum, Clocks(program, prices, MicroBatchKind::kBetween).run());
+  }
+  return sum;
 }
 
 }  // namespace shardprop

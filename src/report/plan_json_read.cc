@@ -165,6 +165,11 @@ class Reader {
       window.begins_at = slot = at["begins_at"].integer(slot, end_);
       window.compute_nanoseconds = at["compute_us"].nanoseconds();
       window.overlappable_nanoseconds = at["overlappable_us"].nanoseconds();
+      if (at.has("micro_batches")) {
+        const auto set = parse_micro_batches(at["micro_batches"].text());
+        if (!set) at["micro_batches"].fail("unknown micro-batches");
+        window.micro_batches = *set;
+      }
       plan_.windows.push_back(window);
     }
   }

@@ -142,6 +142,9 @@ class Writer {
         json_.open('{').member("begins_at", window.begins_at);
         json_.member("compute_us", us(window.compute_nanoseconds));
         json_.member("overlappable_us", us(window.overlappable_nanoseconds));
+        if (window.micro_batches != MicroBatches::kAll) {
+          json_.member("micro_batches", to_string(window.micro_batches));
+        }
         json_.close('}');
       });
     }

@@ -77,7 +77,7 @@ NetworkAssignment sampled(const PlanNetwork& network, std::mt19937& draw) {
 DivisionTree sampled_tree(const PlanNetwork& network, int divisions,
                           std::mt19937& draw) {
   NetworkDivisions out;
-  const std::size_t windows = network.problem().num_windows();
+  const std::size_t windows = network.problem().window_loads().size();
   for (int i = 0; i < divisions; ++i) {
     std::vector<std::size_t> leaves;
     for (std::size_t n = 0; n < out.size(); ++n) {
@@ -145,7 +145,7 @@ TEST_CASE("a tree of other windows does not fit") {
   const PlanProblem problem = problem_of(graph);
   const PlanNetwork network = value_of(PlanNetwork::create(problem, {}));
   DivisionTree tree = sampled_tree(network, 3, draw);
-  const std::size_t windows = problem.num_windows();
+  const std::size_t windows = problem.window_loads().size();
   CHECK(has_windows(tree, windows));
   CHECK(!has_windows(tree, windows + 1));
   tree.nodes.back().multipliers.pop_back();

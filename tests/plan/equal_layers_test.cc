@@ -236,7 +236,7 @@ TEST_CASE("shared variables cost and use what those of each layer do") {
     if (alike.equal_choices().empty()) continue;
     NetworkOptions options;
     if (i % 2 == 0) options.memory_limit = std::int64_t{1} << 40;
-    for (std::size_t w = 0; w < alike.num_windows(); ++w) {
+    for (std::size_t w = 0; w < alike.window_loads().size(); ++w) {
       options.overlap_multipliers.push_back(
           static_cast<std::int64_t>(draw() % (kOverlapMultiplierUnit + 1)));
     }

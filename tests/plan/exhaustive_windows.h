@@ -29,7 +29,7 @@ class ExhaustiveWindows {
   using States = std::set<BufferLayout>;
   struct Way {
     std::int64_t cost = 0;
-    std::vector<std::int64_t> overlappable;  // by window
+    std::vector<std::int64_t> overlappable;  // by load (window_loads.h)
   };
   using Ways = std::vector<Way>;
 
@@ -39,7 +39,7 @@ class ExhaustiveWindows {
   }
 
   Way nothing() const {
-    return {0, std::vector<std::int64_t>(problem_.num_windows(), 0)};
+    return {0, std::vector<std::int64_t>(problem_.window_loads().size(), 0)};
   }
 
   static Way sum(Way a, const Way& b) {
@@ -68,16 +68,22 @@ class ExhaustiveWindows {
 
   std::int64_t least_of_choices() const {
     Way given = nothing();
-    std::vector<std::int64_t> compute(problem_.num_windows(), 0);
+    const WindowLoads loads = problem_.window_loads();
+    std::vector<std::int64_t> compute(loads.size(), 0);
     for (std::size_t v = 0; v < choices_.size(); ++v) {
       const PlanVariable& variable = problem_.variables()[v];
       given.cost += variable.choices->costs[choices_[v]];
       if (variable.kind == PlanVariable::Kind::kOperator) {
-        compute[problem_.window_of(static_cast<std::int64_t>(
-            variable.index))] += variable.choices->compute[choices_[v]];
+        loads.divide(
+            problem_.window_of(static_cast<std::int64_t>(variable.index)),
+            variable.choices->compute[choices_[v]],
+            [&](std::size_t load, std::int64_t part) {
+              compute[load] += part;
+            });
       } else if (!variable.choices->overlapped.empty()) {
-        add(given, problem_.window_after_update(variable),
-            variable.choices->overlapped[choices_[v]]);
+        const auto window = problem_.window_after_update(variable);
+        (window ? given.overlappable[loads.first(*window)] : given.cost) +=
+            variable.choices->overlapped[choices_[v]];
       }
     }
     Ways all{given};
@@ -102,9 +108,16 @@ class ExhaustiveWindows {
     return best;
   }
 
-  static void add(Way& way, std::optional<std::size_t> window,
-                  std::int64_t nanoseconds) {
-    (window ? way.overlappable[*window] : way.cost) += nanoseconds;
+  void add(Way& way, std::optional<std::size_t> window,
+           std::int64_t nanoseconds) const {
+    if (!window) {
+      way.cost += nanoseconds;
+      return;
+    }
+    problem_.window_loads().divide(*window, nanoseconds,
+                                   [&](std::size_t load, std::int64_t part) {
+                                     way.overlappable[load] += part;
+                                   });
   }
 
   void pay(Way& way, const PlanBuffer& buffer, const BufferClass::Move& move,
@@ -165,7 +178,9 @@ class ExhaustiveWindows {
         });
     const Fetch share = once_a_step(problem_, buffer, from, required);
     way.cost += share.nanoseconds;
-    add(way, problem_.overlap_window(buffer, slot), share.overlapped);
+    const auto window = problem_.overlap_window(buffer, slot);
+    (window ? way.overlappable[problem_.window_loads().last(*window)]
+            : way.cost) += share.overlapped;
   }
 
   static const BufferClass::Move& nearest(const BufferClass& kind,

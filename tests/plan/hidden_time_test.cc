@@ -232,6 +232,7 @@ TEST_CASE("small graphs with overlap cost what enumeration finds") {
     options.overlap = i % 4 == 0 ? 0.5 : 1;
     options.fusion = i % 5 == 0 ? Fusion::kCompiler : Fusion::kNone;
     if (i % 3 != 0) options.optimizer = Optimizer::kAdamW;
+    options.accumulate = std::array{1, 2, 1, 5}[i / 2 % 4];
     const double times = std::array{0.5, 1.0, 2.0, 8.0}[draw() % 4];
     const PlanProblem problem = problem_with_overlap(
         graph, i % 2 == 0 ? "2" : "4", options, test::slow_links(times));

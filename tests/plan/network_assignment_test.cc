@@ -64,7 +64,7 @@ TEST_CASE("a network decodes its own assignments only") {
 
   // Prices do not change the variables; a reserve adds one.
   NetworkOptions priced{.memory_limit = kPlenty};
-  priced.overlap_multipliers.assign(problem.num_windows(),
+  priced.overlap_multipliers.assign(problem.window_loads().size(),
                                     kOverlapMultiplierUnit);
   const PlanNetwork of_prices = value_of(PlanNetwork::create(problem, priced));
   CHECK_NOTHROW(of_prices.decode(of_limited));
@@ -130,7 +130,7 @@ TEST_CASE("overlapped time is priced after a network with other variables") {
     REQUIRE(solved.evaluation.exposed() > 0);
     OverlapSearch overlapped(search, limited, true);
     const auto prices = overlapped.run(std::move(solved));
-    CHECK(prices.size() == problem.num_windows());
+    CHECK(prices.size() == problem.window_loads().size());
     const PlanSolution& best = search.incumbent().solution();
     CHECK(best.lower_bound <= best.evaluation.objective);
     const SolvedNetwork last = search.solve(limited);

@@ -73,7 +73,7 @@ std::vector<NetworkOptions> several(const PlanProblem& problem,
   const NetworkAssignment solved =
       network.assignment(solver::solve(network.network(), how).assignment);
   NetworkOptions priced = first;
-  for (std::size_t w = 0; w < problem.num_windows(); ++w) {
+  for (std::size_t w = 0; w < problem.window_loads().size(); ++w) {
     priced.overlap_multipliers.push_back(w % 2 == 0 ? kOverlapMultiplierUnit
                                                     : 300);
   }
@@ -139,7 +139,7 @@ TEST_CASE("a solve returns its plan by value") {
 
   // The bound at any multipliers is a bound for all plans.
   NetworkOptions exposed;
-  exposed.overlap_multipliers.assign(problem.num_windows(),
+  exposed.overlap_multipliers.assign(problem.window_loads().size(),
                                      kOverlapMultiplierUnit);
   const SolvedNetwork priced = network.solve(exposed, budget);
   REQUIRE(priced);

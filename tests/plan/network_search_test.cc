@@ -208,7 +208,7 @@ struct PlansOfMultipliers {
 
 PlansOfMultipliers plans_at_multipliers(NetworkSearch& search) {
   PlansOfMultipliers out;
-  const std::size_t windows = search.problem().num_windows();
+  const std::size_t windows = search.problem().window_loads().size();
   for (const std::int64_t price :
        {std::int64_t{0}, kOverlapMultiplierUnit / 2, kOverlapMultiplierUnit}) {
     out.network.overlap_multipliers.assign(windows, price);

@@ -142,8 +142,13 @@ class PlanFeatures {
 
   // Whether some transfer of the window overlaps with compute.
   bool overlaps(std::optional<std::size_t> window) const {
-    return window && judged_.windows[*window].overlappable >
-                         judged_.windows[*window].exposed();
+    if (!window) return false;
+    const WindowLoads loads = problem_.window_loads();
+    for (std::size_t l = loads.first(*window); l <= loads.last(*window); ++l) {
+      const WindowLoad& load = judged_.windows[l];
+      if (load.overlappable > load.exposed()) return true;
+    }
+    return false;
   }
 
   void look_at_copy(std::size_t c) {

@@ -165,7 +165,7 @@ Plan explained_plan() {
   plan.copies.front().steps.front().padded = true;
   plan.notes = all_notes();
   plan.overlap_multipliers = {0, 250};
-  plan.windows = {{0, 1'000, 0}, {1, 2'500, 4'000}};
+  plan.windows = {{0, 1'000, 0}, {1, 2'500, 4'000, MicroBatches::kLast}};
   plan.copies.front().in_flight = PlannedFlight{0, 1};
   for (const RoleUse use : kAllRoleUses) {
     plan.roles.push_back({use, "dp", 500, {{"mlp"}, {"attn.o", true}}});

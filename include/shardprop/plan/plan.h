@@ -91,13 +91,23 @@ struct PlannedValue {
   friend bool operator==(const PlannedValue&, const PlannedValue&) = default;
 };
 
+// `MicroBatches` is the set of micro-batches in which a window has the same load.
+// A step of one micro-batch has kAll, and one of two has kFirst and kLast.
+enum class MicroBatches : std::uint8_t { kAll, kFirst, kBetween, kLast };
+std::string_view to_string(MicroBatches set);  // "between"
+std::optional<MicroBatches> parse_micro_batches(std::string_view text);
+
 // `PlannedWindow` is an overlap window: the nodes from `begins_at` to the next
 // window. It takes as long as its nodes compute or as the transfers in flight,
 // whichever is longer. Gathers after an update are in flight in the next step.
+//
+// A step of several micro-batches runs each window several times. The plan then
+// lists it for the first micro-batch, for those between and for the last one.
 struct PlannedWindow {
   std::int64_t begins_at = 0;  // index of a node of the graph
   std::int64_t compute_nanoseconds = 0;
   std::int64_t overlappable_nanoseconds = 0;  // of the transfers in flight
+  MicroBatches micro_batches = MicroBatches::kAll;
   friend bool operator==(const PlannedWindow&, const PlannedWindow&) = default;
 };
 
@@ -307,7 +317,8 @@ struct Plan {
   // The demanded factor shardings of the space.
   DemandedShardings demanded_shardings;
   RanOut ran_out = RanOut::kNothing;
-  // The overlap multipliers of the best bound, by window, in parts of 1024.
+  // The overlap multipliers of the best bound, in parts of 1024. They are in the
+  // order of the windows, each with the loads that PlannedWindow describes.
   std::vector<std::int64_t> overlap_multipliers;
   // True if status and bound were read from a file and are not proven here.
   bool is_proof_given = false;

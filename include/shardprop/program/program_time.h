@@ -22,9 +22,16 @@ struct ProgramPrices {
   // By SpmdProgram::copies: the part of the transfers that may overlap compute.
   // The program waits for the rest before it goes on. Empty: everything.
   std::vector<std::int64_t> overlappable;
+  // A step of several micro-batches runs the program once in each. All times are
+  // then the share of one micro-batch.
+  std::int64_t micro_batches = 1;
+  // By SpmdProgram::copies: whether its transfers run in the last micro-batch of
+  // a step alone. An empty list means that none does.
+  std::vector<bool> once_a_step;
 };
 
-// Returns the time at which the last step ends, in nanoseconds.
+// Returns the time at which the last step ends, in nanoseconds. If there are
+// several micro-batches, it is the mean time of one.
 //
 // * Nodes run one after another. Overlapped steps run next to them, one after
 // another in the order of their start.

@@ -15,8 +15,8 @@ namespace {
 class Evaluator {
  public:
   Evaluator(const PlanProblem& problem, const PlanAssignment& plan)
-      : problem_(problem), plan_(plan) {
-    out_.windows.resize(problem.num_windows());
+      : problem_(problem), plan_(plan), loads_(problem.window_loads()) {
+    out_.windows.resize(loads_.size());
     once_a_step_ = copies_once_a_step(problem, plan);
     times_ = copy_times(problem, plan);
   }
@@ -54,13 +54,17 @@ class Evaluator {
       const std::uint32_t choice = plan_.choices[v];
       out_.objective = sat_add(out_.objective, variable.choices->costs[choice]);
       if (variable.kind == PlanVariable::Kind::kOperator) {
-        const std::size_t window =
-            problem_.window_of(static_cast<std::int64_t>(variable.index));
-        std::int64_t& compute = out_.windows[window].compute;
-        compute = sat_add(compute, variable.choices->compute[choice]);
+        loads_.divide(
+            problem_.window_of(static_cast<std::int64_t>(variable.index)),
+            variable.choices->compute[choice],
+            [&](std::size_t load, std::int64_t part) {
+              std::int64_t& compute = out_.windows[load].compute;
+              compute = sat_add(compute, part);
+            });
       } else if (!variable.choices->overlapped.empty()) {
-        add_overlappable(problem_.window_after_update(variable),
-                         variable.choices->overlapped[choice]);
+        const std::int64_t time = variable.choices->overlapped[choice];
+        const auto window = problem_.window_after_update(variable);
+        window ? add_overlappable(loads_.first(*window), time) : wait(time);
       }
       if (variable.kind != PlanVariable::Kind::kInput ||
           problem_.graph().inputs()[variable.index].kind !=
@@ -74,11 +78,27 @@ class Evaluator {
   }
 
   // Without a window, the program waits for the transfer.
-  void add_overlappable(std::optional<std::size_t> window,
-                        std::int64_t nanoseconds) {
-    std::int64_t& sum =
-        window ? out_.windows[*window].overlappable : out_.waited;
+  void wait(std::int64_t nanoseconds) {
+    out_.waited = sat_add(out_.waited, nanoseconds);
+  }
+
+  void add_overlappable(std::size_t load, std::int64_t nanoseconds) {
+    std::int64_t& sum = out_.windows[load].overlappable;
     sum = sat_add(sum, nanoseconds);
+  }
+
+  void add_in_flight(std::size_t c, std::int64_t nanoseconds) {
+    const auto window = times_[c].window;
+    if (!window) {
+      wait(nanoseconds);
+    } else if (once_a_step_[c]) {
+      add_overlappable(loads_.last(*window), nanoseconds);
+    } else {
+      loads_.divide(*window, nanoseconds,
+                    [&](std::size_t load, std::int64_t part) {
+                      add_overlappable(load, part);
+                    });
+    }
   }
 
   void add_copy(std::size_t c) {
@@ -109,7 +129,7 @@ class Evaluator {
         problem_.move_nanoseconds(buffer.values[copy.value], src, dst);
     if (cost >= kUnreachable) return broke(copy.buffer, "cannot be made");
     const CopyCost price = copy_cost(problem_, plan_, c, once_a_step_[c]);
-    add_overlappable(times_[c].window, price.overlappable);
+    add_in_flight(c, price.overlappable);
     out_.objective = sat_add(out_.objective, price.nanoseconds);
   }
 
@@ -154,6 +174,7 @@ class Evaluator {
 
   const PlanProblem& problem_;
   const PlanAssignment& plan_;
+  WindowLoads loads_;
   std::vector<bool> once_a_step_;  // by copy
   std::vector<CopyTimes> times_;   // by copy
   PlanEvaluation out_;

@@ -4,10 +4,11 @@
 // Cost, in nanoseconds
 //     sum over variables of choices.costs[choice]
 //   + sum over copies of move_nanoseconds() and cut_nanoseconds()
-//   + sum over overlap windows of the exposed time: overlappable time less
-//     compute, if positive. copy_times() returns the window of a copy, and
-//     PlanProblem::window_after_update() that of a gather after an update. The
-//     overlappable time of a transfer without a window is exposed.
+//   + sum over the loads of overlap windows (window_loads.h) of the exposed
+//     time: overlappable time less compute, if positive. copy_times() returns
+//     the window of a copy, and PlanProblem::window_after_update() that of a
+//     gather after an update. The overlappable time of a transfer without a
+//     window is exposed.
 //
 // The space of copies
 //   1. An input keeps the layout that it was given in throughout. At most one
@@ -56,8 +57,8 @@ struct PlanAssignment {
   std::vector<std::vector<std::optional<std::size_t>>> read;
 };
 
-// WindowLoad is the overlappable time of one overlap window and the compute of
-// its operators, in nanoseconds.
+// WindowLoad is the overlappable time of one load of an overlap window and the
+// compute of its operators, in nanoseconds.
 struct WindowLoad {
   std::int64_t overlappable = 0;
   std::int64_t compute = 0;
@@ -74,7 +75,7 @@ struct PlanEvaluation {
   std::int64_t peak_at = 0;  // slot of the peak
   std::int64_t parameter_bytes = 0;
   std::int64_t optimizer_bytes = 0;
-  std::vector<WindowLoad> windows;
+  std::vector<WindowLoad> windows;  // by load (window_loads.h)
   // The overlappable time of transfers without a window, which `objective`
   // includes.
   std::int64_t waited = 0;

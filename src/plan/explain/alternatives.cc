@@ -56,49 +56,72 @@ AlternativeCosts::AlternativeCosts(const PlanProblem& problem,
   objective_ = judged.objective;
 }
 
-std::int64_t& AlternativeCosts::Part::load_of(std::size_t window) {
+std::int64_t& AlternativeCosts::Part::load_of(std::size_t index) {
   for (Load& load : loads) {
-    if (load.window == window) return load.nanoseconds;
+    if (load.index == index) return load.nanoseconds;
   }
-  return loads.emplace_back(Load{window, 0}).nanoseconds;
+  return loads.emplace_back(Load{index, 0}).nanoseconds;
 }
 
-std::int64_t AlternativeCosts::Part::load_in(std::size_t window) const {
+std::int64_t AlternativeCosts::Part::load_in(std::size_t index) const {
   for (const Load& load : loads) {
-    if (load.window == window) return load.nanoseconds;
+    if (load.index == index) return load.nanoseconds;
   }
   return 0;
 }
 
-void AlternativeCosts::add_load(Part& part, std::optional<std::size_t> window,
+void AlternativeCosts::add_load(Part& part, std::size_t load,
                                 std::int64_t nanoseconds) {
   if (nanoseconds == 0) return;
-  std::int64_t& sum = window ? part.load_of(*window) : part.nanoseconds;
+  std::int64_t& sum = part.load_of(load);
   sum = sat_add(sum, nanoseconds);
+}
+
+void AlternativeCosts::add_in_each(Part& part,
+                                   std::optional<std::size_t> window,
+                                   std::int64_t nanoseconds) const {
+  if (!window) {
+    part.nanoseconds = sat_add(part.nanoseconds, nanoseconds);
+    return;
+  }
+  problem_.window_loads().divide(*window, nanoseconds,
+                                 [&](std::size_t load, std::int64_t divided) {
+                                   add_load(part, load, divided);
+                                 });
+}
+
+void AlternativeCosts::add_transfer(Part& part,
+                                    std::optional<std::size_t> window,
+                                    std::int64_t nanoseconds, bool once) const {
+  if (window && once) {
+    add_load(part, problem_.window_loads().last(*window), nanoseconds);
+  } else {
+    add_in_each(part, window, nanoseconds);
+  }
 }
 
 void AlternativeCosts::add(Part& to, const Part& part) {
   to.nanoseconds = sat_add(to.nanoseconds, part.nanoseconds);
   for (const Load& load : part.loads) {
-    add_load(to, load.window, load.nanoseconds);
+    add_load(to, load.index, load.nanoseconds);
   }
   to.is_possible = to.is_possible && part.is_possible;
 }
 
 std::int64_t AlternativeCosts::more(const Part& now, const Part& then) const {
   WideInt sum = WideInt{then.nanoseconds} - now.nanoseconds;
-  const auto add_window = [&](std::size_t window) {
+  const auto add_change = [&](std::size_t index) {
     const WideInt before =
-        WideInt{loads_[window].overlappable} - loads_[window].compute;
-    const WideInt after = before + then.load_in(window) - now.load_in(window);
+        WideInt{loads_[index].overlappable} - loads_[index].compute;
+    const WideInt after = before + then.load_in(index) - now.load_in(index);
     sum += std::max(after, WideInt{0}) - std::max(before, WideInt{0});
   };
-  for (const Load& load : then.loads) add_window(load.window);
+  for (const Load& load : then.loads) add_change(load.index);
   for (const Load& load : now.loads) {
     const bool is_added =
         std::any_of(then.loads.begin(), then.loads.end(),
-                    [&](const Load& of) { return of.window == load.window; });
-    if (!is_added) add_window(load.window);
+                    [&](const Load& of) { return of.index == load.index; });
+    if (!is_added) add_change(load.index);
   }
   return saturated(sum);
 }
@@ -107,7 +130,7 @@ std::int64_t AlternativeCosts::weight(const Part& part) const {
   if (!part.is_possible) return kMostInt;
   std::int64_t sum = part.nanoseconds;
   for (const Load& load : part.loads) {
-    if (loads_[load.window].exposed() > 0) {
+    if (loads_[load.index].exposed() > 0) {
       sum = sat_add(sum, load.nanoseconds);
     }
   }
@@ -126,10 +149,16 @@ AlternativeCosts::Part AlternativeCosts::choosing(const PlanVariable& user,
   Part out;
   out.nanoseconds = set.costs[choice];
   if (user.kind == PlanVariable::Kind::kOperator) {
-    add_load(out, problem_.window_of(static_cast<std::int64_t>(user.index)),
-             -set.compute[choice]);
+    add_in_each(out, problem_.window_of(static_cast<std::int64_t>(user.index)),
+                -set.compute[choice]);
   } else if (!set.overlapped.empty()) {
-    add_load(out, problem_.window_after_update(user), set.overlapped[choice]);
+    const auto window = problem_.window_after_update(user);
+    if (window) {
+      add_load(out, problem_.window_loads().first(*window),
+               set.overlapped[choice]);
+    } else {
+      out.nanoseconds = sat_add(out.nanoseconds, set.overlapped[choice]);
+    }
   }
   return out;
 }
@@ -149,7 +178,8 @@ AlternativeCosts::Part AlternativeCosts::moving(const PlanBuffer& buffer,
   const Fetch way = once ? once_a_step(problem_, buffer, from, to)
                          : Fetch{move.nanoseconds, move.overlapped, from};
   out.nanoseconds = way.nanoseconds;
-  add_load(out, problem_.overlap_window(buffer, slot), way.overlapped);
+  add_transfer(out, problem_.overlap_window(buffer, slot), way.overlapped,
+               once);
   return out;
 }
 
@@ -158,7 +188,7 @@ AlternativeCosts::Part AlternativeCosts::copying(std::size_t copy,
   Part out;
   const CopyCost cost = copy_cost(problem_, plan_, copy, once);
   out.nanoseconds = cost.nanoseconds;
-  add_load(out, times_[copy].window, cost.overlappable);
+  add_transfer(out, times_[copy].window, cost.overlappable, once);
   return out;
 }
 

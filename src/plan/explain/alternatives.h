@@ -47,30 +47,36 @@ class AlternativeCosts {
   std::optional<Alternative> without(std::size_t copy) const;
 
  private:
-  // `Load` is overlappable time less compute in one overlap window.
+  // `Load` is overlappable time less compute in one load of an overlap window
+  // (window_loads.h).
   struct Load {
-    std::size_t window = 0;
+    std::size_t index = 0;
     std::int64_t nanoseconds = 0;
   };
   // A part of a plan's cost.
   struct Part {
     std::int64_t nanoseconds = 0;
-    // Each window at most once; the load of any other window is 0. A part has
-    // few loads, although a graph may have a window per operator.
+    // Each load at most once; any other load is 0. A part has few loads,
+    // although a graph may have a window per operator.
     std::vector<Load> loads;
     bool is_possible = true;
 
-    std::int64_t& load_of(std::size_t window);
-    std::int64_t load_in(std::size_t window) const;
+    std::int64_t& load_of(std::size_t index);
+    std::int64_t load_in(std::size_t index) const;
   };
   // `Chain` lists the copies that only one operand needs: the copy that it
   // reads, then each source that has no other user. The copy that the operand
   // reads is the first.
   using Chain = std::vector<std::size_t>;
 
-  // Without a window, the program waits for the time.
-  static void add_load(Part& part, std::optional<std::size_t> window,
-                       std::int64_t nanoseconds);
+  static void add_load(Part& part, std::size_t load, std::int64_t nanoseconds);
+  // Adds time in a window, in each micro-batch. Without a window, the program
+  // waits for the time.
+  void add_in_each(Part& part, std::optional<std::size_t> window,
+                   std::int64_t nanoseconds) const;
+  // Adds the time of a transfer, which may be made once a step.
+  void add_transfer(Part& part, std::optional<std::size_t> window,
+                    std::int64_t nanoseconds, bool once) const;
   static void add(Part& to, const Part& part);
   // Returns the nanoseconds by which the plan costs more if `then` replaces
   // `now`.
@@ -105,7 +111,7 @@ class AlternativeCosts {
   std::vector<bool> once_a_step_;  // by copy
   std::vector<CopyTimes> times_;   // by copy
   CachedCopies copies_;
-  std::vector<WindowLoad> loads_;  // by window
+  std::vector<WindowLoad> loads_;  // by load
   std::int64_t objective_ = 0;
   std::int64_t lower_bound_;
   // Copies of one user are asked for one after another, so the prices of the

@@ -5,6 +5,7 @@
 #include "plan/evaluate/memory_breakdown.h"
 #include "plan/explain/copy_list.h"
 #include "plan/explain/count_kernels.h"
+#include "plan/explain/planned_windows.h"
 #include "plan/explain/record_question.h"
 #include "plan/explain/roles_and_work.h"
 #include "plan/problem/problem_data.h"
@@ -36,15 +37,14 @@ class Assembler {
              count_updates(problem)),
         views_(problem, plan_),
         copies_(problem, plan_, views_, end_, solution.lower_bound),
-        windows_(solution.evaluation.windows) {}
+        loads_(solution.evaluation.windows) {}
 
   void fill(Plan& plan) {
     add_values(plan);
     for (const Node& node : graph_.nodes()) plan.nodes.push_back(planned(node));
     add_outputs(plan);
     add_updates(plan);
-    expose(plan, copies_.number(plan));
-    add_windows(plan);
+    add_loads(problem_, loads_, copies_.number(plan), plan);
     plan.kernels = count_kernels(problem_, plan_);
   }
 
@@ -250,33 +250,6 @@ class Assembler {
     }
   }
 
-  // Overlappable time that exceeds the compute of its window is exposed. It is
-  // charged to the last copies of the window.
-  void expose(Plan& plan,
-              const std::vector<std::optional<std::size_t>>& windows) const {
-    std::vector<std::int64_t> exposed;
-    for (const WindowLoad& load : windows_) exposed.push_back(load.exposed());
-    for (std::size_t c = plan.copies.size(); c-- > 0;) {
-      if (!windows[c]) continue;
-      PlannedCopy& copy = plan.copies[c];
-      std::int64_t& left = exposed[*windows[c]];
-      const std::int64_t part = std::min(left, copy.overlapped_nanoseconds);
-      left -= part;
-      copy.overlapped_nanoseconds -= part;
-    }
-  }
-
-  void add_windows(Plan& plan) const {
-    const bool overlaps = std::any_of(
-        windows_.begin(), windows_.end(),
-        [](const WindowLoad& load) { return load.overlappable > 0; });
-    if (!overlaps) return;
-    for (std::size_t w = 0; w < windows_.size(); ++w) {
-      plan.windows.push_back({problem_.windows().first_slot(w),
-                              windows_[w].compute, windows_[w].overlappable});
-    }
-  }
-
   std::size_t add_slice(ValueId value, LayoutId own, LayoutId state,
                         std::int64_t at) {
     PlannedCopy slice = copies_.moved(value, own, state);
@@ -323,7 +296,7 @@ class Assembler {
   std::int64_t end_;
   BufferViews views_;
   CopyList copies_;
-  std::vector<WindowLoad> windows_;
+  std::vector<WindowLoad> loads_;
   std::map<std::pair<const ChoiceSet*, std::size_t>, LocalRun> local_;
 };
 

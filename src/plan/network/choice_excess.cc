@@ -20,12 +20,23 @@ ChoiceExcess::ChoiceExcess(const PlanProblem& problem,
   }
 }
 
+double ChoiceExcess::weighted(std::size_t window, std::int64_t nanoseconds,
+                              const std::vector<double>& weight) const {
+  double sum = 0;
+  problem_.window_loads().divide(
+      window, nanoseconds, [&](std::size_t load, std::int64_t part) {
+        sum += weight[load] * static_cast<double>(part);
+      });
+  return sum;
+}
+
 std::vector<double> ChoiceExcess::of(std::size_t variable,
                                      const NetworkAssignment& a,
                                      const NetworkAssignment& b,
                                      const std::vector<double>& weight) const {
   const NetworkVariable& own = structure_.variables[variable];
   std::vector<double> sum(own.num_choices, 0);
+  const WindowLoads loads = problem_.window_loads();
   for (const PlanVariableId id : own.of_problem) {
     const PlanVariable& of = problem_.variable(id);
     const ChoiceSet& choices = *of.choices;
@@ -36,25 +47,29 @@ std::vector<double> ChoiceExcess::of(std::size_t variable,
                     : problem_.window_after_update(of);
     if (!window) continue;
     for (std::size_t c = 0; c < sum.size(); ++c) {
-      sum[c] += weight[*window] *
-                static_cast<double>(is_operator ? -choices.compute[c]
-                                                : choices.overlapped[c]);
+      if (is_operator) {
+        sum[c] -= weighted(*window, choices.compute[c], weight);
+      } else {
+        sum[c] += weight[loads.first(*window)] *
+                  static_cast<double>(choices.overlapped[c]);
+      }
     }
   }
   for (const std::size_t e : edges_[variable]) {
     const NetworkEdge& edge = structure_.edges[e];
     const NetworkTable& table = structure_.tables[edge.table];
-    double count = 0;
-    for (const NetworkEdge::Share& share : edge.shares) {
-      if (share.window) {
-        count += weight[*share.window] * static_cast<double>(share.count);
-      }
-    }
     const auto at = [&](std::size_t row, std::size_t column) {
       const std::size_t entry = row * table.columns + column;
-      return solver::is_forbidden(table.nanoseconds[entry])
-                 ? 0
-                 : count * static_cast<double>(table.overlappable[entry]);
+      double excess = 0;
+      if (solver::is_forbidden(table.nanoseconds[entry])) return excess;
+      for (const NetworkEdge::Share& share : edge.shares) {
+        if (!share.window) continue;
+        excess += static_cast<double>(share.count) *
+                  (weighted(*share.window, table.overlappable[entry], weight) +
+                   weight[loads.last(*share.window)] *
+                       static_cast<double>(table.overlappable_once[entry]));
+      }
+      return excess;
     };
     const std::size_t first = edge.a.index();
     const std::size_t second = edge.b.index();

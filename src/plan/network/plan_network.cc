@@ -10,6 +10,7 @@
 #include <shardprop/base/error.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <span>
 #include <string>
@@ -31,31 +32,40 @@ std::int64_t share_rounded_up(std::int64_t nanoseconds, std::int64_t price) {
                    kOverlapMultiplierUnit);
 }
 
+// Prices is the overlap multipliers of the loads of one window.
+using Prices = std::array<std::int64_t, WindowLoads::kMostOfWindow>;
+
 // The program waits for a transfer without a window, in full.
-std::int64_t price_in(std::optional<std::size_t> window,
-                      const NetworkOptions& options) {
-  if (!window) return kOverlapMultiplierUnit;
-  return options.overlap_multipliers.empty()
-             ? 0
-             : options.overlap_multipliers[*window];
+Prices prices_in(std::optional<std::size_t> window, const WindowLoads& loads,
+                 const NetworkOptions& options) {
+  Prices out{};
+  for (std::size_t load = 0; load < loads.of_window(); ++load) {
+    if (!window) {
+      out[load] = kOverlapMultiplierUnit;
+    } else if (!options.overlap_multipliers.empty()) {
+      out[load] = options.overlap_multipliers[loads.first(*window) + load];
+    }
+  }
+  return out;
 }
 
-// Priced is the edges of one overlap multiplier: its value and their number.
+// Priced is the edges with the same overlap multipliers: their values and the
+// number of the edges.
 struct Priced {
-  std::int64_t price = 0;
+  Prices prices{};
   std::int64_t count = 0;
   friend auto operator<=>(const Priced&, const Priced&) = default;
 };
 
 // Returns the multipliers of an edge, from the smallest to the largest.
-std::vector<Priced> prices_of(const NetworkEdge& edge,
+std::vector<Priced> prices_of(const NetworkEdge& edge, const WindowLoads& loads,
                               const NetworkOptions& options) {
-  std::map<std::int64_t, std::int64_t> counts;
+  std::map<Prices, std::int64_t> counts;
   for (const NetworkEdge::Share& share : edge.shares) {
-    counts[price_in(share.window, options)] += share.count;
+    counts[prices_in(share.window, loads, options)] += share.count;
   }
   std::vector<Priced> out;
-  for (const auto& [price, count] : counts) out.push_back({price, count});
+  for (const auto& [prices, count] : counts) out.push_back({prices, count});
   return out;
 }
 
@@ -77,15 +87,22 @@ std::vector<std::int64_t> times(std::span<const std::int64_t> costs,
 
 // Returns the entries of a table that has a price, summed over edges.
 std::vector<std::int64_t> priced_entries(const NetworkTable& table,
-                                         std::span<const Priced> prices) {
+                                         const WindowLoads& loads,
+                                         std::span<const Priced> priced) {
   std::int64_t edges = 0;
-  for (const Priced& at : prices) edges += at.count;
+  for (const Priced& at : priced) edges += at.count;
   std::vector<std::int64_t> out = times(table.nanoseconds, edges);
   for (std::size_t i = 0; i < out.size(); ++i) {
     if (solver::is_forbidden(out[i])) continue;
-    for (const auto& [price, count] : prices) {
-      out[i] = sat_add(out[i],
-                       sat_mul(share_of(table.overlappable[i], price), count));
+    for (const Priced& at : priced) {
+      std::int64_t one = share_of(table.overlappable_once[i],
+                                  at.prices[loads.of_window() - 1]);
+      // The parts in the loads of one window have the numbers 0, 1 and 2.
+      loads.divide(0, table.overlappable[i],
+                   [&](std::size_t load, std::int64_t part) {
+                     one = sat_add(one, share_of(part, at.prices[load]));
+                   });
+      out[i] = sat_add(out[i], sat_mul(one, at.count));
     }
   }
   return out;
@@ -144,25 +161,29 @@ Result<void> PlanNetwork::price(const NetworkOptions& options) {
   return {};
 }
 
-// Compute earns the multiplier of its window. A gather after an update costs
-// the multiplier of the window that it overlaps.
+// Compute earns the multipliers of its window. A gather after an update costs
+// the multiplier of the load that it overlaps.
 std::vector<std::int64_t> PlanNetwork::costs_of(
     const PlanVariable& variable, const NetworkOptions& options) const {
   const ChoiceSet& choices = *variable.choices;
   std::vector<std::int64_t> costs = choices.costs;
   const bool is_operator = variable.kind == PlanVariable::Kind::kOperator;
   if (!is_operator && choices.overlapped.empty()) return costs;
-  const std::int64_t price = price_in(
+  const WindowLoads loads = problem_.window_loads();
+  const Prices prices = prices_in(
       is_operator
           ? problem_.window_of(static_cast<std::int64_t>(variable.index))
           : problem_.window_after_update(variable),
-      options);
-  if (price == 0) return costs;
+      loads, options);
+  if (prices == Prices{}) return costs;
   for (std::size_t c = 0; c < costs.size(); ++c) {
     if (is_operator) {
-      costs[c] -= share_rounded_up(choices.compute[c], price);
+      loads.divide(0, choices.compute[c],
+                   [&](std::size_t load, std::int64_t part) {
+                     costs[c] -= share_rounded_up(part, prices[load]);
+                   });
     } else {
-      costs[c] = sat_add(costs[c], share_of(choices.overlapped[c], price));
+      costs[c] = sat_add(costs[c], share_of(choices.overlapped[c], prices[0]));
     }
   }
   return costs;
@@ -217,14 +238,16 @@ PlanNetwork::Unpriced PlanNetwork::add_edges(
     if (is_new) {
       const NetworkTable& own = structure_.tables[t];
       table->second = builder.add_table(
-          own.rows, own.columns, priced_entries(own, table->first.second));
+          own.rows, own.columns,
+          priced_entries(own, problem_.window_loads(), table->first.second));
     }
     return table->second;
   };
   for (const NetworkEdge& edge : structure_.edges) {
     const solver::TableId table =
         structure_.tables[edge.table].has_price()
-            ? with_prices(edge.table, prices_of(edge, options))
+            ? with_prices(edge.table,
+                          prices_of(edge, problem_.window_loads(), options))
             : without_price(edge.table, count_of(edge));
     builder.add_edge(edge.a, edge.b, table);
   }

@@ -61,8 +61,8 @@ struct NetworkOptions {
   // the network counts. Redistributions that take more are forbidden. If empty,
   // nothing is forbidden.
   std::optional<std::int64_t> most_uncounted;
-  // The prices. By overlap window: the overlap multiplier, in parts of
-  // kOverlapMultiplierUnit, from 0 to all of it. Each overlappable nanosecond
+  // The prices. By load of an overlap window (window_loads.h): the overlap
+  // multiplier, in parts of kOverlapMultiplierUnit, from 0 to all of it. Each overlappable nanosecond
   // costs it, and each nanosecond of compute earns it. The cheapest assignment
   // of the network is then a lower bound of all plans. May be empty, which
   // means 0.

@@ -16,6 +16,9 @@ std::int64_t source_bytes(const PlanBuffer& buffer, BufferLayout layout) {
   return buffer.view_of_use ? 0 : buffer.kind->bytes[layout];
 }
 
+bool is_once_a_step(const Fetch& way) { return way.is_once_a_step; }
+bool is_once_a_step(const Transition& /*way*/) { return false; }
+
 }  // namespace
 
 const TransferTables::LayoutSets& TransferTables::sets_of(
@@ -38,11 +41,13 @@ std::size_t TransferTables::table(const PlanBuffer& buffer, Kind kind,
   const auto [known, is_new] = known_.try_emplace(
       std::tuple{buffer.kind.get(), kind, use}, tables_.size());
   if (!is_new) return known->second;
-  NetworkTable table{rows, columns, {}, {}};
+  NetworkTable table{rows, columns, {}, {}, {}};
   table.nanoseconds.reserve(rows * columns);
   bool has_price = false;
   std::vector<std::int64_t> overlappable;
+  std::vector<std::int64_t> overlappable_once;
   overlappable.reserve(rows * columns);
+  overlappable_once.reserve(rows * columns);
   for (std::size_t r = 0; r < rows; ++r) {
     for (std::size_t c = 0; c < columns; ++c) {
       const auto way = cost(r, c);
@@ -51,11 +56,17 @@ std::size_t TransferTables::table(const PlanBuffer& buffer, Kind kind,
           (most_uncounted_ && uncounted(r, c) > *most_uncounted_);
       table.nanoseconds.push_back(is_forbidden ? solver::kForbidden
                                                : way.nanoseconds);
-      overlappable.push_back(is_forbidden ? 0 : way.overlapped);
-      has_price = has_price || overlappable.back() != 0;
+      const std::int64_t overlapped = is_forbidden ? 0 : way.overlapped;
+      const bool is_once = is_once_a_step(way);
+      overlappable.push_back(is_once ? 0 : overlapped);
+      overlappable_once.push_back(is_once ? overlapped : 0);
+      has_price = has_price || overlapped != 0;
     }
   }
-  if (has_price) table.overlappable = std::move(overlappable);
+  if (has_price) {
+    table.overlappable = std::move(overlappable);
+    table.overlappable_once = std::move(overlappable_once);
+  }
   tables_.push_back(std::move(table));
   return known->second;
 }
@@ -65,7 +76,7 @@ std::size_t TransferTables::allowed(std::size_t rows, std::size_t columns,
   const auto [known, is_new] = allowed_.try_emplace(
       std::tuple{rows, columns, std::move(pairs)}, tables_.size());
   if (is_new) {
-    NetworkTable table{rows, columns, {}, {}};
+    NetworkTable table{rows, columns, {}, {}, {}};
     for (const bool is_allowed : std::get<2>(known->first)) {
       table.nanoseconds.push_back(is_allowed ? 0 : solver::kForbidden);
     }

@@ -25,8 +25,11 @@ struct NetworkTable {
   // The times are row-major and leave the overlappable part out. An impossible
   // entry is solver::kForbidden.
   std::vector<std::int64_t> nanoseconds;
-  // The overlappable time of each entry; empty if no entry has any.
+  // The overlappable time of each entry in each micro-batch, and the share of a
+  // micro-batch in that of a gradient that is reduced once a step. Both are
+  // empty if no entry has any.
   std::vector<std::int64_t> overlappable;
+  std::vector<std::int64_t> overlappable_once;
 
   bool has_price() const { return !overlappable.empty(); }
 };

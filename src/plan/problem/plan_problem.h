@@ -116,6 +116,7 @@ class PlanProblem {
   // in plan_storage.h.
   const Windows& windows() const { return data_.windows; }
   std::size_t num_windows() const { return data_.windows.size(); }
+  WindowLoads window_loads() const { return data_.window_loads(); }
   std::size_t window_of(std::int64_t slot) const {
     return data_.windows.at(slot);
   }

@@ -10,6 +10,7 @@
 #include "plan/problem/plan_budget.h"
 #include "plan/problem/plan_variable.h"
 #include "plan/problem/set_up.h"
+#include "plan/problem/window_loads.h"
 
 #include <shardprop/graph/graph.h>
 #include <shardprop/mesh/topology.h>
@@ -56,10 +57,18 @@ struct ProblemData {
                                 LayoutId dst) const;
   std::int64_t overlappable_nanoseconds(const PlanValue& value, LayoutId src,
                                         LayoutId dst) const;
+  // The result is a multiple of the number of micro-batches. So each micro-batch
+  // has the same part of it, and the parts of several transfers add up to the
+  // part of their sum.
   std::int64_t overlappable_share(const PlanValue& value,
                                   std::int64_t transfer) const {
     if (!value.overlappable) return 0;
-    return saturated(static_cast<double>(transfer) * options.overlap);
+    const std::int64_t share =
+        saturated(static_cast<double>(transfer) * options.overlap);
+    return share - share % options.accumulate;
+  }
+  WindowLoads window_loads() const {
+    return {windows.size(), options.accumulate};
   }
 
   // Like PlanProblem's. Rounded down, so that the shares of several moves add

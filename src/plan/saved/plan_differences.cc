@@ -175,7 +175,7 @@ std::vector<std::optional<std::size_t>> saved_copies(const Plan& saved,
 }
 
 bool is_of_other_schedule(const Plan& saved, const Plan& plan) {
-  return (saved.windows.empty() && !plan.windows.empty()) ||
+  return saved.windows.size() < plan.windows.size() ||
          (!has_bucket(saved) && has_bucket(plan));
 }
 

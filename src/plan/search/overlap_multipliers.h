@@ -1,5 +1,7 @@
-// OverlapMultipliers searches for overlap multipliers, one for each overlap window:
-// the Lagrange multipliers of overlappable time.
+// OverlapMultipliers searches for overlap multipliers, one for each load of an
+// overlap window (window_loads.h): the Lagrange multipliers of overlappable time.
+// `Window` is such a load below: there are several if a step has several
+// micro-batches.
 //
 // In a window, overlapped time is at most the compute. A plan pays max(0,
 // overlappable - compute), which is the maximum of multiplier * (overlappable -

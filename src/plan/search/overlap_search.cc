@@ -21,7 +21,7 @@ bool OverlapSearch::is_close() const {
 std::vector<std::int64_t> OverlapSearch::run(SolvedNetwork last) {
   last_ = std::move(last);
   std::vector<std::int64_t>& multipliers = network_.overlap_multipliers;
-  multipliers.resize(search_.problem().num_windows(), 0);
+  multipliers.resize(search_.problem().window_loads().size(), 0);
   // Overlappable time was free, and no plan has too much of it.
   if (last_.evaluation.exposed() == 0 &&
       best_.solution().evaluation.exposed() == 0 &&
@@ -56,9 +56,12 @@ bool OverlapSearch::takes_long() const {
 // allows. Leaves the best multipliers in `network_`.
 void OverlapSearch::price() {
   const Windows& windows = search_.problem().windows();
+  const std::size_t of_window = search_.problem().window_loads().of_window();
   std::vector<std::size_t> classes;
   for (std::size_t w = 0; w < windows.size(); ++w) {
-    classes.push_back(windows.class_of(w));
+    for (std::size_t load = 0; load < of_window; ++load) {
+      classes.push_back(windows.class_of(w) * of_window + load);
+    }
   }
   OverlapMultipliers prices(network_.overlap_multipliers, std::move(classes));
   double enough_gap =

@@ -153,14 +153,19 @@ Fetch once_a_step(const PlanProblem& problem, const PlanBuffer& buffer,
     const auto via = static_cast<BufferLayout>(move.via);
     const Fetch there = once_a_step(problem, buffer, from, via);
     const Fetch on = once_a_step(problem, buffer, via, to);
-    return {there.nanoseconds + on.nanoseconds,
-            there.overlapped + on.overlapped, from};
+    return {.nanoseconds = there.nanoseconds + on.nanoseconds,
+            .overlapped = there.overlapped + on.overlapped,
+            .from = from,
+            .is_once_a_step = true};
   }
   const std::int64_t boundary = problem.cut_nanoseconds(
       buffer, buffer.values[move.value], kind.layouts[move.value][from],
       kind.layouts[move.value][to]);
-  return {problem.share_of_step(move.nanoseconds - boundary) + boundary,
-          problem.share_of_step(move.overlapped), from};
+  return {.nanoseconds =
+              problem.share_of_step(move.nanoseconds - boundary) + boundary,
+          .overlapped = problem.share_of_step(move.overlapped),
+          .from = from,
+          .is_once_a_step = true};
 }
 
 }  // namespace shardprop

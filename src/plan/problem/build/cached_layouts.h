@@ -50,6 +50,7 @@ struct Fetch {
   std::int64_t overlapped = 0;
   BufferLayout from = 0;
   bool is_possible = true;
+  bool is_once_a_step = false;  // then the times are the share of a micro-batch
 };
 Fetch fetch(const PlanBuffer& buffer, CachedLayouts cached,
             BufferLayout required);

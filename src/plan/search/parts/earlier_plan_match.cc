@@ -58,7 +58,7 @@ class EarlierPlanMatcher {
  private:
   std::vector<std::int64_t> multipliers() const {
     const std::vector<std::int64_t>& all = plan_.overlap_multipliers;
-    const bool fits = all.size() == problem_.num_windows() &&
+    const bool fits = all.size() == problem_.window_loads().size() &&
                       std::all_of(all.begin(), all.end(), [](std::int64_t one) {
                         return one >= 0 && one <= kOverlapMultiplierUnit;
                       });
