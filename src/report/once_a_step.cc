@@ -1,5 +1,10 @@
 #include "report/once_a_step.h"
 
+#include "base/saturating.h"
+
+#include <algorithm>
+#include <cstdlib>
+
 namespace shardprop {
 namespace {
 
@@ -15,6 +20,13 @@ std::string option_of(const Plan& plan, std::string_view name) {
     if (known == name) return value;
   }
   return {};
+}
+
+std::optional<std::int64_t> step_nanoseconds(const Plan& plan) {
+  if (!plan.objective_nanoseconds) return std::nullopt;
+  const std::string count = option_of(plan, "accumulate");
+  return sat_mul(*plan.objective_nanoseconds,
+                 std::max(std::strtoll(count.c_str(), nullptr, 10), 1LL));
 }
 
 std::string micro_batches(const Plan& plan) {

@@ -5,6 +5,8 @@
 
 #include <shardprop/plan/plan.h>
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -12,6 +14,10 @@ namespace shardprop {
 
 // Returns the value of an option; empty if the plan was made without it.
 std::string option_of(const Plan& plan, std::string_view name);
+
+// Returns the time of a whole step: all micro-batches and the updates. Empty
+// without a plan.
+std::optional<std::int64_t> step_nanoseconds(const Plan& plan);
 
 // Returns "times are those of one of 8 micro-batches, ..."; empty if a step is
 // one micro-batch.

@@ -43,7 +43,9 @@ class Reader {
                  static_cast<std::int64_t>(root_["nodes"].elements().size()));
     read_options(root_["options"]);
     read_status();
-    if (!root_["gap"].is_null()) root_["gap"].number();  // said, not believed
+    // The reader does not trust `gap` and `step_us`.
+    if (!root_["gap"].is_null()) root_["gap"].number();
+    if (root_.has("step_us")) maybe_nanoseconds(root_["step_us"]);
     if (root_.has("overlap_multipliers")) {
       plan_.overlap_multipliers = root_["overlap_multipliers"].integers();
     }

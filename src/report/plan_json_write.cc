@@ -6,6 +6,7 @@
 #include "report/explanation_json.h"
 #include "report/local_run_json.h"
 #include "report/mesh_json.h"
+#include "report/once_a_step.h"
 #include "report/repeatable_options.h"
 #include "report/topology_json.h"
 
@@ -117,6 +118,7 @@ class Writer {
   void answer() {
     json_.member("status", to_string(plan_.status));
     json_.member("objective_us", us(plan_.objective_nanoseconds));
+    json_.member("step_us", us(step_nanoseconds(plan_)));
     json_.member("lower_bound_us", us(plan_.lower_bound_nanoseconds));
     if (plan_.free_lower_bound_nanoseconds) {
       json_.member("free_lower_bound_us",

@@ -127,11 +127,18 @@ TEST_CASE("the keys of the contract are there") {
   CHECK(json["schema"] == "shardprop.plan/3");
   for (const char* key :
        {"graph", "mesh", "topology", "options", "status", "objective_us",
-        "lower_bound_us", "gap", "solve_seconds", "unsupported", "guards",
-        "memory", "summary", "values", "copies", "nodes"}) {
+        "step_us", "lower_bound_us", "gap", "solve_seconds", "unsupported",
+        "guards", "memory", "summary", "values", "copies", "nodes"}) {
     CAPTURE(key);
     CHECK(json.contains(key));
   }
+  CHECK(json["step_us"] == json["objective_us"]);
+  Plan accumulated = training_plan();
+  for (auto& [name, value] : accumulated.options) {
+    if (name == "accumulate") value = "8";
+  }
+  accumulated.objective_nanoseconds = 1'500;
+  CHECK(ordered_json::parse(plan_to_json(accumulated))["step_us"] == 12);
   CHECK(json["mesh"]["dims"][0] == ordered_json{{"name", "dp"}, {"size", 2}});
   CHECK(json["memory"]["limit_bytes"].is_null());
   CHECK(json["summary"]["collectives"].size() == 8);
@@ -223,6 +230,7 @@ TEST_CASE("plans that are malformed say where") {
   CHECK(located([](auto& j) { j["objective_us"] = 1; }) == "$.objective_us");
   CHECK(located([](auto& j) { j["objective_us"] = nullptr; }) ==
         "$.objective_us");
+  CHECK(located([](auto& j) { j["step_us"] = "long"; }) == "$.step_us");
 }
 
 TEST_CASE("what hangs together wrongly says where") {
