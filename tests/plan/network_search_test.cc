@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -285,6 +286,29 @@ TEST_CASE("mixes of layers cost less than the plans that they mix") {
     gains += best.evaluation.objective < least ? 1 : 0;
   }
   CHECK(gains > 0);
+}
+
+TEST_CASE("a search ends once no plan costs less than the cost to beat") {
+  PlanOptions options = without_reductions();
+  options.gap = 0;
+  const Graph graph = tiny_llama();
+  const PlanProblem problem = slow_problem(graph, options);
+  const auto search = [&](std::optional<std::int64_t> cost_to_beat) {
+    return solve_plan(problem, budget_of(options),
+                      {.first_plans = false, .cost_to_beat = cost_to_beat});
+  };
+  const PlanSolution whole = search(std::nullopt);
+  REQUIRE(whole.assignment);
+  const std::int64_t cost = whole.evaluation.objective;
+  const PlanSolution early = search(1);
+  CHECK(early.lower_bound >= 1);
+  CHECK(early.lower_bound < whole.lower_bound);
+  CHECK(early.work < whole.work);
+  // No bound reaches more than the cost.
+  const PlanSolution full = search(cost + 1);
+  CHECK(full.lower_bound > early.lower_bound);
+  CHECK(full.lower_bound <= cost);
+  CHECK(full.evaluation.objective == cost);
 }
 
 }  // namespace

@@ -70,8 +70,8 @@ struct RunControl {
   bool bounds_free_layers_if_infeasible = false;
 
   // The cost of a known answer in nanoseconds, as of another rule of recomputation;
-  // null if there is none. A plan that costs as much is only a figure to compare: the
-  // search breaks no ties, mixes no such plans, and ends once its bound is as high.
+  // null if there is none. A plan that costs as much is only a figure to compare, so
+  // the search does not break ties, and mixes no plans that cannot cost less.
   std::optional<std::int64_t> known_cost;
 
   // Once any thread requests a stop, the search ends with the best plan so far.

@@ -47,8 +47,8 @@ struct PlanSolution {
   // The limit that ended the search. It is kAttempts if the search ended by
   // itself, and kNothing with a proof.
   RanOut ran_out = RanOut::kNothing;
-  // The overlap multipliers of the best bound, by window; empty if none were
-  // tried.
+  // The overlap multipliers of the best bound, by load of an overlap window
+  // (window_loads.h); empty if none were tried.
   std::vector<std::int64_t> overlap_multipliers;
   // The messages for the next search, if RunControl::keeps_warm_start.
   std::shared_ptr<const struct WarmStart> warm_start;
@@ -93,6 +93,9 @@ struct SearchScope {
   std::vector<std::int64_t> overlap_multipliers = {};
   // RunControl::share_if_limit_binds.
   double share_if_limit_binds = 1;
+  // In nanoseconds: the search ends once no plan costs less; null if it shall find
+  // its best plan at any cost.
+  std::optional<std::int64_t> cost_to_beat = {};
 };
 
 }  // namespace shardprop

@@ -168,8 +168,11 @@ SolvedNetwork NetworkSearch::solve(const NetworkOptions& options,
   goals.enough_cost = attempt.enough_cost;
   if (attempt.bounds && options_.gap > 0 && incumbent_.found()) {
     goals.enough_bound = incumbent_.enough_bound();
-  } else if (attempt.bounds) {
-    goals.enough_bound = options_.known_cost;
+  }
+  if (attempt.bounds && scope_.cost_to_beat) {
+    goals.enough_bound =
+        std::min(goals.enough_bound.value_or(*scope_.cost_to_beat),
+                 *scope_.cost_to_beat);
   }
   running_bound_ = incumbent_.solution().lower_bound;
   goals.progress = [&](const solver::Progress& now) {

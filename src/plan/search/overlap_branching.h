@@ -80,7 +80,7 @@ class OverlapBranching {
   struct Line {
     NetworkAssignment assignment;
     double base = 0;
-    std::vector<double> excess;  // by window
+    std::vector<double> excess;  // by load (window_loads.h)
     double at(const Multipliers& multipliers) const;
   };
   using Lines = std::vector<const Line*>;
@@ -105,7 +105,7 @@ class OverlapBranching {
   struct Ends {
     NetworkAssignment up;
     NetworkAssignment down;
-    std::vector<double> weights;  // by window, see ChoiceExcess
+    std::vector<double> weights;  // by load, see ChoiceExcess
   };
 
   // Bounds this many branches at most. If `is_again`, those of an earlier search

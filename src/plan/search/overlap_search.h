@@ -43,7 +43,8 @@ class OverlapSearch {
   // Starts with the last network that the search solved, and with the overlap
   // multipliers of `network` (0 if it has none). The last network may have
   // other variables than `network`. Returns the overlap multipliers that gave the
-  // best bound, by overlap window. Empty if no plan has exposed time.
+  // best bound, by load of an overlap window (window_loads.h). Empty if no plan
+  // has exposed time.
   std::vector<std::int64_t> run(SolvedNetwork last);
 
   // The cost of the cheapest plan found in which equal layers have the same

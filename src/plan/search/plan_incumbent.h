@@ -47,6 +47,11 @@ class PlanIncumbent {
   const PlanSolution& solution() const { return out_; }
   PlanSolution& solution() { return out_; }
   bool found() const { return out_.assignment.has_value(); }
+  // The cost of that plan; null if there is none.
+  std::optional<std::int64_t> cost() const {
+    if (!found()) return std::nullopt;
+    return out_.evaluation.objective;
+  }
   // The cost of the best plan from networks of the full problem; null if there
   // is none. The plan of solution() may be another one, from begin_with().
   std::optional<std::int64_t> found_here() const { return found_here_; }
@@ -63,22 +68,11 @@ class PlanIncumbent {
   // Returns whether the best plan is within the gap of the options. A gap of 0
   // takes a proof.
   bool is_done() const { return found() && out_.lower_bound >= enough_bound(); }
-  // Returns the least bound that ends the search: that of the gap, or
-  // RunControl::known_cost if it is less. Precondition: found().
+  // Returns the least bound that ends the search. Precondition: found().
   std::int64_t enough_bound() const {
     const std::int64_t objective = out_.evaluation.objective;
-    const std::int64_t within =
-        objective -
-        static_cast<std::int64_t>(gap_ * static_cast<double>(objective));
-    return std::min(within, problem_.options().known_cost.value_or(within));
-  }
-  // Returns the cost of the best known answer, of this search or of another one;
-  // null if there is none.
-  std::optional<std::int64_t> cost_to_beat() const {
-    const std::optional<std::int64_t> known = problem_.options().known_cost;
-    if (!found()) return known;
-    const std::int64_t objective = out_.evaluation.objective;
-    return std::min(objective, known.value_or(objective));
+    return objective -
+           static_cast<std::int64_t>(gap_ * static_cast<double>(objective));
   }
 
   // Gains are the best cost and the best bound at one moment; null if unknown.

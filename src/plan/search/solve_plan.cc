@@ -25,9 +25,11 @@ namespace shardprop {
 namespace {
 
 struct PartSearch {
-  bool settles = false;  // as SearchScope::break_ties
-  RestrictedProblem::Goal goal;
-  std::vector<std::int64_t> overlap_multipliers;
+  bool settles = false;            // as SearchScope::break_ties
+  std::optional<double> gap = {};  // that of the options if null
+  std::vector<std::int64_t> overlap_multipliers = {};
+  std::optional<std::int64_t> cost_to_beat =
+      {};  // as SearchScope::cost_to_beat
 };
 
 class PlanSolver {
@@ -81,7 +83,7 @@ class PlanSolver {
         name,
         [&] {
           return std::optional<RestrictedProblem>(std::in_place, problem_,
-                                                  restriction(), how.goal);
+                                                  restriction(), how.gap);
         },
         budget, how);
   }
@@ -99,8 +101,10 @@ class PlanSolver {
                          {.break_ties = how.settles,
                           .first_plans = false,
                           .explains = false,
-                          .overlap_multipliers = how.overlap_multipliers});
-      note_limit(found);
+                          .overlap_multipliers = how.overlap_multipliers,
+                          .cost_to_beat = how.cost_to_beat});
+      if (found.lower_bound < how.cost_to_beat.value_or(kMostNanoseconds))
+        note_limit(found);
       if (found.assignment) {
         found.assignment = part->widened(*std::move(found.assignment));
         parts_.push_back(*found.assignment);
@@ -162,9 +166,7 @@ class PlanSolver {
           "the plan to start from", [&] { return std::move(part); },
           budget.within({.work = tuning::kNearPlanWork}),
           {.settles = is_allowed && scope_.break_ties,
-           .goal = {.gap = is_allowed
-                               ? 0
-                               : tuning::kNearPlanGapShare * options_.gap},
+           .gap = is_allowed ? 0 : tuning::kNearPlanGapShare * options_.gap,
            .overlap_multipliers = match.overlap_multipliers});
       budget.charge(found.work);
     };
@@ -226,8 +228,7 @@ class PlanSolver {
     // Every part gets a plan, even if the work of smaller spaces or of the first
     // parts exceeds the limit, so that no answer costs more than that of a recipe.
     const std::vector<FirstSpace> spaces = first_spaces(problem_);
-    // The last part is for the mix of the others.
-    std::size_t parts = spaces.size() + 1;
+    std::size_t parts = spaces.size() + 1;  // the last one mixes the others
     const auto next_part = [&] {
       return search_.budget()
           .until(tuning::kFirstPlansBudgetShare)
@@ -263,10 +264,9 @@ class PlanSolver {
 
   void find_plan_of(const FirstSpace& space, const Budget& budget) {
     // A recipe is an answer of its own, and other parts only serve the search.
-    const auto to_beat = space.recipe ? std::nullopt : best_.cost_to_beat();
     const PlanSolution found = solve_part(
         to_string(space), [&] { return restriction_to(problem_, space); },
-        budget, {.goal = {.known_cost = to_beat}});
+        budget, {.cost_to_beat = space.recipe ? std::nullopt : best_.cost()});
     if (!space.recipe) return;
     PlanRecipe recipe{to_string(*space.recipe), found.status, std::nullopt,
                       found.evaluation.peak_bytes};
@@ -285,7 +285,7 @@ class PlanSolver {
     search_.run(PlanProcedure::kMixedPlans, [&] {
       solve_part("plans that mix the choices of others",
                  [&] { return choices_of_plans(problem_, parts_); }, budget,
-                 {.goal = {.known_cost = best_.cost_to_beat()}});
+                 {.cost_to_beat = best_.cost()});
     });
   }
 
@@ -307,7 +307,8 @@ class PlanSolver {
     bool is_solved = false;
     search_.run(PlanProcedure::kFreeNetwork,
                 [&] { is_solved = solve({}, freely); });
-    if (!is_solved) return;
+    const std::int64_t to_beat = scope_.cost_to_beat.value_or(kMostNanoseconds);
+    if (!is_solved || best_.solution().lower_bound >= to_beat) return;
     if (best_.fits(last_.evaluation)) search_.widen_to(whole);
     // A plan that fits may have been met on the way to one that does not.
     if (limited && !best_.fits(last_.evaluation) && !best_.is_done()) {
@@ -350,7 +351,7 @@ class PlanSolver {
     solve_part("plans that reduce gradients in each micro-batch",
                [&] { return *restriction; },
                search_.budget().share(tuning::kReducedEachTimeBudgetShare),
-               {.goal = {.known_cost = best_.cost_to_beat()}});
+               {.cost_to_beat = best_.cost()});
   }
 
   // Breaks ties among plans of this cost (tie_breaking.h).

@@ -165,15 +165,15 @@ std::vector<PlanVariable> restricted_variables(const PlanProblem& problem,
 }  // namespace
 
 RestrictedProblem::RestrictedProblem(const PlanProblem& problem,
-                                     Restriction restriction, const Goal& goal)
+                                     Restriction restriction,
+                                     std::optional<double> gap)
     : restriction_(made_alike(problem, std::move(restriction))),
       part_(ProblemData(problem.data())) {
   ProblemData& data = part_.data_;
   // A bound of the part is not a bound of the whole problem.
   data.options.progress = nullptr;
   data.options.keeps_warm_start = false;
-  if (goal.gap) data.options.gap = *goal.gap;
-  data.options.known_cost = goal.known_cost;
+  if (gap) data.options.gap = *gap;
   data.variables = restricted_variables(problem, restriction_);
   for (const PlanVariable& variable : data.variables) {
     if (variable.kind == PlanVariable::Kind::kOperator) {

@@ -29,16 +29,11 @@ namespace shardprop {
 
 class RestrictedProblem {
  public:
-  // Options of the restricted problem that differ from those of the whole one.
-  struct Goal {
-    std::optional<double> gap;  // that of the whole problem if null
-    // Replaces RunControl::known_cost.
-    std::optional<std::int64_t> known_cost;
-  };
-
   // Precondition: `restriction` has a list for every variable of `problem`.
+  // A search of the restricted problem ends within `gap`; null means that of
+  // `problem`.
   RestrictedProblem(const PlanProblem& problem, Restriction restriction,
-                    const Goal& goal = {});
+                    std::optional<double> gap = std::nullopt);
   // Restricts the problem to the plans in which equal layers choose alike.
   struct EqualLayers {};
   RestrictedProblem(const PlanProblem& problem, EqualLayers);
