@@ -52,8 +52,10 @@ const ProgramText* OpDefinition::program() const {
 }
 
 Result<void> OpDefinition::check_program() const {
-  if (program_ == nullptr || program_->parsed()) return {};
-  return fail(Error(program_->parsed().error()));
+  for (const auto& [at, program] : printed_programs_) {
+    if (!program->parsed()) return fail(Error(program->parsed().error()));
+  }
+  return {};
 }
 
 std::string OpDefinition::text() const {

@@ -1,4 +1,4 @@
-// The modifiers of definitions that set the strides of results.
+// This file has the modifiers that set the strides of results.
 
 #include <shardprop/ops/op_definition.h>
 

@@ -145,7 +145,11 @@ Result<std::shared_ptr<const OpLibrary>> OpLibrary::with(
                   "`" + name + "` is not a declared operator",
                   made->suggest(name));
     }
-    SP_CHECK(made->body_->rows.back()->definition.check_program());
+    auto programs = made->body_->rows.back()->definition.check_program();
+    if (!programs) {
+      return fail(
+          std::move(programs).error().at("the program of `" + name + "`"));
+    }
     SP_CHECK(check_words_of(*made, *made->body_->rows.back()));
     if (calls_itself(*made, *made->body_->rows.back())) {
       return fail(ErrorCode::kProgram,

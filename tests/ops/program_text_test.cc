@@ -316,14 +316,18 @@ TEST_CASE("every program of the library parses") {
 }
 
 TEST_CASE("a library refuses a row with a wrong program") {
-  for (const bool per_rank : {false, true}) {
-    OpDefinition row = per_rank ? pointwise().per_rank("return exp(")
-                                : pointwise().decomposed("return exp(");
+  // The text of a definition has all of its programs, also the replaced ones.
+  for (OpDefinition row :
+       {pointwise().per_rank("return exp("),
+        pointwise().decomposed("return exp("),
+        pointwise().decomposed("return exp(").per_rank("return exp(self)"),
+        pointwise().per_rank("return cos(self)").decomposed("return exp(")}) {
     const auto made = testing::standard_library().with(
         {.name = "aten.exp.default", .definition = std::move(row)});
     REQUIRE_FALSE(made);
     CHECK(made.error().code == ErrorCode::kProgramSyntax);
-    CHECK(made.error().location == "column 12");
+    CHECK(made.error().location ==
+          "the program of `aten.exp.default`: column 12");
   }
 }
 

@@ -137,6 +137,32 @@ TEST_CASE("an optional argument does not satisfy a need that is not") {
                 {}) != "");
 }
 
+TEST_CASE("only a rule that states affine_dtypes() checks weight and bias") {
+  const char* declaration =
+      "mylib::f(Tensor input, int[] normalized_shape, Tensor? weight, "
+      "Tensor? bias) -> Tensor";
+  const std::vector<GivenArgument> given = {
+      {"input", TensorArg{0}},
+      {"normalized_shape", std::vector<std::int64_t>{4}},
+      {"weight", TensorArg{1}},
+      {"bias", TensorArg{2}}};
+  const std::vector<const char*> mixed = {"f32[2,4]", "bf16[4]", "bf16[4]"};
+  const std::string rule = "normalized(normalized_shape)";
+  CHECK(refusal(declaration, rule.c_str(), given, mixed) == "");
+  const std::string checked = rule + ".affine_dtypes()";
+  CHECK(refusal(declaration, checked.c_str(), given, mixed)
+            .find("`weight` is bf16, expected f32, as `input`") !=
+        std::string::npos);
+  CHECK(refusal(declaration, checked.c_str(), given,
+                {"bf16[2,4]", "f32[4]", "f32[4]"}) == "");
+  // The operator need not declare a bias.
+  CHECK(refusal("mylib::f(Tensor input, int[] normalized_shape, Tensor weight) "
+                "-> Tensor",
+                checked.c_str(), {given[0], given[1], given[2]},
+                {"f32[2,4]", "bf16[4]"})
+            .find("`weight` is bf16") != std::string::npos);
+}
+
 TEST_CASE("a word refuses dims and lists that the call does not have") {
   const GivenArgument self{"self", TensorArg{0}};
   const GivenArgument dim{"dim", std::int64_t{0}};

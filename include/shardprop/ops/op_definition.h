@@ -212,10 +212,10 @@ class OpDefinition {
   OpDefinition same_without(std::string_view factor) &&;
   // No partial passes through, even if the form is linear.
   OpDefinition nonlinear() &&;
-  // Defines the operator in terms of others; src/ops/program/program_text.h describes
-  // the language. The text is parsed when the program is first used. Factors that the form blocks may then be sharded if each rank
-  // has an element of each. The operators and collectives of the ranks are
-  // derived from the text.
+  // Defines the operator by others (src/ops/program/program_text.h has the
+  // language). The text is parsed on first use. Factors that the form blocks may
+  // then be sharded if each rank has an element of each. The operators and
+  // collectives of the ranks are derived from the text.
   OpDefinition decomposed(std::string_view text) &&;
   // Defines the program that each rank runs on its local tensors, including
   // collectives, if a factor of `kind` is sharded. Without `kind` the form

@@ -24,8 +24,6 @@ void by_program(IndexSpace& space, const DimFactors& factors) {
 BoundForm bind_layer_norm(const OpCall& call, int statistics) {
   const TensorMeta& input = call.tensor("input");
   require(is_floating(input.dtype()), "the input is of integers");
-  // RMS norms, which have no bias, accept any dtype of the weight.
-  if (call.has("bias")) require_affine_dtypes(call);
   const std::vector<std::int64_t> normalized =
       call.integers("normalized_shape");
   require(!normalized.empty() && normalized.size() <= input.shape().size(),
@@ -59,6 +57,37 @@ BoundForm bind_layer_norm(const OpCall& call, int statistics) {
     }
   }
   return b.bound();
+}
+
+// Checks that weight and bias have one dtype, which is the input's, or f32 if the
+// input is in half precision. The kernels of PyTorch refuse other calls; those of
+// RMS norms and of other libraries may accept them.
+void check_affine_dtypes(const OpCall& call, const IndexSpace&) {
+  const DType input = call.tensor("input").dtype();
+  const DType wide = statistics_dtype(input);
+  const auto wrong = [](std::string_view name, DType found,
+                        const std::string& expected) {
+    call_error('`' + std::string(name) + "` is " +
+               std::string(to_string(found)) + ", expected " + expected);
+  };
+  const auto given = [&](const char* name) {
+    return call.has(name) ? call.optional_tensor(name) : nullptr;
+  };
+  const TensorMeta* weight = given("weight");
+  for (const char* name : {"weight", "bias"}) {
+    const TensorMeta* vector = given(name);
+    if (vector == nullptr) continue;
+    const DType found = vector->dtype();
+    if (found != input && found != wide) {
+      wrong(name, found,
+            std::string(to_string(input)) + ", as `input`" +
+                (wide == input ? "" : ", or " + std::string(to_string(wide))));
+    }
+    if (weight != nullptr && found != weight->dtype()) {
+      wrong(name, found,
+            std::string(to_string(weight->dtype())) + ", as `weight`");
+    }
+  }
 }
 
 void check_gradient(const OpCall& call) {
@@ -153,31 +182,6 @@ std::string gradients_text(const std::vector<std::string>& of) {
 
 }  // namespace
 
-void require_affine_dtypes(const OpCall& call) {
-  const DType input = call.tensor("input").dtype();
-  const DType wide = statistics_dtype(input);
-  const auto wrong = [](std::string_view name, DType found,
-                        const std::string& expected) {
-    call_error('`' + std::string(name) + "` is " +
-               std::string(to_string(found)) + ", expected " + expected);
-  };
-  const TensorMeta* weight = call.optional_tensor("weight");
-  for (const char* name : {"weight", "bias"}) {
-    const TensorMeta* vector = call.optional_tensor(name);
-    if (vector == nullptr) continue;
-    const DType found = vector->dtype();
-    if (found != input && found != wide) {
-      wrong(name, found,
-            std::string(to_string(input)) + ", as `input`" +
-                (wide == input ? "" : ", or " + std::string(to_string(wide))));
-    }
-    if (weight != nullptr && found != weight->dtype()) {
-      wrong(name, found,
-            std::string(to_string(weight->dtype())) + ", as `weight`");
-    }
-  }
-}
-
 OpDefinition normalized(int statistics) {
   return form("normalized" + results_text("normalized_shape", statistics + 1));
 }
@@ -201,6 +205,7 @@ void words_of_norms(RuleWords& words) {
       return bind_gradients_by_row(call, of);
     }));
   }
+  words.check("affine_dtypes()", check_affine_dtypes);
 }
 
 }  // namespace shardprop

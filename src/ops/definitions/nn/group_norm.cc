@@ -80,7 +80,6 @@ BoundForm bind_group_norm(const OpCall& call) {
   const bool is_native = call.has("group");
   const std::string_view groups = is_native ? "group" : "num_groups";
   if (is_native) require_counts(call, input);
-  require_affine_dtypes(call);
   SpaceBuilder b;
   const GroupedImage of = grouped_image(b, input, call.integer(groups));
   for (const TensorMeta& meta : call.op().inputs) {
@@ -143,8 +142,9 @@ void words_of_group_norm(RuleWords& words) {
 }
 
 void define_group_norm(Family f) {
-  f.add("native_group_norm", in_order(form("group_norm()").normalises()));
-  f.add("group_norm", form("group_norm()").like({"input"}).normalises());
+  const OpDefinition norm = form("group_norm()").checked("affine_dtypes()");
+  f.add("native_group_norm", in_order(OpDefinition(norm).normalises()));
+  f.add("group_norm", OpDefinition(norm).like({"input"}).normalises());
   f.add("native_group_norm_backward",
         in_order(form("group_norm_backward()").normalises()));
 }

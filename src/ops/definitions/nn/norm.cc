@@ -78,7 +78,6 @@ BoundForm bind_batch_norm(const OpCall& call, bool functional, bool reserve) {
   const TensorMeta& input = call.tensor("input");
   require(input.rank() >= 2, "the input has no channels");
   require(is_floating(input.dtype()), "the input is of integers");
-  require_affine_dtypes(call);
   // An operator with a reserve updates the running statistics.
   const bool training = call.boolean_or("training", reserve);
   check_running(call, training);
@@ -167,7 +166,6 @@ bool normalises_by_input(const OpCall& call) {
 BoundForm bind_norm_by_channel(const OpCall& call, bool by_instance) {
   const TensorMeta& input = call.tensor("input");
   require(input.rank() >= 2, "the input has no channels");
-  require_affine_dtypes(call);
   const bool own = normalises_by_input(call);
   check_running(call, own);
   SpaceBuilder b;
@@ -224,6 +222,7 @@ return cast(y, dtype(out)))";
 OpDefinition normalised_by_channel(std::string_view word,
                                    std::string_view kept) {
   return form(word)
+      .checked("affine_dtypes()")
       .decomposed(norm_by_channel(kept))
       .refine("keep_what_running_statistics_see()");
 }
@@ -313,7 +312,8 @@ std::string batch_norm_text(bool functional, bool reserve) {
 }
 
 OpDefinition batch_norm(bool functional, bool reserve) {
-  OpDefinition row = form(batch_norm_text(functional, reserve));
+  OpDefinition row =
+      form(batch_norm_text(functional, reserve)).checked("affine_dtypes()");
   if (reserve) return row;
   row = std::move(row).decomposed(kBatchNorm);
   return functional
@@ -349,8 +349,10 @@ void define_norm(Family f) {
     // The running statistics must be positive, in definitions that have them.
     f.add(names, std::move(row).normalises().positive("running_var"));
   };
-  add({"layer_norm"}, normalized(0).decomposed(kLayerNorm));
-  add({"native_layer_norm"}, normalized(2).decomposed(kLayerNorm));
+  add({"layer_norm"},
+      normalized(0).checked("affine_dtypes()").decomposed(kLayerNorm));
+  add({"native_layer_norm"},
+      normalized(2).checked("affine_dtypes()").decomposed(kLayerNorm));
   add({"rms_norm"}, normalized(0).decomposed(kRmsNorm));
   add({"_fused_rms_norm"}, normalized(1).decomposed(kRmsNorm));
   add({"native_layer_norm_backward"},
