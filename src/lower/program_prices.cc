@@ -17,10 +17,12 @@ double overlap_of(const Plan& plan) {
   return 0;
 }
 
+// Returns the number of micro-batches among which the plan divides its windows.
 std::int64_t micro_batches_of(const Plan& plan) {
   for (const auto& [name, value] : plan.options) {
     if (name != "accumulate") continue;
-    return std::max(std::strtoll(value.c_str(), nullptr, 10), 1LL);
+    const std::int64_t count = std::strtoll(value.c_str(), nullptr, 10);
+    return divided_micro_batches(std::max<std::int64_t>(count, 1));
   }
   return 1;
 }

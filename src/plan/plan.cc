@@ -64,8 +64,8 @@ std::string_view to_string(MicroBatches set) {
 }
 
 std::optional<MicroBatches> parse_micro_batches(std::string_view text) {
-  for (const MicroBatches set : {MicroBatches::kAll, MicroBatches::kFirst,
-                                 MicroBatches::kBetween, MicroBatches::kLast}) {
+  for (const MicroBatches set :
+       {MicroBatches::kFirst, MicroBatches::kBetween, MicroBatches::kLast}) {
     if (to_string(set) == text) return set;
   }
   return std::nullopt;

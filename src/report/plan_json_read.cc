@@ -168,9 +168,13 @@ class Reader {
       window.compute_nanoseconds = at["compute_us"].nanoseconds();
       window.overlappable_nanoseconds = at["overlappable_us"].nanoseconds();
       if (at.has("micro_batches")) {
-        const auto set = parse_micro_batches(at["micro_batches"].text());
-        if (!set) at["micro_batches"].fail("unknown micro-batches");
-        window.micro_batches = *set;
+        const std::string text = at["micro_batches"].text();
+        if (const auto set = parse_micro_batches(text)) {
+          window.micro_batches = *set;
+        } else {
+          at["micro_batches"].fail("found `" + text +
+                                   "`, expected first, between or last");
+        }
       }
       plan_.windows.push_back(window);
     }

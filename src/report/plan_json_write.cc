@@ -7,12 +7,12 @@
 #include "report/local_run_json.h"
 #include "report/mesh_json.h"
 #include "report/once_a_step.h"
+#include "report/plan_overlap_json.h"
 #include "report/repeatable_options.h"
 #include "report/topology_json.h"
 
 #include <algorithm>
 #include <optional>
-#include <utility>
 
 namespace shardprop {
 namespace {
@@ -135,21 +135,7 @@ class Writer {
     if (plan_.ran_out != RanOut::kNothing) {
       json_.member("ran_out", to_string(plan_.ran_out));
     }
-    if (!plan_.overlap_multipliers.empty()) {
-      json_.member("overlap_multipliers", plan_.overlap_multipliers);
-    }
-    if (!plan_.windows.empty()) {
-      json_.key("overlap_windows");
-      json_.list(plan_.windows, [&](const PlannedWindow& window) {
-        json_.open('{').member("begins_at", window.begins_at);
-        json_.member("compute_us", us(window.compute_nanoseconds));
-        json_.member("overlappable_us", us(window.overlappable_nanoseconds));
-        if (window.micro_batches != MicroBatches::kAll) {
-          json_.member("micro_batches", to_string(window.micro_batches));
-        }
-        json_.close('}');
-      });
-    }
+    write_overlap(json_, plan_);
     json_.member("solve_seconds", plan_.solve_seconds);
     if (plan_.status == PlanStatus::kInfeasible) {
       json_.key("clash");

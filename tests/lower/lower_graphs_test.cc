@@ -294,8 +294,11 @@ TEST_CASE("transfers that overlap are issued early and waited for late") {
     check_overlapped(graph, "dp=2", options, counts);
     options.pins = {};
     options.recipe = value_of(Recipe::parse("fsdp=dp"));
-    options.accumulate = 4;
-    check_overlapped(graph, "dp=2", options, counts);
+    for (const int accumulate : {4, 300}) {
+      CAPTURE(accumulate);
+      options.accumulate = accumulate;
+      check_overlapped(graph, "dp=2", options, counts);
+    }
   }
   PlanOptions options;
   options.pins = test::pins_of_batch(3);

@@ -1,6 +1,7 @@
 // The loads of overlap windows divide the time of a step among its micro-batches.
 #include "plan/problem/window_loads.h"
 
+#include "base/saturating.h"
 #include "plan/explain/assemble_plan.h"
 #include "plan/invariants.h"
 #include "plan/problem/plan_problem.h"
@@ -11,6 +12,7 @@
 #include "support/result_checks.h"
 #include "support/standard_library.h"
 
+#include <shardprop/plan/plan.h>
 #include <shardprop/plan/plan_options.h>
 
 #include <algorithm>
@@ -74,9 +76,9 @@ TEST_CASE("the parts of a time add up, and so do those of whole shares") {
 TEST_CASE("a reduction once a step overlaps in the last micro-batch alone") {
   const Graph graph = test::residual_training(testing::standard_library(), 3,
                                               "512", "1024", "4096");
-  std::int64_t last_exposed = 0;
   for (const int accumulate : {1, 2, 8}) {
     CAPTURE(accumulate);
+    std::int64_t last_exposed = 0;
     PlanOptions options;
     options.overlap = 1;
     options.optimizer = Optimizer::kAdamW;
@@ -100,12 +102,47 @@ TEST_CASE("a reduction once a step overlaps in the last micro-batch alone") {
       if (accumulate == 1 || load == loads.last(of)) {
         CHECK((accumulate == 1 || window.micro_batches == MicroBatches::kLast));
         last_exposed += solution.evaluation.windows[load].exposed();
-      } else if (window.micro_batches == MicroBatches::kBetween) {
+      } else {
+        CHECK(window.micro_batches == (load == loads.first(of)
+                                           ? MicroBatches::kFirst
+                                           : MicroBatches::kBetween));
         CHECK(window.overlappable_nanoseconds == 0);
       }
     }
     // The reductions take longer than the compute of one micro-batch.
     CHECK(last_exposed > 0);
+  }
+}
+
+// With many micro-batches a window has one load, and whole nanoseconds of a
+// transfer overlap. So more micro-batches make no plan more expensive.
+TEST_CASE("the objective does not rise with many micro-batches") {
+  const Graph graph = test::residual_training(testing::standard_library(), 2,
+                                              "512", "256", "512");
+  std::int64_t before = kMostInt;
+  for (const int accumulate : {256, 257, 1'000, 100'000}) {
+    CAPTURE(accumulate);
+    PlanOptions options;
+    options.overlap = 1;
+    options.optimizer = Optimizer::kAdamW;
+    options.accumulate = accumulate;
+    options.recipe = value_of(Recipe::parse("fsdp=dp"));
+    options.work_limit = 200'000'000;
+    const PlanProblem problem = value_of(PlanProblem::create(
+        graph, value_of(DeviceMesh::parse("dp=8")), test::slow_links(1),
+        testing::standard_library(), options));
+    const bool is_divided = accumulate <= kMostDividedMicroBatches;
+    CHECK(problem.window_loads().of_window() == (is_divided ? 3 : 1));
+    const PlanSolution solution = solve_plan(problem);
+    REQUIRE(solution.assignment);
+    CHECK(solution.evaluation.objective <= before);
+    before = solution.evaluation.objective;
+    const Plan plan = assemble_plan(problem, solution);
+    test::check_plan(plan);
+    CHECK(plan.summary.overlapped_nanoseconds > 0);
+    for (const PlannedWindow& window : plan.windows) {
+      CHECK((window.micro_batches == MicroBatches::kAll) == !is_divided);
+    }
   }
 }
 

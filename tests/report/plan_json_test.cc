@@ -233,6 +233,24 @@ TEST_CASE("plans that are malformed say where") {
   CHECK(located([](auto& j) { j["step_us"] = "long"; }) == "$.step_us");
 }
 
+TEST_CASE("the micro-batches of a window are first, between or last") {
+  for (const char* set : {"all", "none"}) {
+    const auto plan = parse_plan_json(spoilt([&](auto& j) {
+      ordered_json window{{"begins_at", 0},
+                          {"compute_us", 1},
+                          {"overlappable_us", 1},
+                          {"micro_batches", set}};
+      j["overlap_windows"] = ordered_json::array();
+      j["overlap_windows"].push_back(std::move(window));
+    }));
+    CHECK_CODE(plan, ErrorCode::kPlanFile);
+    CHECK(plan.error().location == "$.overlap_windows[0].micro_batches");
+    CHECK(plan.error().message == "the plan is malformed: found `" +
+                                      std::string(set) +
+                                      "`, expected first, between or last");
+  }
+}
+
 TEST_CASE("what hangs together wrongly says where") {
   const auto located = [](const std::function<void(ordered_json&)>& spoil) {
     const auto plan = parse_plan_json(spoilt(spoil));

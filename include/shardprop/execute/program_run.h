@@ -50,6 +50,9 @@ struct ProgramRunOptions {
       made;
   // If not null, the run keeps a virtual clock, in which operators and
   // collectives take these times (program_time.h). It must outlive the run.
+  // The clock ignores `micro_batches` and `once_a_step`: a run is one micro-batch
+  // that has the mean load of all. So its time may be less than program_time() of
+  // a plan with several micro-batches.
   const ProgramPrices* prices = nullptr;
 };
 

@@ -91,10 +91,25 @@ struct PlannedValue {
   friend bool operator==(const PlannedValue&, const PlannedValue&) = default;
 };
 
+// `kMostDividedMicroBatches` is the largest number of micro-batches whose windows
+// have several loads. Then overlappable time is a multiple of the number, so that
+// each transfer loses less than 256 ns of overlap. With more micro-batches a load
+// of its own matters little: in the mean of all micro-batches, a transfer once a
+// step counts as less than 1/256 of its time.
+inline constexpr std::int64_t kMostDividedMicroBatches = 256;
+
+// Returns the number of micro-batches among which the time of a window is
+// divided. It is 1 if the window has one load for all of them.
+constexpr std::int64_t divided_micro_batches(std::int64_t micro_batches) {
+  return micro_batches <= kMostDividedMicroBatches ? micro_batches : 1;
+}
+
 // `MicroBatches` is the set of micro-batches in which a window has the same load.
-// A step of one micro-batch has kAll, and one of two has kFirst and kLast.
+// A step of one micro-batch has kAll, and one of two has kFirst and kLast. A step
+// of more than kMostDividedMicroBatches has kAll too.
 enum class MicroBatches : std::uint8_t { kAll, kFirst, kBetween, kLast };
 std::string_view to_string(MicroBatches set);  // "between"
+// Empty for kAll, too: a plan file does not state it.
 std::optional<MicroBatches> parse_micro_batches(std::string_view text);
 
 // `PlannedWindow` is an overlap window: the nodes from `begins_at` to the next
@@ -102,7 +117,8 @@ std::optional<MicroBatches> parse_micro_batches(std::string_view text);
 // whichever is longer. Gathers after an update are in flight in the next step.
 //
 // A step of several micro-batches runs each window several times. The plan then
-// lists it for the first micro-batch, for those between and for the last one.
+// lists it for the first micro-batch, for those between and for the last one, or
+// once for all if they are more than kMostDividedMicroBatches.
 struct PlannedWindow {
   std::int64_t begins_at = 0;  // index of a node of the graph
   std::int64_t compute_nanoseconds = 0;

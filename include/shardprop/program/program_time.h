@@ -23,7 +23,7 @@ struct ProgramPrices {
   // The program waits for the rest before it goes on. Empty: everything.
   std::vector<std::int64_t> overlappable;
   // A step of several micro-batches runs the program once in each. All times are
-  // then the share of one micro-batch.
+  // then the share of one micro-batch. If it is 1, all micro-batches are alike.
   std::int64_t micro_batches = 1;
   // By SpmdProgram::copies: whether its transfers run in the last micro-batch of
   // a step alone. An empty list means that none does.

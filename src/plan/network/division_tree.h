@@ -31,7 +31,8 @@ struct DivisionTree {
     // Indices of the two parts; 0 if the node is not divided.
     std::size_t parts[2] = {0, 0};
     // The multipliers and messages of the best bound, if the node is not divided.
-    // The multipliers are by overlap window, from 0 to 1.
+    // The multipliers are by load of an overlap window (window_loads.h), from 0
+    // to 1.
     std::vector<double> multipliers;
     std::shared_ptr<const NamedMessages> messages;  // null if there are none
 

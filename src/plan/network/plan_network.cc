@@ -32,7 +32,7 @@ std::int64_t share_rounded_up(std::int64_t nanoseconds, std::int64_t price) {
                    kOverlapMultiplierUnit);
 }
 
-// Prices is the overlap multipliers of the loads of one window.
+// Prices are the overlap multipliers of the loads of one window.
 using Prices = std::array<std::int64_t, WindowLoads::kMostOfWindow>;
 
 // The program waits for a transfer without a window, in full.
@@ -49,8 +49,8 @@ Prices prices_in(std::optional<std::size_t> window, const WindowLoads& loads,
   return out;
 }
 
-// Priced is the edges with the same overlap multipliers: their values and the
-// number of the edges.
+// Priced is a group of edges with the same overlap multipliers: their values and
+// the number of the edges.
 struct Priced {
   Prices prices{};
   std::int64_t count = 0;

@@ -62,10 +62,10 @@ struct NetworkOptions {
   // nothing is forbidden.
   std::optional<std::int64_t> most_uncounted;
   // The prices. By load of an overlap window (window_loads.h): the overlap
-  // multiplier, in parts of kOverlapMultiplierUnit, from 0 to all of it. Each overlappable nanosecond
-  // costs it, and each nanosecond of compute earns it. The cheapest assignment
-  // of the network is then a lower bound of all plans. May be empty, which
-  // means 0.
+  // multiplier, in parts of kOverlapMultiplierUnit, from 0 to all of it. Each
+  // overlappable nanosecond costs it, and each nanosecond of compute earns it.
+  // The cheapest assignment of the network is then a lower bound of all plans.
+  // May be empty, which means 0.
   std::vector<std::int64_t> overlap_multipliers;
   // The restriction: the remaining choices, for a network of the identity of
   // this one.

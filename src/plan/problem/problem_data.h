@@ -15,6 +15,7 @@
 #include <shardprop/graph/graph.h>
 #include <shardprop/mesh/topology.h>
 #include <shardprop/plan/demanded_shardings.h>
+#include <shardprop/plan/plan.h>
 #include <shardprop/plan/plan_options.h>
 #include <shardprop/redistribute/planner.h>
 #include <shardprop/strategy/layout_table.h>
@@ -57,18 +58,18 @@ struct ProblemData {
                                 LayoutId dst) const;
   std::int64_t overlappable_nanoseconds(const PlanValue& value, LayoutId src,
                                         LayoutId dst) const;
-  // The result is a multiple of the number of micro-batches. So each micro-batch
-  // has the same part of it, and the parts of several transfers add up to the
-  // part of their sum.
+  // The result is a multiple of divided_micro_batches(). So each micro-batch has
+  // the same part of it, and the parts of several transfers add up to the part of
+  // their sum.
   std::int64_t overlappable_share(const PlanValue& value,
                                   std::int64_t transfer) const {
     if (!value.overlappable) return 0;
     const std::int64_t share =
         saturated(static_cast<double>(transfer) * options.overlap);
-    return share - share % options.accumulate;
+    return share - share % divided_micro_batches(options.accumulate);
   }
   WindowLoads window_loads() const {
-    return {windows.size(), options.accumulate};
+    return {windows.size(), divided_micro_batches(options.accumulate)};
   }
 
   // Like PlanProblem's. Rounded down, so that the shares of several moves add

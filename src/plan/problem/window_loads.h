@@ -23,7 +23,8 @@ class WindowLoads {
  public:
   static constexpr std::size_t kMostOfWindow = 3;
 
-  // Precondition: `micro_batches` is at least 1.
+  // `micro_batches` is the result of divided_micro_batches(): with many
+  // micro-batches each window has one load. Precondition: at least 1.
   WindowLoads(std::size_t windows, std::int64_t micro_batches)
       : windows_(windows),
         micro_batches_(micro_batches),

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -50,7 +51,11 @@ class Judge {
     SP_CHECK(check_same(problem, judged.plan));
     judged.differences = differences(saved_, judged.plan);
     if (is_of_other_schedule(saved_, judged.plan)) {
-      judged.note = priced_again(judged.plan);
+      judged.note = priced_again(
+          judged.plan, "plans stated their overlap windows and buckets");
+    } else if (has_undivided_windows(saved_, judged.plan)) {
+      judged.note =
+          priced_again(judged.plan, "windows were divided by micro-batch");
     }
     if (solution.status == PlanStatus::kInfeasible) {
       judged.plan = none_within_limit(problem, std::move(solution));
@@ -86,13 +91,13 @@ class Judge {
     return plan;
   }
 
-  std::string priced_again(const Plan& plan) const {
+  // `change` is what the version that saved the plan did not have.
+  std::string priced_again(const Plan& plan, std::string_view change) const {
     const auto time = [](const Plan& of) {
       return time_text(of.objective_nanoseconds.value_or(0));
     };
-    return "the plan was saved before plans stated their overlap windows and "
-           "buckets; it takes " +
-           time(plan) + " with them, and " + time(saved_) + " in the file";
+    return "the plan was saved before " + std::string(change) + "; it takes " +
+           time(plan) + " now, and " + time(saved_) + " in the file";
   }
 
   PlanStatus status_of(const PlanSolution& solution,
