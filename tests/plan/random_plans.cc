@@ -40,10 +40,13 @@ solver::Problem RandomPlans::drawn() {
 PlanSolution RandomPlans::next() {
   solver::SolveOptions options;
   options.work_limit = 1'000'000;
+  // Little work may lead to no assignment. Then other costs are drawn.
+  solver::Solution found;
+  while (!found.cost) found = solver::solve(drawn(), options);
   PlanSolution solution;
   solution.status = PlanStatus::kFeasible;
-  solution.assignment = network_.decode(
-      network_.assignment(solver::solve(drawn(), options).assignment));
+  solution.assignment =
+      network_.decode(network_.assignment(std::move(found.assignment)));
   solution.evaluation = evaluate(problem_, *solution.assignment);
   return solution;
 }
