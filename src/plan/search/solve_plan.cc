@@ -103,7 +103,7 @@ class PlanSolver {
                           .explains = false,
                           .overlap_multipliers = how.overlap_multipliers,
                           .cost_to_beat = how.cost_to_beat});
-      if (found.lower_bound < how.cost_to_beat.value_or(kMostNanoseconds))
+      if (!how.cost_to_beat || found.lower_bound < *how.cost_to_beat)
         note_limit(found);
       if (found.assignment) {
         found.assignment = part->widened(*std::move(found.assignment));
@@ -307,8 +307,8 @@ class PlanSolver {
     bool is_solved = false;
     search_.run(PlanProcedure::kFreeNetwork,
                 [&] { is_solved = solve({}, freely); });
-    const std::int64_t to_beat = scope_.cost_to_beat.value_or(kMostNanoseconds);
-    if (!is_solved || best_.solution().lower_bound >= to_beat) return;
+    const auto& beat = scope_.cost_to_beat;
+    if (!is_solved || (beat && best_.solution().lower_bound >= *beat)) return;
     if (best_.fits(last_.evaluation)) search_.widen_to(whole);
     // A plan that fits may have been met on the way to one that does not.
     if (limited && !best_.fits(last_.evaluation) && !best_.is_done()) {
