@@ -11,8 +11,7 @@
 // If the plan was made with several micro-batches and an overlap between 0 and 1,
 // the time also differs by up to 1 ns for each copy that runs once a step. The
 // plan rounds the overlappable part of a copy and then takes the share of one
-// micro-batch. A planned copy has the share only, of which the prices take the
-// part.
+// micro-batch. A planned copy has the share only, and the prices take its part.
 #pragma once
 
 #include <shardprop/plan/plan.h>

@@ -91,7 +91,7 @@ class Judge {
     return plan;
   }
 
-  // `change` is what the version that saved the plan did not have.
+  // The version that saved the plan did not have `change`.
   std::string priced_again(const Plan& plan, std::string_view change) const {
     const auto time = [](const Plan& of) {
       return time_text(of.objective_nanoseconds.value_or(0));
