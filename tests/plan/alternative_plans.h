@@ -93,6 +93,10 @@ class AlternativePlans {
     return true;
   }
 
+  // The copies that are made from a result as it is restored: none, those for
+  // which its layout is nearer than the new one, or all.
+  enum class Restored : std::uint8_t { kNone, kNearer, kAll };
+
   // Gives the copies and readers of result `m` and of later ones their layouts:
   // each may use the result as it is now produced, or restored to the layout in
   // which it was produced before.
@@ -103,22 +107,37 @@ class AlternativePlans {
     const PlanBufferId id = buffer_of(variable.makes[m]);
     const BufferLayout before = layout_of(plan_, id, {});
     if (before == layout_of(plan, id, {})) return results(plan, m + 1, visit);
-    for (const bool copies_are_restored : {false, true}) {
+    for (const Restored restored :
+         {Restored::kNone, Restored::kNearer, Restored::kAll}) {
       PlanAssignment next = plan;
-      if (!replace(next, id, before, copies_are_restored)) continue;
+      if (!replace(next, id, before, restored)) continue;
       if (!results(next, m + 1, visit)) return false;
     }
     return true;
   }
 
   bool replace(PlanAssignment& plan, PlanBufferId id, BufferLayout before,
-               bool copies_are_restored) const {
+               Restored restored_copies) const {
+    const BufferLayout produced = layout_of(plan, id, {});
+    const auto& kind = *problem_.buffer(id).kind;
+    const auto is_restored = [&](BufferLayout to) {
+      return restored_copies == Restored::kAll ||
+             (restored_copies == Restored::kNearer &&
+              kind.move(before, to).transfer() <
+                  kind.move(produced, to).transfer());
+    };
     const std::int64_t produced_at = problem_.buffer(id).produced_at;
     Source restored;
     const bool is_read =
         std::any_of(plan.read[id.index()].begin(), plan.read[id.index()].end(),
                     [](const Source& source) { return !source; });
-    if (is_read || copies_are_restored) {
+    bool has_restored = is_read;
+    for (std::size_t c = 0; c < plan_.copies.size(); ++c) {
+      const AssignedCopy& copy = plan_.copies[c];
+      has_restored = has_restored || (!is_gone_[c] && copy.buffer == id &&
+                                      !copy.source && is_restored(copy.state));
+    }
+    if (has_restored) {
       if (!add_moves(plan, id, restored, before, produced_at,
                      plan_.freed_at[id.index()])) {
         return false;
@@ -130,7 +149,7 @@ class AlternativePlans {
     for (std::size_t c = 0; c < plan_.copies.size(); ++c) {
       const AssignedCopy copy = plan_.copies[c];
       if (is_gone_[c] || copy.buffer != id || copy.source) continue;
-      if (copies_are_restored) {
+      if (is_restored(copy.state)) {
         plan.copies[c].source = restored;
         continue;
       }

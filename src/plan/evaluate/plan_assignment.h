@@ -22,6 +22,8 @@
 //      change. A use that reads another layout gets a copy of its own.
 //   5. From segment to segment, and in the pause between them, layouts are
 //      kept, dropped and produced freely.
+//   6. A copy is made from the cached layout of least transfer time, overlapped
+//      or not.
 #pragma once
 
 #include "plan/problem/plan_problem.h"

@@ -285,28 +285,58 @@ AlternativeCosts::Part AlternativeCosts::producing(PlanBufferId id,
   const BufferLayout now =
       produced(buffer, plan_.choices[buffer.producer.index()]);
   const BufferLayout then = produced(buffer, choice);
-  const auto& read = plan_.read[id.index()];
-  const bool is_read_as_made =
-      std::any_of(read.begin(), read.end(),
-                  [](const auto& copy) { return !copy.has_value(); });
-  Part all;  // all copies made from the new layout
-  for (const std::size_t c : copies_.of(id)) {
-    const AssignedCopy& copy = plan_.copies[c];
-    if (copy.source) continue;
-    add(all, now == then ? copying(c, once_a_step_[c])
-                         : moving(buffer, then, copy.state, copy.produced_at,
-                                  once_a_step_[c]));
+  // The uses that read the buffer as it is produced.
+  std::vector<PlanVariableId> as_made;
+  for (std::size_t u = 0; u < buffer.uses.size(); ++u) {
+    if (!plan_.read[id.index()][u]) as_made.push_back(buffer.uses[u].variable);
   }
-  if (now == then) return all;
+  const auto is_first = [&](std::size_t c) { return !plan_.copies[c].source; };
+  if (now == then) {
+    Part all;
+    for (const std::size_t c : copies_.of(id)) {
+      if (is_first(c)) add(all, copying(c, once_a_step_[c]));
+    }
+    return all;
+  }
   // If something reads the buffer as it is produced, its present layout is
   // restored at once.
-  const Part restored =
-      moving(buffer, then, now, buffer.produced_at, /*once=*/false);
-  if (is_read_as_made) add(all, restored);
-  Part same = restored;  // all copies made from the restored layout
-  for (const std::size_t c : copies_.of(id)) {
-    if (!plan_.copies[c].source) add(same, copying(c, once_a_step_[c]));
-  }
+  const bool has_late_use =
+      as_made.size() == 1 &&
+      problem_.is_reduced_late(problem_.variable(as_made[0]),
+                               plan_.choices[as_made[0].index()]);
+  // Makes a copy from the restored layout if is_restored(copy), and from the new
+  // one otherwise.
+  const auto copied = [&](const auto& is_restored) {
+    Part out;
+    std::size_t readers = as_made.size();  // of the restored layout
+    bool has_late_reader = has_late_use;
+    for (const std::size_t c : copies_.of(id)) {
+      if (!is_first(c)) continue;
+      const AssignedCopy& copy = plan_.copies[c];
+      if (is_restored(c)) {
+        add(out, copying(c, once_a_step_[c]));
+        ++readers;
+        has_late_reader = has_late_reader || once_a_step_[c];
+      } else {
+        add(out, moving(buffer, then, copy.state, copy.produced_at,
+                        once_a_step_[c]));
+      }
+    }
+    // One reader alone can let the layout be restored once a step.
+    if (readers > 0) {
+      add(out, moving(buffer, then, now, buffer.produced_at,
+                      readers == 1 && has_late_reader));
+    }
+    return out;
+  };
+  // Of two layouts that exist, a copy is made from the one of less transfer.
+  Part all = copied([&](std::size_t c) {
+    const BufferLayout state = plan_.copies[c].state;
+    return !as_made.empty() && buffer.kind->move(now, state).transfer() <
+                                   buffer.kind->move(then, state).transfer();
+  });
+  if (buffer.persistent) return all;
+  const Part same = copied([](std::size_t) { return true; });
   return weight(same) < weight(all) ? same : all;
 }
 
