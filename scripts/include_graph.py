@@ -30,7 +30,7 @@ ORDER = {
     "solver": ["model", "presolve", "bound", "eliminate", "conflict", "search", ""],
 }
 # Sources of the module's own folder that every folder may include.
-FIRST = {"tuning"}
+FIRST = {"transfer_time", "tuning"}
 MOST_FILES = 30
 MOST_LINES = 400
 # Modules whose folders hold at most MOST_FILES files, besides those of ORDER.

@@ -1,8 +1,11 @@
 // Programs of small graphs hold the bytes that their plans count, slot by slot, in
-// all combinations of second runs, layers, micro-batches, overlap and fusion.
+// all combinations of second runs, layers, micro-batches, overlap and fusion. They
+// take the planned time.
 #include "plan/evaluate/plan_assignment.h"
 #include "plan/explain/assemble_plan.h"
 #include "plan/layered_graphs.h"
+#include "plan/layered_training.h"
+#include "plan/random_plans.h"
 #include "plan/search/solve_plan.h"
 #include "plan/training_graphs.h"
 #include "support/property.h"
@@ -12,6 +15,7 @@
 #include <shardprop/program/footprint.h>
 #include <shardprop/program/program_time.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -92,6 +96,50 @@ TEST_CASE("programs of small graphs hold what their plans count") {
   if (testing::full_counts()) CHECK(counts.with_second_runs > 0);
   // A plan counts what buckets and transfers in flight hold at most.
   CHECK(counts.equal * 2 > counts.slots);
+}
+
+// Returns the layers' settings with micro-batches, in which no parameter is
+// gathered after its update.
+test::TrainingSettings accumulating_settings(std::mt19937& draw, int layers) {
+  test::TrainingSettings out = test::random_settings(draw);
+  out.options.accumulate = std::array{2, 3, 7, 300}[draw() % 4];
+  out.options.overlap = std::array{0.3, 0.5, 0.77}[draw() % 3];
+  out.options.optimizer = draw() % 2 == 0 ? Optimizer::kSgd : Optimizer::kAdamW;
+  out.options.precision = Precision::kOwn;
+  out.options.pins = test::pins_of_batch(layers);
+  out.options.pins.push_back(
+      value_of(Pin::parse(draw() % 2 == 0 ? "state:w*=R" : "stored:w*=S(0)")));
+  return out;
+}
+
+TEST_CASE("programs that reduce gradients once a step take the planned time") {
+  std::mt19937 draw(573);
+  const int required = testing::counted(60, 600);
+  std::size_t once_a_step = 0;  // copies
+  std::size_t in_flight = 0;    // of them
+  for (int i = 0; i < required; ++i) {
+    CAPTURE(i);
+    const int layers = 2 + i % 2;
+    const Graph graph = test::layered_training(layers);
+    const test::TrainingSettings settings = accumulating_settings(draw, layers);
+    CAPTURE(settings.options.accumulate);
+    CAPTURE(settings.options.overlap);
+    const PlanProblem problem = test::problem_with(graph, settings);
+    const Plan plan =
+        assemble_plan(problem, testing::RandomPlans(problem, draw()).next());
+    for (const PlannedCopy& copy : plan.copies) {
+      const bool is_once = copy.once_a_step && copy.nanoseconds() > 0;
+      once_a_step += is_once ? 1 : 0;
+      in_flight += is_once && copy.in_flight ? 1 : 0;
+    }
+    const SpmdProgram program =
+        value_of(lower(plan, graph, testing::standard_library()));
+    CHECK(program_time(program, program_prices(plan)) ==
+          *plan.objective_nanoseconds);
+  }
+  MESSAGE(once_a_step << " copies once a step, " << in_flight << " in flight");
+  CHECK(once_a_step > static_cast<std::size_t>(required));
+  CHECK(in_flight > static_cast<std::size_t>(required) / 2);
 }
 
 }  // namespace

@@ -7,11 +7,6 @@
 // If the plan gathers parameters after their update, the time is larger by at
 // most the `overlapped_nanoseconds` of these copies. Their price overlaps with
 // the next step, and the program of one step waits for them.
-//
-// If the plan was made with several micro-batches and an overlap between 0 and 1,
-// the time also differs by up to 1 ns for each copy that runs once a step. The
-// plan rounds the overlappable part of a copy and then takes the share of one
-// micro-batch. A planned copy has the share only, and the prices take its part.
 #pragma once
 
 #include <shardprop/plan/plan.h>

@@ -6,6 +6,7 @@
 #include "plan/evaluate/copy_times.h"
 #include "plan/evaluate/live_memory.h"
 #include "plan/evaluate/plan_assignment.h"
+#include "plan/transfer_time.h"
 
 #include <algorithm>
 
@@ -207,12 +208,12 @@ CopyCost copy_cost(const PlanProblem& problem, const PlanAssignment& assignment,
   const ValueId value = buffer.values[produced.value];
   const LayoutId src = buffer.kind->layouts[produced.value][source];
   const LayoutId dst = buffer.kind->layouts[produced.value][produced.state];
-  const auto share = [&](std::int64_t nanoseconds) {
-    return once_a_step ? problem.share_of_step(nanoseconds) : nanoseconds;
-  };
-  return {sat_add(share(problem.move_nanoseconds(value, src, dst)),
-                  problem.cut_nanoseconds(buffer, value, src, dst)),
-          share(problem.overlappable_nanoseconds(value, src, dst))};
+  TransferTime time{problem.move_nanoseconds(value, src, dst),
+                    problem.overlappable_nanoseconds(value, src, dst)};
+  if (once_a_step) time = share_of_step(problem.options(), time);
+  return {
+      sat_add(time.waited, problem.cut_nanoseconds(buffer, value, src, dst)),
+      time.overlappable};
 }
 
 std::vector<bool> copies_once_a_step(const PlanProblem& problem,

@@ -9,6 +9,7 @@
 #include "plan/explain/record_question.h"
 #include "plan/explain/roles_and_work.h"
 #include "plan/problem/problem_data.h"
+#include "plan/transfer_time.h"
 
 #include <shardprop/base/error.h>
 
@@ -236,8 +237,11 @@ class Assembler {
                        tensor(value, state)};
       PlannedInput after{update.result.name, text(state), {}};
       if (state != own) {
-        update.compute_nanoseconds -= problem_.share_of_step(
-            problem_.move_nanoseconds(value, state, own));
+        const TransferTime gather{
+            problem_.move_nanoseconds(value, state, own),
+            problem_.overlappable_nanoseconds(value, state, own)};
+        update.compute_nanoseconds -=
+            share_of_step(problem_.options(), gather).waited;
         update.value = {update.parameter, text(state),
                         add_slice(value, own, state, at)};
         after.layout = text(own);

@@ -2,6 +2,7 @@
 
 #include "plan/evaluate/buckets.h"
 #include "plan/explain/reasons.h"
+#include "plan/transfer_time.h"
 
 #include <algorithm>
 #include <numeric>
@@ -150,11 +151,11 @@ void CopyList::share(PlannedCopy& copy) const {
   if (problem_.options().accumulate == 1) return;
   copy.once_a_step = true;
   const std::int64_t whole = copy.nanoseconds();
-  const std::int64_t overlapped =
-      problem_.share_of_step(copy.overlapped_nanoseconds);
-  std::int64_t left =
-      overlapped + problem_.share_of_step(whole - copy.overlapped_nanoseconds);
-  copy.overlapped_nanoseconds = overlapped;
+  const TransferTime share = share_of_step(
+      problem_.options(),
+      {whole - copy.overlapped_nanoseconds, copy.overlapped_nanoseconds});
+  std::int64_t left = share.waited + share.overlappable;
+  copy.overlapped_nanoseconds = share.overlappable;
   RedistributeStep* last = nullptr;
   for (RedistributeStep& step : copy.steps) {
     if (step.nanoseconds == 0) continue;

@@ -3,6 +3,7 @@
 #include "base/saturating.h"
 #include "plan/problem/layout_relations.h"
 #include "plan/problem/problem_data.h"
+#include "plan/transfer_time.h"
 #include "plan/tuning.h"
 
 #include <algorithm>
@@ -161,9 +162,10 @@ Fetch once_a_step(const PlanProblem& problem, const PlanBuffer& buffer,
   const std::int64_t boundary = problem.cut_nanoseconds(
       buffer, buffer.values[move.value], kind.layouts[move.value][from],
       kind.layouts[move.value][to]);
-  return {.nanoseconds =
-              problem.share_of_step(move.nanoseconds - boundary) + boundary,
-          .overlapped = problem.share_of_step(move.overlapped),
+  const TransferTime share = share_of_step(
+      problem.options(), {move.nanoseconds - boundary, move.overlapped});
+  return {.nanoseconds = share.waited + boundary,
+          .overlapped = share.overlappable,
           .from = from,
           .is_once_a_step = true};
 }

@@ -3,6 +3,7 @@
 #include "base/try.h"
 #include "plan/problem/layout_relations.h"
 #include "plan/problem/transfer_costs.h"
+#include "plan/transfer_time.h"
 
 #include <shardprop/mesh/update_cost.h>
 
@@ -76,11 +77,12 @@ class TrainedParameter {
     set_->picks.push_back(static_cast<std::uint32_t>(own));
     const LayoutId from = layouts_.states[state];
     const LayoutId to = layouts_.own[own];
-    set_->costs.push_back(
-        data_.share_of_step(step_nanoseconds(from, to)) +
-        data_.share_of_step(data_.move_nanoseconds(value_, from, to)));
-    set_->overlapped.push_back(
-        data_.share_of_step(data_.overlappable_nanoseconds(value_, from, to)));
+    const TransferTime gather = share_of_step(
+        data_.options, {data_.move_nanoseconds(value_, from, to),
+                        data_.overlappable_nanoseconds(value_, from, to)});
+    set_->costs.push_back(data_.share_of_step(step_nanoseconds(from, to)) +
+                          gather.waited);
+    set_->overlapped.push_back(gather.overlappable);
     set_->state_layouts.push_back(from);
     if (data_.options.accumulate > 1) {
       set_->reduced_late.push_back(reduced_late);
