@@ -3,6 +3,7 @@
 #include "base/index.h"
 #include "base/saturating.h"
 #include "plan/evaluate/live_memory.h"
+#include "plan/problem/transfer_costs.h"
 #include "plan/tuning.h"
 #include "redistribute/flat_move.h"
 
@@ -31,6 +32,7 @@ class BucketFinder {
       : problem_(problem),
         plan_(plan),
         nodes_(static_cast<std::int64_t>(problem.graph().nodes().size())),
+        bucket_bytes_(bucket_bytes(problem.graph())),
         times_(copy_times(problem, plan)),
         once_a_step_(copies_once_a_step(problem, plan)),
         is_source_(plan.copies.size(), false) {
@@ -57,6 +59,7 @@ class BucketFinder {
   struct Open {
     Member first;
     Bucket bucket;
+    std::int64_t message_bytes = 0;  // of the members' first steps
   };
 
   std::optional<Member> member_of(std::size_t c) const {
@@ -159,9 +162,11 @@ class BucketFinder {
     const bool is_copied = member.steps[0].kind == CollectiveKind::kAllGather;
     const std::int64_t result = is_copied ? bytes(member.move.result) : 0;
     const std::optional<LateSource> late_source = member.late_source;
+    const std::int64_t message = member.steps[0].message_bytes;
     auto& open = by_slots_[{member.filled_at, member.emptied_at}];
     auto at = std::find_if(open.begin(), open.end(), [&](std::size_t o) {
-      return fit(open_[o].first, member);
+      return fit(open_[o].first, member) &&
+             sat_add(open_[o].message_bytes, message) <= bucket_bytes_;
     });
     if (at == open.end()) {
       open.push_back(open_.size());
@@ -171,6 +176,7 @@ class BucketFinder {
       bucket.emptied_at = member.emptied_at;
       open_.push_back({std::move(member), std::move(bucket)});
     }
+    open_[*at].message_bytes = sat_add(open_[*at].message_bytes, message);
     Bucket& bucket = open_[*at].bucket;
     bucket.copies.push_back(c);
     if (late_source) bucket.late_sources.push_back(*late_source);
@@ -181,6 +187,7 @@ class BucketFinder {
   const PlanProblem& problem_;
   const PlanAssignment& plan_;
   std::int64_t nodes_;
+  std::int64_t bucket_bytes_;
   std::vector<CopyTimes> times_;   // by copy
   std::vector<bool> once_a_step_;  // by copy
   std::vector<bool> is_source_;    // by copy

@@ -9,7 +9,11 @@
 // 2. have equal collectives: kind, mesh dims, reduction and dtype;
 // 3. are flat moves (redistribute/flat_move.h) of no other copy, from which no
 //    other copy is made;
-// 4. run both once a step, or both in every micro-batch.
+// 4. run both once a step, or both in every micro-batch;
+// 5. send at most bucket_bytes() together (problem/transfer_costs.h).
+//
+// Because of the last rule, no bucket takes less time than its members are
+// charged.
 //
 // Reductions whose producers are in the last window overlap nothing. They wait
 // for each other until the end of the program.

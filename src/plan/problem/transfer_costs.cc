@@ -45,6 +45,17 @@ std::size_t TransferCosts::TensorHash::operator()(const Tensor& tensor) const {
                   std::size_t{tensor.in_buckets});
 }
 
+std::int64_t bucket_bytes(const Graph& graph) {
+  WideInt all = 1;
+  for (const GraphInput& input : graph.inputs()) {
+    const TensorMeta& meta = graph.value(input.value).meta;
+    if (input.kind == InputKind::kParameter) {
+      all += WideInt{meta.numel()} * item_size(meta.dtype());
+    }
+  }
+  return std::min(tuning::kBucketBytes, saturated(all));
+}
+
 TransferCosts::TransferCosts(RedistributePlanner planner,
                              RedistributePlanner bucketed,
                              const Topology& topology,

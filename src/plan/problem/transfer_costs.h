@@ -5,6 +5,7 @@
 #include "redistribute/redistribute_rows.h"
 #include "redistribute/strided_costs.h"
 
+#include <shardprop/graph/graph.h>
 #include <shardprop/placement/tensor_meta.h>
 #include <shardprop/redistribute/planner.h>
 #include <shardprop/strategy/layout_table.h>
@@ -19,6 +20,10 @@
 #include <vector>
 
 namespace shardprop {
+
+// Returns the most bytes of a bucket: 25 MiB, or the bytes of all parameters if
+// they are fewer. Small transfers are charged their share of such a bucket.
+std::int64_t bucket_bytes(const Graph& graph);
 
 class TransferCosts {
  public:

@@ -33,18 +33,6 @@ bool is_assertion(const Node& node) {
          !function.has_tag("undeclared");
 }
 
-// If all parameters are smaller than that, they share one bucket.
-std::int64_t bucket_bytes(const Graph& graph) {
-  WideInt all = 1;
-  for (const GraphInput& input : graph.inputs()) {
-    const TensorMeta& meta = graph.value(input.value).meta;
-    if (input.kind == InputKind::kParameter) {
-      all += WideInt{meta.numel()} * item_size(meta.dtype());
-    }
-  }
-  return std::min(tuning::kBucketBytes, saturated(all));
-}
-
 StepFusion step_fusion(const PlanQuestion& question) {
   return question.fusion == Fusion::kCompiler ? StepFusion::kBetweenCollectives
                                               : StepFusion::kEachStep;
