@@ -34,7 +34,7 @@ from models import MODELS as NAMED  # noqa: E402
 
 PRESET = {"NVIDIA H100 80GB HBM3": "dgx-h100", "NVIDIA H200": "dgx-h200"}
 WARM, TIMED = 3, 7
-WAYS = ("eager", "compiled")
+WAYS = ("eager", "compiled")  # the values of --execution
 PRODUCTS = ("matmul", "convolution")
 
 
@@ -177,8 +177,8 @@ def graph_of(name, folder):
 def predicted(binary, graph, preset, way):
     done = subprocess.run(
         [binary, "explain", graph, "--mesh", "1", "--topology", preset, "--optimizer",
-         "none", "--memory", "none", "--fusion", "none" if way == "eager" else "compiler",
-         "--format", "json"], capture_output=True, text=True)
+         "none", "--memory", "none", "--execution", way, "--format", "json"],
+        capture_output=True, text=True)
     if not done.stdout:
         raise SystemExit(done.stderr)
     return json.loads(done.stdout)
