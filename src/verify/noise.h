@@ -11,9 +11,10 @@
 
 namespace shardprop::verification {
 
-// Runs the program a second time, with floats in their own dtypes if
-// `body.values` are f64, and in f64 otherwise. Sets `body.least_scales` from the
-// distances of both runs. `inputs` have the dtypes of the second run.
+// Runs the program again and sets `body.least_scales` from the distances to
+// `body.values`. If these are f64, one run has floats in their own dtypes, and
+// another one has f64 inputs that differ in the last place. Otherwise one run is
+// in f64. `inputs` have the dtypes of the first of these runs.
 Result<void> measure_noise(const SpmdProgram& program,
                            std::vector<LocalTensor> inputs,
                            Expected::Body& body);
