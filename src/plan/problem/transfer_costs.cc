@@ -1,6 +1,7 @@
 #include "plan/problem/transfer_costs.h"
 
 #include "base/index.h"
+#include "base/saturating.h"
 #include "plan/problem/buffer.h"
 #include "plan/tuning.h"
 #include "redistribute/planner_body.h"
