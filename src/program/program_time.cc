@@ -22,7 +22,8 @@ class Clocks {
       : program_(program),
         prices_(prices),
         kind_(kind),
-        complete_at_(program.values.size(), 0) {
+        complete_at_(program.values.size(), 0),
+        sent_(program.copies.size(), 0) {
     for (std::size_t c = 0; c < prices.overlappable.size(); ++c) {
       left_.push_back(is_once(c) ? prices.overlappable[c]
                                  : part_of(prices.overlappable[c]));
@@ -68,10 +69,17 @@ class Clocks {
     return kind_ == MicroBatchKind::kLast ? one : nanoseconds - 2 * one;
   }
 
-  std::int64_t time_of(const ProgramStep& step,
-                       std::int64_t nanoseconds) const {
-    if (!step.copy || !is_once(*step.copy)) return part_of(nanoseconds);
-    return kind_ == MicroBatchKind::kLast ? nanoseconds : 0;
+  // The time of a copy is divided as a whole: the parts of its transfers add up to
+  // the part of their sum. The part of a transfer of 1 ns may be -1 ns.
+  std::int64_t time_of(const ProgramStep& step, std::int64_t nanoseconds) {
+    if (!step.copy) return part_of(nanoseconds);
+    if (is_once(*step.copy)) {
+      return kind_ == MicroBatchKind::kLast ? nanoseconds : 0;
+    }
+    std::int64_t& sent = sent_[*step.copy];
+    const std::int64_t before = part_of(sent);
+    sent = sat_add(sent, nanoseconds);
+    return part_of(sent) - before;
   }
 
   // A node computes at its first step other than a copy.
@@ -109,6 +117,7 @@ class Clocks {
   std::int64_t in_line_ = 0;
   std::size_t next_node_ = 0;
   std::vector<std::int64_t> complete_at_;  // by value
+  std::vector<std::int64_t> sent_;         // by copy: time of its transfers
   std::vector<std::int64_t> left_;         // by copy: overlappable time
 };
 

@@ -15,6 +15,7 @@
 #include <shardprop/program/footprint.h>
 #include <shardprop/program/program_time.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -140,6 +141,68 @@ TEST_CASE("programs that reduce gradients once a step take the planned time") {
   MESSAGE(once_a_step << " copies once a step, " << in_flight << " in flight");
   CHECK(once_a_step > static_cast<std::size_t>(required));
   CHECK(in_flight > static_cast<std::size_t>(required) / 2);
+}
+
+// Returns the overlapped time of gathers after an update. The program of one step
+// waits for it.
+std::int64_t overlapped_by_next_step(const Plan& plan) {
+  std::int64_t sum = 0;
+  for (const PlannedCopy& copy : plan.copies) {
+    if (!copy.in_flight) sum += copy.overlapped_nanoseconds;
+  }
+  return sum;
+}
+
+TEST_CASE("programs of random training graphs take the planned time") {
+  std::mt19937 draw(577);
+  const int required = testing::counted(2'000, 10'000);
+  int programs = 0;
+  int equal = 0;
+  int in_flight = 0;  // programs with overlapped copies
+  int with_buckets = 0;
+  for (int i = 0; programs < required && i < 4 * required; ++i) {
+    CAPTURE(i);
+    const Graph graph =
+        test::random_training_graph(draw, {1 + i % 7, /*has_input=*/true});
+    test::TrainingSettings settings = test::random_settings(draw);
+    settings.options.overlap = std::array{0.0, 0.3, 0.5, 1.0}[draw() % 4];
+    settings.options.accumulate = std::array{1, 2, 7, 8, 300}[draw() % 5];
+    settings.options.precision = Precision::kOwn;
+    CAPTURE(settings.options.accumulate);
+    CAPTURE(settings.options.overlap);
+    const PlanProblem problem = test::problem_with(graph, settings);
+    const Plan plan =
+        assemble_plan(problem, testing::RandomPlans(problem, draw()).next());
+    const auto program = lower(plan, graph, testing::standard_library());
+    if (!program) MESSAGE(to_string(program.error()));
+    if (!program) continue;
+    ++programs;
+    const std::int64_t time = program_time(*program, program_prices(plan));
+    const std::int64_t next_step = overlapped_by_next_step(plan);
+    CHECK(*plan.objective_nanoseconds <= time);
+    CHECK(time <= *plan.objective_nanoseconds + next_step);
+    equal += time == *plan.objective_nanoseconds ? 1 : 0;
+    in_flight +=
+        std::any_of(plan.copies.begin(), plan.copies.end(),
+                    [](const PlannedCopy& copy) {
+                      return copy.in_flight && copy.overlapped_nanoseconds > 0;
+                    })
+            ? 1
+            : 0;
+    with_buckets += std::any_of(plan.copies.begin(), plan.copies.end(),
+                                [](const PlannedCopy& copy) {
+                                  return copy.bucket.has_value();
+                                })
+                        ? 1
+                        : 0;
+  }
+  MESSAGE(programs << " programs, " << equal << " take the objective, "
+                   << in_flight << " overlap, " << with_buckets
+                   << " have buckets");
+  CHECK(programs == required);
+  CHECK(equal > programs / 10 * 9);
+  CHECK(in_flight > programs / 20);
+  CHECK(with_buckets > 0);
 }
 
 }  // namespace

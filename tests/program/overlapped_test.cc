@@ -101,6 +101,22 @@ TEST_CASE("transfers in flight run one after another") {
   CHECK(program_time(program, {.nodes = {20, 10, 0}}) == 60 + 10);
 }
 
+TEST_CASE("the transfers of a copy are divided among micro-batches together") {
+  SpmdProgram program = overlapped_program();
+  ProgramStep second = program.steps[kStart];
+  auto& gather = std::get<ProgramCollective>(second.action);
+  gather.output = ProgramValueId(program.values.size());
+  gather.step.nanoseconds = 11;
+  program.values.push_back(program.values[2]);
+  program.steps.insert(program.steps.begin() + kCompute, second);
+  auto& first = std::get<ProgramCollective>(program.steps[kStart].action);
+  first.step.nanoseconds = 10;
+  // The copy takes 3 ns in each of seven micro-batches, next to 30 ns of y.
+  const ProgramPrices prices{
+      .nodes = {210, 70, 0}, .overlappable = {21}, .micro_batches = 7};
+  CHECK(program_time(program, prices) == 280);
+}
+
 TEST_CASE("overlapped collectives are traffic") {
   const ProgramTraffic sent = traffic(overlapped_program());
   CHECK(sent.bytes_per_rank == 8);
