@@ -172,8 +172,9 @@ OpDefinition transformed(Transform kind);
 OpDefinition normalized(int statistics);
 // Returns the gradients of these arguments that `output_mask` selects.
 OpDefinition masked_gradients(const std::vector<std::string>& of);
-// A pointwise function of input and target, reduced according to `reduction`.
-OpDefinition elementwise_loss();
+// A pointwise function of input and target, reduced according to `reduction`. Its dtype
+// is that of a dtype rule; promoted if the rule is empty.
+OpDefinition elementwise_loss(std::string_view dtype_rule = {});
 // `sum` is the call of the gradient of a sum; the gradient of a mean is a
 // fraction of it. If another operand is larger than `self`, the gradient has the
 // shape of `self` if `keeps_self`, else the broadcast shape.

@@ -89,8 +89,10 @@ BoundForm bind_elementwise_loss_backward(const OpCall& call, bool keeps_self) {
 
 }  // namespace
 
-OpDefinition elementwise_loss() {
-  return form("loss()").promoted().per_rank(
+OpDefinition elementwise_loss(std::string_view dtype_rule) {
+  OpDefinition loss = dtype_rule.empty() ? form("loss()").promoted()
+                                         : form("loss()").typed(dtype_rule);
+  return std::move(loss).per_rank(
       "l = upcast(itself(reduction=0))\n"
       "return cast(sum(l) / numel(l), dtype(out))");
 }

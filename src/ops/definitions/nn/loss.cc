@@ -324,7 +324,7 @@ void define_loss(Family f) {
   f.add({"mse_loss", "smooth_l1_loss", "huber_loss", "soft_margin_loss"},
         elementwise_loss().elementwise({"self", "target"}));
   f.add("l1_loss",
-        elementwise_loss().typed("absolute()").elementwise({"self", "target"}));
+        elementwise_loss("absolute()").elementwise({"self", "target"}));
   f.add("binary_cross_entropy", elementwise_loss()
                                     .elementwise({"self", "target", "weight"})
                                     .checked("input_like_target()")
@@ -342,11 +342,13 @@ void define_loss(Family f) {
         elementwise_loss().elementwise({"target", "input1", "input2"}));
   f.add("poisson_nll_loss",
         elementwise_loss().elementwise({"input", "target"}));
-  const auto gradient = [](std::string_view op, std::string_view more = {}) {
+  const auto mean_gradient = [](std::string_view op, std::string_view more) {
     return elementwise_loss_gradient(std::string(op) +
                                      "(grad_output, self, target, 2" +
-                                     std::string(more) + ")")
-        .strided("loss_gradient");
+                                     std::string(more) + ")");
+  };
+  const auto gradient = [&](std::string_view op, std::string_view more = {}) {
+    return mean_gradient(op, more).strided("loss_gradient");
   };
   f.add("mse_loss_backward",
         gradient("mse_loss_backward").refine("linear_in_difference()"));
@@ -360,7 +362,7 @@ void define_loss(Family f) {
             .elementwise({"self", "target", "grad_output", "weight"})
             .refine("averages_targets()"));
   f.add("soft_margin_loss_backward",
-        gradient("soft_margin_loss_backward")
+        mean_gradient("soft_margin_loss_backward", "")
             .elementwise({"target", "self", "grad_output"}));
 }
 

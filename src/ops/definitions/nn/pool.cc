@@ -51,6 +51,15 @@ OpDefinition images(std::string_view word) {
   return form(word).typed("first,i64").strided("images");
 }
 
+// The kernel returns no channels last.
+OpDefinition contiguous_images(std::string_view word) {
+  return form(word).typed("first,i64").contiguous();
+}
+
+OpDefinition contiguous_gradient(std::string_view word) {
+  return form(word).contiguous().linear_in("grad_output");
+}
+
 }  // namespace
 
 void words_of_pool(RuleWords& words) {
@@ -75,7 +84,7 @@ void define_pool(Family f) {
   f.add("max_pool3d", images("pool(3)"));
   f.add("avg_pool1d", lines("pool(1)").linear_in("self"));
   f.add("avg_pool2d", images("pool(2)").linear_in("self"));
-  f.add("avg_pool3d", contiguous(images("pool(3)")).linear_in("self"));
+  f.add("avg_pool3d", contiguous_images("pool(3)").linear_in("self"));
   f.add("max_pool1d_with_indices", lines("pool(1,indices)"));
   f.add("max_pool2d_with_indices", images("pool(2,indices)"));
   f.add("max_pool3d_with_indices", images("pool(3,indices)"));
@@ -83,7 +92,7 @@ void define_pool(Family f) {
   f.add({"adaptive_avg_pool2d", "_adaptive_avg_pool2d"},
         images("pool(2,output_size)").linear_in("self"));
   f.add({"adaptive_avg_pool3d", "_adaptive_avg_pool3d"},
-        contiguous(images("pool(3,output_size)")).linear_in("self"));
+        contiguous_images("pool(3,output_size)").linear_in("self"));
   f.add({"upsample_nearest2d", "upsample_bilinear2d", "upsample_bicubic2d"},
         images("upsample(2,output_size)")
             .linear_in("self")
@@ -92,12 +101,11 @@ void define_pool(Family f) {
         resized_gradient("pool_gradient(2)"));
   f.add("max_pool3d_with_indices_backward",
         resized_gradient("pool_gradient(3)"));
-  f.add("avg_pool3d_backward",
-        contiguous(resized_gradient("pool_gradient(3)")));
+  f.add("avg_pool3d_backward", contiguous_gradient("pool_gradient(3)"));
   f.add("_adaptive_avg_pool2d_backward",
         resized_gradient("resized_gradient(2)"));
   f.add("_adaptive_avg_pool3d_backward",
-        contiguous(resized_gradient("resized_gradient(3)")));
+        contiguous_gradient("resized_gradient(3)"));
 }
 
 }  // namespace shardprop

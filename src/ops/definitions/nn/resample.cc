@@ -79,10 +79,13 @@ std::int64_t image_size(const OpCall& call, const FactorName& name) {
 
 // The rule of their gradients. The shape is an argument, and each rank passes
 // its local shape.
-OpDefinition upsampled_gradient(int dims) {
-  return mapped("nc" + spatial_letters(kResult, dims) + "->nc" +
-                sized_dims(kSpace, dims, "image"))
-      .strided("images")
+// Some kernels never return channels last.
+OpDefinition upsampled_gradient(int dims, bool is_contiguous) {
+  OpDefinition form = mapped("nc" + spatial_letters(kResult, dims) + "->nc" +
+                             sized_dims(kSpace, dims, "image"));
+  form = is_contiguous ? std::move(form).contiguous()
+                       : std::move(form).strided("images");
+  return std::move(form)
       .nonempty()
       .linear_in("grad_output")
       .local_shape("input_size");
@@ -270,13 +273,10 @@ void define_upsamples(Family& f) {
                       .linear_in("input")  // of .vec
                       .refine("some_channels()"));
     }
-    // These kernels never return channels last.
     const bool is_contiguous = name == "upsample_nearest3d" ||
                                name == "_upsample_nearest_exact3d" ||
                                name == "upsample_bicubic2d";
-    OpDefinition gradient = upsampled_gradient(kind.dims);
-    f.add(name + "_backward",
-          is_contiguous ? contiguous(std::move(gradient)) : gradient);
+    f.add(name + "_backward", upsampled_gradient(kind.dims, is_contiguous));
   }
 }
 

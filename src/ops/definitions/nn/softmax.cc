@@ -41,7 +41,7 @@ return cast(g - output * sum(g, [dim], True), dtype(out)))";
 constexpr std::string_view kLogSoftmaxBackward = R"(
 return cast(grad_output - exp(output) * sum(grad_output, [dim], True), dtype(out)))";
 
-OpDefinition backward(std::string_view program) {
+OpDefinition gradient_along(std::string_view program) {
   return along("dim").typed("input()").decomposed(program).normalises();
 }
 
@@ -53,8 +53,8 @@ void define_softmax(Family f) {
   f.add({"_softmax", "softmax"}, over_dim(kSoftmax));
   f.add({"_log_softmax", "log_softmax"}, over_dim(kLogSoftmax));
   f.add("_safe_softmax", along("dim").typed(kOfSoftmax).normalises());
-  f.add("_softmax_backward_data", backward(kSoftmaxBackward));
-  f.add("_log_softmax_backward_data", backward(kLogSoftmaxBackward));
+  f.add("_softmax_backward_data", gradient_along(kSoftmaxBackward));
+  f.add("_log_softmax_backward_data", gradient_along(kLogSoftmaxBackward));
 }
 
 }  // namespace shardprop

@@ -131,7 +131,9 @@ void define_copies(Family f) {
       {"_cast_Short", DType::kI16}, {"_cast_Int", DType::kI32},
       {"_cast_Long", DType::kI64},  {"_cast_Half", DType::kF16},
       {"_cast_Float", DType::kF32}, {"_cast_Double", DType::kF64}};
-  for (const auto& [name, dtype] : kCasts) f.add(name, cast().typed(dtype));
+  for (const auto& [name, dtype] : kCasts) {
+    f.add(name, casting(same_shape().typed(dtype).strided("copy")));
+  }
   f.add("prims.convert_element_type", casting(pointwise().typed("copy()")));
   f.add("copy", pointwise_into("self").passes({"src"}));
   f.add("fill", pointwise_into("self")
