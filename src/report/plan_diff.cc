@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <map>
 #include <string_view>
 #include <utility>
@@ -151,12 +153,30 @@ class Comparison {
 
 // --- text ---
 
+// Returns a time that is not zero without rounding it to zero: "20 ns".
+std::string exact_time_text(std::int64_t nanoseconds) {
+  constexpr std::int64_t kRoundedToZero = 50;
+  if (nanoseconds == 0 || nanoseconds >= kRoundedToZero) {
+    return time_text(nanoseconds);
+  }
+  return std::to_string(nanoseconds) + " ns";
+}
+
+// Returns " (+25.0 %)"; empty if the share would be printed as zero.
+std::string share_text(std::int64_t more, std::int64_t of) {
+  if (of == 0) return {};
+  const double percent =
+      100.0 * static_cast<double>(more) / static_cast<double>(of);
+  return std::abs(percent) < 0.05 ? std::string()
+                                  : fmt::format(" ({:+.1f} %)", percent);
+}
+
 std::string amount(const FigureDifference& one, std::int64_t value) {
   const std::string sign = value < 0 ? "-" : "";
   const std::int64_t size = value < 0 ? -value : value;
   switch (one.unit) {
     case FigureDifference::Unit::kTime:
-      return sign + time_text(size);
+      return sign + exact_time_text(size);
     case FigureDifference::Unit::kBytes:
       return sign + bytes_text(size);
     case FigureDifference::Unit::kCount:
@@ -170,11 +190,7 @@ std::string figure_line(const FigureDifference& one) {
   std::string line = fmt::format("  {:<16} {:>12} -> {:<12} {}{}", one.what,
                                  amount(one, one.a), amount(one, one.b),
                                  more > 0 ? "+" : "", amount(one, more));
-  if (one.a != 0) {
-    line += fmt::format(" ({:+.1f} %)", 100.0 * static_cast<double>(more) /
-                                            static_cast<double>(one.a));
-  }
-  return line + "\n";
+  return line + share_text(more, one.a) + "\n";
 }
 
 constexpr std::size_t kMostLines = 40;
@@ -253,7 +269,7 @@ std::string diff_to_text(const PlanDiff& diff) {
     const std::int64_t more = *diff.nanoseconds;
     out += more == 0 ? "both cost the same\n"
                      : fmt::format("the second plan costs {} {}\n",
-                                   time_text(more < 0 ? -more : more),
+                                   exact_time_text(more < 0 ? -more : more),
                                    more < 0 ? "less" : "more");
   }
   for (const TextDifference& one : diff.settings) {
