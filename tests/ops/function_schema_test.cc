@@ -94,6 +94,44 @@ TEST_CASE("what is no declaration is an error with the place") {
   }
 }
 
+TEST_CASE("an error of a declaration is at the fault") {
+  struct Wrong {
+    const char* text;
+    int column;
+    const char* message;
+  };
+  for (const Wrong& wrong : {
+           Wrong{"my::f(Tensr x) -> Tensor", 7,
+                 "expected a type, found `Tensr`"},
+           {"my::f(Tensor x) -> Tensro", 20, "expected a type, found `Tensro`"},
+           {"my::f(Tensor x, integer n) -> Tensor", 17,
+            "expected a type, found `integer`"},
+           {"my::f(Tensor x, int n=99999999999999999999) -> Tensor", 23,
+            "expected an integer of 64 bits, found `99999999999999999999`"},
+           {"my::f(Tensor x, int n=1.5) -> Tensor", 23,
+            "expected an integer of 64 bits, found `1.5`"},
+           {"my::f(Tensor x, int[99999999999999999999] n) -> Tensor", 21,
+            "no list size"},
+           {"my::f(Tensor x -> Tensor", 16, "`,` or `)` expected"},
+           {"my::f(Tensor x) - Tensor", 17, "`->` and the results are missing"},
+       }) {
+    CAPTURE(wrong.text);
+    const auto schema = FunctionSchema::parse(wrong.text);
+    REQUIRE_FALSE(schema);
+    CHECK(schema.error().code == ErrorCode::kSchemaSyntax);
+    CHECK(schema.error().message ==
+          "a declaration is malformed: " + std::string(wrong.message));
+    CHECK(schema.error().location == "column " + std::to_string(wrong.column));
+    CHECK_FALSE(schema.error().help.empty());
+  }
+  for (const char* type : {"Any?", "__torch__.torch.classes.my.Box", "Stream",
+                           "SymInt[2]", "Dict(str, Tensor)"}) {
+    CAPTURE(type);
+    CHECK(FunctionSchema::parse("my::f(" + std::string(type) + " x) -> Tensor")
+              .has_value());
+  }
+}
+
 TEST_CASE("every declaration of the table parses and prints as it was") {
   std::ifstream table("src/ops/aten_schemas.txt");
   REQUIRE(table);

@@ -1,10 +1,14 @@
 #include "ops/schema/schema_parser.h"
 
+#include "base/edit_distance.h"
 #include "base/try.h"
 
+#include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <optional>
 #include <utility>
+#include <vector>
 
 namespace shardprop {
 namespace {
@@ -30,6 +34,30 @@ constexpr NamedType kTypes[] = {
     {"Device", ArgumentType::kDevice},
     {"Generator", ArgumentType::kGenerator},
 };
+
+// Types of PyTorch that are stored and not interpreted. Custom classes have a dot.
+constexpr std::string_view kOtherTypes[] = {
+    "Any",     "Dict",   "Storage",     "Stream",      "QScheme",
+    "Dimname", "number", "AnyEnumType", "DimnameList", "PyObject",
+    "complex", "t",      "Future",      "RRef",        "NoneType"};
+
+bool is_other_type(std::string_view name) {
+  return name.find('.') != std::string_view::npos ||
+         std::find(std::begin(kOtherTypes), std::end(kOtherTypes), name) !=
+             std::end(kOtherTypes);
+}
+
+// Returns the names of the types that are interpreted, for messages.
+std::string help_for_type(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const NamedType& type : kTypes) names.push_back(type.name);
+  std::string nearest = did_you_mean(name, names);
+  return nearest.starts_with("did")
+             ? nearest
+             : "types are Tensor, int, float, bool, str, Scalar, ScalarType "
+               "and "
+               "lists of them, such as Tensor[] and int[2]";
+}
 
 constexpr std::string_view kNameEnds = " \t\n,()[]?=!|";
 
@@ -57,6 +85,15 @@ class SchemaParser {
                       {std::string(text_)},
                       "write it as PyTorch prints it: ns::name.overload(Tensor "
                       "self, int dim=0) -> Tensor"});
+  }
+
+  tl::unexpected<Error> wrong_at(std::size_t at, std::string why,
+                                 std::string help) const {
+    return fail(Error{ErrorCode::kSchemaSyntax,
+                      "a declaration is malformed: " + std::move(why),
+                      "column " + std::to_string(at + 1),
+                      {std::string(text_)},
+                      std::move(help)});
   }
 
   void skip_blanks() {
@@ -161,10 +198,16 @@ class SchemaParser {
 
   Result<ArgumentSchema> type() {
     ArgumentSchema argument;
+    const std::size_t start = at_;
     const std::string_view name = take_name();
     if (name.empty()) return wrong("a type is missing");
     argument.type_name = name;
     argument.type = argument_type(name);
+    if (argument.type == ArgumentType::kOther && !is_other_type(name)) {
+      return wrong_at(start,
+                      "expected a type, found `" + std::string(name) + '`',
+                      help_for_type(name));
+    }
     if (name == "Dict") {
       const std::size_t close = text_.find(')', at_);
       if (close == std::string_view::npos) return wrong("an open `Dict(`");
@@ -222,7 +265,15 @@ class SchemaParser {
   Result<Argument> default_of(const ArgumentSchema& argument) {
     if (take("None")) return Argument(NoneArg{});
     if (take("[")) return default_list(argument);
+    const std::size_t start = at_;
     SP_ASSIGN(Argument value, literal());
+    if (argument.type == ArgumentType::kInt &&
+        std::holds_alternative<double>(value)) {
+      return wrong_at(start,
+                      "expected an integer of 64 bits, found `" +
+                          std::string(text_.substr(start, at_ - start)) + '`',
+                      "declare the argument as float if it may be a fraction");
+    }
     if (const auto* number = std::get_if<std::int64_t>(&value)) {
       for (const EnumeratedDefault& known : enumerated_defaults()) {
         if (known.type_name == argument.type_name && known.number == *number) {
