@@ -1,5 +1,6 @@
 // Imports the nodes of a program: applies operators and computes sizes.
 
+#include "base/edit_distance.h"
 #include "base/try.h"
 #include "io/pt2_declare.h"
 #include "io/pt2_effects.h"
@@ -8,8 +9,12 @@
 #include "io/pt2_metadata.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace shardprop::pt2 {
 namespace {
@@ -35,12 +40,42 @@ bool is_assertion(std::string_view target) {
                "torch.ops.aten._linalg_check_errors."});
 }
 
+// Returns the operator of the same library whose rule has a similar name, for a user who
+// misspelt one in a file of operators; empty if there is none.
+std::string similar_rule(std::string_view target, const OpLibrary& library) {
+  constexpr std::string_view kPrefix = "torch.ops.";
+  if (target.starts_with(kPrefix)) target.remove_prefix(kPrefix.size());
+  const std::string_view wanted = target.substr(0, target.rfind('.'));
+  const std::string_view ns = target.substr(0, target.find('.') + 1);
+  std::vector<std::string_view> names;
+  for (const OpRow* row : library.rows()) {
+    const std::string_view name = row->name;
+    const bool has_overload = std::count(name.begin(), name.end(), '.') > 1;
+    if (row->family != "user" || !name.starts_with(ns)) continue;
+    // A rule may have the name of the operator without an overload.
+    if (name == wanted) return {};
+    if (!has_overload) continue;
+    names.push_back(name.substr(ns.size(), name.rfind('.') - ns.size()));
+  }
+  if (names.empty() || wanted.size() <= ns.size()) return {};
+  const std::string nearest = did_you_mean(wanted.substr(ns.size()), names);
+  if (!nearest.starts_with("did")) return {};
+  const std::size_t begin = nearest.find('`') + 1;
+  return std::string(ns) + nearest.substr(begin, nearest.rfind('`') - begin);
+}
+
 // Describes the guess about an undeclared operator in a note.
 UndeclaredOperatorNote undeclared(const Node& node,
                                   const WrittenArguments& written,
-                                  const std::string& declaration) {
+                                  const std::string& declaration,
+                                  const OpLibrary& library) {
   UndeclaredOperatorNote note{.op = std::string(node.target),
                               .declaration = declaration};
+  const std::string similar = similar_rule(node.target, library);
+  if (!similar.empty()) {
+    note.declaration +=
+        "; a rule is given for `" + similar + "`, which has a similar name";
+  }
   if (written.names.empty()) return note;
   note.writes = written.are_results
                     ? UndeclaredOperatorNote::Writes::kNamed
@@ -162,7 +197,7 @@ Result<std::shared_ptr<const FunctionSchema>> Importer::declare(
   if (schema == nullptr) {
     SP_ASSIGN(FunctionSchema parsed, FunctionSchema::parse(text, "undeclared"));
     if (!is_higher_order(node.target)) {
-      builder_.add_note(undeclared(node, written, text));
+      builder_.add_note(undeclared(node, written, text, library_));
     }
     schema = std::make_shared<const FunctionSchema>(std::move(parsed));
   }

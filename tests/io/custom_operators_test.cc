@@ -196,6 +196,25 @@ TEST_CASE("an undeclared write is guessed, and the note says how to state it") {
   REQUIRE_MESSAGE(graph.has_value(), to_string(graph.error()));
   CHECK(has_note(*graph, "taken for a write of its first tensor"));
   CHECK(has_note(*graph, "a rule with its declaration states what it writes"));
+  CHECK_FALSE(has_note(*graph, "similar name"));
+}
+
+TEST_CASE(
+    "the note about an undeclared operator names a rule of a similar name") {
+  const auto read_with = [](const char* declaration) {
+    const auto library = test_library().with(
+        {.declaration = declaration, .definition = pointwise()});
+    REQUIRE(library.has_value());
+    auto graph = read_graph(with_accum().dump(), "test", **library);
+    REQUIRE_MESSAGE(graph.has_value(), to_string(graph.error()));
+    return *std::move(graph);
+  };
+  CHECK(has_note(read_with("acme::acum(Tensor x, Tensor y) -> Tensor"),
+                 "a rule is given for `acme.acum`, which has a similar name"));
+  CHECK_FALSE(
+      has_note(read_with("acme::other(Tensor x) -> Tensor"), "similar name"));
+  CHECK_FALSE(
+      has_note(read_with("lib::acum(Tensor x) -> Tensor"), "similar name"));
 }
 
 TEST_CASE("a wrapper that writes through views stays one operator") {
