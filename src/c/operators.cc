@@ -6,7 +6,9 @@
 #include <shardprop/placement/dtype.h>
 #include <shardprop/request/operator_file.h>
 
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace shardprop;     // NOLINT(google-build-using-namespace)
@@ -88,6 +90,14 @@ shardprop_error* shardprop_library_add(const shardprop_library* library,
                   "give one of them");
     }
     SP_ASSIGN(addition.definition, parse_definition(row));
+    std::vector<std::shared_ptr<const FunctionSchema>> overloads;
+    if (declaration == nullptr) overloads = overloads_of_row(**from, name);
+    if (declaration != nullptr) {
+      SP_ASSIGN(FunctionSchema schema, FunctionSchema::parse(declaration));
+      overloads.push_back(
+          std::make_shared<const FunctionSchema>(std::move(schema)));
+    }
+    SP_CHECK(check_rule(row, overloads, **from));
     SP_ASSIGN(auto made, (*from)->with(std::move(addition)));
     return give(with, std::move(made));
   });

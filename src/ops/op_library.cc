@@ -1,8 +1,11 @@
 #include <shardprop/ops/op_library.h>
 
+#include <shardprop/ops/rule_text.h>
+
 #include "base/try.h"
 #include "ops/bound_call.h"
 #include "ops/definitions/families.h"
+#include "ops/names/rule_names.h"
 #include "ops/program/program_cycle.h"
 #include "ops/rules/word_needs.h"
 #include "ops/schema/declared_table.h"
@@ -108,6 +111,18 @@ Result<void> check_words_of(const OpLibrary& library, const OpRow& row) {
   return {};
 }
 
+// Checks the names in the printed text of a definition that `before` does not have yet. A
+// definition that is made by functions has no text that can be read.
+Result<void> check_names_of(const OpLibrary& before, const Overloads& overloads,
+                            const OpDefinition& definition) {
+  if (overloads.empty()) return {};
+  const auto names = names_in_rule(definition.text());
+  if (!names) return {};
+  auto checked = check_names(*names, overloads, before);
+  if (checked) return {};
+  return fail(std::move(checked).error().at("the rule " + definition.text()));
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const OpLibrary>> OpLibrary::with(
@@ -156,6 +171,8 @@ Result<std::shared_ptr<const OpLibrary>> OpLibrary::with(
                   "the program of `" + name + "` calls `" + name + "` again",
                   "write the program in terms of other operators");
     }
+    SP_CHECK(check_names_of(*this, overloads_of_row(*made, name),
+                            made->body_->rows.back()->definition));
     return made;
   }
   return std::shared_ptr<const OpLibrary>(new OpLibrary(std::move(body)));

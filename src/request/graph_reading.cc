@@ -136,6 +136,34 @@ Result<LoadedGraph> loaded(GraphReading reading, const Read& read) {
                      std::move(reading)};
 }
 
+using Overloads = std::vector<std::shared_ptr<const FunctionSchema>>;
+
+// Returns the overloads that a rule is for: the declared one, or those of the library.
+Result<Overloads> overloads_of(const OpLibrary& library, const std::string& op,
+                               std::string_view declaration) {
+  if (declaration.empty()) return overloads_of_row(library, op);
+  SP_ASSIGN(FunctionSchema schema, FunctionSchema::parse(declaration));
+  return Overloads{std::make_shared<const FunctionSchema>(std::move(schema))};
+}
+
+// Checks the names of a rule against the calls of an operator that is declared
+// nowhere.
+Result<void> check_calls(const GivenText& rule, const Graph& graph) {
+  const std::string op = operator_of(rule.text);
+  if (!declaration_of(rule.text).empty()) return {};
+  Overloads calls;
+  for (const Node& node : graph.nodes()) {
+    if (!is_named(node.op_name(), op)) continue;
+    if (!node.op.function->has_tag("undeclared")) return {};
+    calls.push_back(node.op.function);
+  }
+  if (calls.empty()) return {};
+  auto checked = check_rule(row_of(rule.text), calls, *OpLibrary::standard());
+  if (checked) return {};
+  return fail(moved(std::move(checked).error(), equals_of(rule.text) + 1)
+                  .at(rule.place));
+}
+
 Error made_with_another(std::string_view option, const std::string& text,
                         const GivenText& given) {
   return {ErrorCode::kInvalidArgument,
@@ -209,6 +237,11 @@ Result<std::shared_ptr<const OpLibrary>> library_with(
   for (const auto& [text, place, is_from_file] : rules) {
     const std::string op = operator_of(text);
     const bool has_row = equals_of(text) != std::string_view::npos;
+    if (!has_row && text.find("::") != std::string::npos) {
+      // A parenthesis of the declaration may be open.
+      auto schema = FunctionSchema::parse(declaration_of(text));
+      if (!schema) return fail(std::move(schema).error().at(place));
+    }
     if (!has_row || op.find('.') == std::string::npos) {
       return fail(Error{
           ErrorCode::kInvalidArgument,
@@ -221,10 +254,19 @@ Result<std::shared_ptr<const OpLibrary>> library_with(
     if (!ruled.insert(op).second) {
       return fail(given_twice("--rule", op, place));
     }
+    const std::size_t row = equals_of(text) + 1;
     auto definition = parse_rule(row_of(text));
-    if (!definition) return fail(std::move(definition).error().at(place));
+    if (!definition) {
+      return fail(moved(std::move(definition).error(), row).at(place));
+    }
     OpLibrary::Addition addition;
     addition.declaration = declaration_of(text);
+    auto overloads = overloads_of(*library, op, addition.declaration);
+    if (!overloads) return fail(std::move(overloads).error().at(place));
+    if (auto checked = check_rule(row_of(text), *overloads, *library);
+        !checked) {
+      return fail(moved(std::move(checked).error(), row).at(place));
+    }
     if (addition.declaration.empty()) addition.name = op;
     addition.definition = *std::move(definition);
     addition.note = "by --rule";
@@ -247,7 +289,9 @@ void drop_unused(std::vector<GivenText>& rules, const Graph& graph) {
 
 Result<void> check_rules(const std::vector<GivenText>& rules,
                          const Graph& graph) {
-  for (const auto& [text, place, is_from_file] : rules) {
+  for (const GivenText& rule : rules) {
+    const auto& [text, place, is_from_file] = rule;
+    SP_CHECK(check_calls(rule, graph));
     const std::string op = operator_of(text);
     const auto& nodes = graph.nodes();
     const auto found = std::find_if(

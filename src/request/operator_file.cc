@@ -8,6 +8,8 @@
 #include <shardprop/ops/rule_text.h>
 
 #include <algorithm>
+#include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -75,67 +77,99 @@ std::string place_of(const Entry& entry, const std::string& file,
 }
 
 // Returns the error of a rule that begins at `from` of the entry, at its place in
-// the file. Errors of rules are located at "column N" of the rule.
+// the file.
 Error in_file(Error error, const Entry& entry, const std::string& file,
               std::size_t from) {
-  constexpr std::string_view kColumn = "column ";
-  std::size_t at = from;
-  if (error.location.starts_with(kColumn)) {
-    const auto column =
-        parse_int(std::string_view(error.location).substr(kColumn.size()));
-    if (column && *column > 0) at += static_cast<std::size_t>(*column) - 1;
+  error.location = place_of(entry, file, from + column_of(error).value_or(0));
+  return error;
+}
+
+// `OneLine` is a text without line ends, with the place of each character before.
+struct OneLine {
+  std::string text;
+  std::vector<std::size_t> places;
+};
+
+// Joins the lines of a declaration.
+OneLine in_one_line(std::string_view text) {
+  OneLine out;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const bool blank = is_blank(text[at]) || text[at] == '\n';
+    if (blank && (out.text.empty() || out.text.back() == ' ')) continue;
+    out.text += blank ? ' ' : text[at];
+    out.places.push_back(at);
   }
+  while (out.text.ends_with(' ')) out.text.pop_back();
+  out.places.resize(out.text.size());
+  return out;
+}
+
+// Returns the error of the declaration at the start of an entry.
+Error in_declaration(Error error, const Entry& entry, const std::string& file,
+                     const OneLine& line) {
+  const std::size_t column = column_of(error).value_or(0);
+  const std::size_t at = column < line.places.size() ? line.places[column]
+                         : line.places.empty()       ? 0
+                                                     : line.places.back() + 1;
   error.location = place_of(entry, file, at);
   return error;
 }
 
-// Joins the lines of a declaration.
-std::string in_one_line(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    const bool blank = is_blank(c) || c == '\n';
-    if (blank && (out.empty() || out.back() == ' ')) continue;
-    out += blank ? ' ' : c;
-  }
-  while (out.ends_with(' ')) out.pop_back();
-  return out;
-}
-
 struct StatedOperator {
+  std::string name;
   std::string declaration;
   OpDefinition definition;
   std::string place;
 };
 
 template <class Parse>
+Result<StatedOperator> operator_of_entry(const Entry& entry,
+                                         const std::string& file,
+                                         const OpLibrary& library,
+                                         const Parse& parse) {
+  const std::size_t equals = equals_of(entry.text);
+  const OneLine line =
+      in_one_line(std::string_view(entry.text).substr(0, equals));
+  auto schema = FunctionSchema::parse(line.text, "");
+  // Without `=`, a parenthesis of the declaration may be open.
+  if (!schema) {
+    return fail(in_declaration(std::move(schema).error(), entry, file, line));
+  }
+  if (equals == std::string::npos) {
+    return fail(
+        wrong("an operator has no rule: expected `=` after its declaration",
+              place_of(entry, file, entry.text.size())));
+  }
+  const std::string_view rule = std::string_view(entry.text).substr(equals + 1);
+  auto definition = parse(rule);
+  if (!definition) {
+    return fail(
+        in_file(std::move(definition).error(), entry, file, equals + 1));
+  }
+  const auto shared =
+      std::make_shared<const FunctionSchema>(*std::move(schema));
+  if (auto checked = check_rule(rule, {shared}, library); !checked) {
+    return fail(in_file(std::move(checked).error(), entry, file, equals + 1));
+  }
+  return StatedOperator{shared->name(), line.text, *std::move(definition),
+                        file + ':' + std::to_string(entry.lines[0])};
+}
+
+template <class Parse>
 Result<std::vector<StatedOperator>> operators_of(std::string_view text,
                                                  const std::string& file,
+                                                 const OpLibrary& library,
                                                  const Parse& parse) {
   SP_ASSIGN(const std::vector<Entry> entries, entries_of(text, file));
   std::vector<StatedOperator> stated;
   std::set<std::string> names;
   for (const Entry& entry : entries) {
-    const std::string place = file + ':' + std::to_string(entry.lines[0]);
-    const std::size_t equals = equals_of(entry.text);
-    if (equals == std::string::npos) {
-      return fail(
-          wrong("an operator has no rule: expected `=` after its "
-                "declaration",
-                place));
+    SP_ASSIGN(StatedOperator one,
+              operator_of_entry(entry, file, library, parse));
+    if (!names.insert(one.name).second) {
+      return fail(wrong("`" + one.name + "` is stated twice", one.place));
     }
-    const std::string declaration =
-        in_one_line(std::string_view(entry.text).substr(0, equals));
-    auto schema = FunctionSchema::parse(declaration, "");
-    if (!schema) return fail(std::move(schema).error().at(place));
-    if (!names.insert(schema->name()).second) {
-      return fail(wrong("`" + schema->name() + "` is stated twice", place));
-    }
-    auto definition = parse(std::string_view(entry.text).substr(equals + 1));
-    if (!definition) {
-      return fail(
-          in_file(std::move(definition).error(), entry, file, equals + 1));
-    }
-    stated.push_back({declaration, *std::move(definition), place});
+    stated.push_back(std::move(one));
   }
   return stated;
 }
@@ -144,7 +178,8 @@ Result<std::vector<StatedOperator>> operators_of(std::string_view text,
 
 Result<std::vector<GivenText>> operator_texts(std::string_view text,
                                               const std::string& file) {
-  SP_ASSIGN(const auto stated, operators_of(text, file, parse_rule));
+  const auto library = OpLibrary::standard();
+  SP_ASSIGN(const auto stated, operators_of(text, file, *library, parse_rule));
   std::vector<GivenText> rules;
   for (const StatedOperator& one : stated) {
     rules.push_back(
@@ -182,7 +217,7 @@ Result<std::vector<GivenText>> with_files(std::vector<GivenText> rules) {
 Result<std::shared_ptr<const OpLibrary>> library_with_file(
     const OpLibrary& library, const std::string& path) {
   SP_ASSIGN(const std::string text, read_file(path, kMostBytes));
-  SP_ASSIGN(auto stated, operators_of(text, path, parse_definition));
+  SP_ASSIGN(auto stated, operators_of(text, path, library, parse_definition));
   std::shared_ptr<const OpLibrary> made;
   for (StatedOperator& one : stated) {
     auto with = (made == nullptr ? library : *made)

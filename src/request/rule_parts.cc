@@ -1,5 +1,9 @@
 #include "request/rule_parts.h"
 
+#include "base/parse_int.h"
+
+#include <utility>
+
 namespace shardprop {
 
 std::string without_blanks(std::string_view text) {
@@ -37,6 +41,22 @@ std::string_view row_of(std::string_view rule) {
 std::string_view declaration_of(std::string_view rule) {
   rule = rule.substr(0, equals_of(rule));
   return rule.find('(') == std::string_view::npos ? std::string_view() : rule;
+}
+
+std::optional<std::size_t> column_of(const Error& error) {
+  constexpr std::string_view kColumn = "column ";
+  if (!error.location.starts_with(kColumn)) return std::nullopt;
+  const auto column =
+      parse_int(std::string_view(error.location).substr(kColumn.size()));
+  if (!column || *column < 1) return std::nullopt;
+  return static_cast<std::size_t>(*column) - 1;
+}
+
+Error moved(Error error, std::size_t from) {
+  if (const auto column = column_of(error)) {
+    error.location = "column " + std::to_string(*column + from + 1);
+  }
+  return error;
 }
 
 }  // namespace shardprop

@@ -6,7 +6,10 @@
 //     row_of           " pointwise()"
 #pragma once
 
+#include <shardprop/base/error.h>
+
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -23,5 +26,11 @@ std::string_view row_of(std::string_view rule);
 std::string_view declaration_of(std::string_view rule);
 
 std::string without_blanks(std::string_view text);
+
+// Returns the place of an error at "column N", from 0; nullopt if it names no column.
+std::optional<std::size_t> column_of(const Error& error);
+// Moves the column of an error about a text that begins at column `from` of another
+// one, from 0.
+Error moved(Error error, std::size_t from);
 
 }  // namespace shardprop

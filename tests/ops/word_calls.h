@@ -53,7 +53,9 @@ inline std::string rule_with(const WordNeeds& needs, std::size_t tensors) {
   if (needs.kind != "size") return form + "." + needs.word;
   std::string terms;
   for (std::size_t i = 0; i < tensors; ++i) terms += i == 0 ? "*" : ",*";
-  return terms + "->{x:" + needs.word + "}";
+  std::string results;
+  for (std::size_t i = 1; i < needs.results; ++i) results += ",_";
+  return terms + "->{x:" + needs.word + "}" + results;
 }
 
 inline constexpr const char* kMetas[] = {

@@ -131,6 +131,22 @@ TEST_CASE("an error about a reading has the place of its text") {
   }
 }
 
+TEST_CASE("an error of a rule has the column in the text of the user") {
+  const std::pair<const char*, int> wrong[] = {
+      {"mylib.swiglu=pointwise().fast()", 26},
+      {"mylib.swiglu=pointwise().passes(zz)", 33},
+      {"mylib::swiglu(Tensor a, Tensor b) -> Tensor=pointwise().of(c)", 60},
+      {"mylib::swiglu(Tensor a, Tensor b - Tensor=pointwise()", 34},
+      {"aten.relu=pointwise().linear_in(x)", 33}};
+  for (const auto& [text, column] : wrong) {
+    CAPTURE(text);
+    const auto loaded = load_graph(kCustom, reading_with({{"rule", text}}));
+    REQUIRE_FALSE(loaded.has_value());
+    CHECK(loaded.error().location ==
+          "--rule " + std::string(text) + ": column " + std::to_string(column));
+  }
+}
+
 TEST_CASE("a declaration is given when the graph is read") {
   const std::vector<GivenText> rules = {
       {"mylib::swiglu(Tensor a, Tensor b) -> Tensor=pointwise()", "rules"}};

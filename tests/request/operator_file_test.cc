@@ -60,7 +60,7 @@ TEST_CASE("an error of an operator file names the line and the column") {
   for (const Wrong& wrong : {
            Wrong{"  my::f(Tensor x) -> Tensor = pointwise()", "f.ops:1",
                  "the first operator is indented"},
-           {"my::f(Tensor x) -> Tensor\n", "f.ops:1",
+           {"my::f(Tensor x) -> Tensor\n", "f.ops:1:26",
             "an operator has no rule: expected `=` after its declaration"},
            {"my::f(Tensor x) -> Tensor = pointwise()\n"
             "my::f(Tensor x) -> Tensor = batch(0)",
@@ -76,8 +76,23 @@ TEST_CASE("an error of an operator file names the line and the column") {
             "  return (y\")",
             "f.ops:3:12", "expected an operator or `)`, found the end",
             ErrorCode::kProgramSyntax},
-           {"my.f = pointwise()", "f.ops:1: column 1", "",
+           {"my.f = pointwise()", "f.ops:1:1", "", ErrorCode::kSchemaSyntax},
+           {"my::f(Tensor x,\n    int n -> Tensor\n  = pointwise()",
+            "f.ops:2:11", "", ErrorCode::kSchemaSyntax},
+           {"my::f(Tensor x)\n   - Tensor\n  = pointwise()", "f.ops:2:4", "",
             ErrorCode::kSchemaSyntax},
+           {"my::f(Tensor x) -> Tensor\n  = pointwise()\n    .passes(zz)",
+            "f.ops:3:13",
+            "expected a tensor argument of `my.f`: `x`, found `zz`"},
+           {"my::f(Tensor x) -> Tensor\n  = pointwise().decomposed(\"\n"
+            "    y = exp(x)\n    return y + z\n  \")",
+            "f.ops:4:16",
+            "expected an argument of `my.f` (`x`) or an earlier result (`y`), "
+            "found `z`",
+            ErrorCode::kProgramSyntax},
+           {"my::f(Tensor x) -> Tensor\n  = gather(dim)", "f.ops:2:5",
+            "`gather(dim)` needs the argument `Tensor self`, as in "
+            "`aten.gather.default`, which `my.f.default` does not declare"},
        }) {
     CAPTURE(wrong.text);
     const Error error =

@@ -18,10 +18,14 @@
 #include <shardprop/base/result.h>
 #include <shardprop/ops/op_definition.h>
 
+#include <memory>
 #include <string_view>
 #include <vector>
 
 namespace shardprop {
+
+class FunctionSchema;
+class OpLibrary;
 
 // Returns a definition for operators that only a user's graph has: its results
 // have the shapes, dtypes and strides of the graph, unless the text states them.
@@ -32,6 +36,21 @@ Result<OpDefinition> parse_rule(std::string_view text);
 // describe have the dtype of the first operand and are contiguous.
 // Errors, which name the column: kInvalidArgument, kProgramSyntax.
 Result<OpDefinition> parse_definition(std::string_view text);
+
+// Checks the names in a rule against the overloads that it is for: arguments and their
+// types, factors, the number of results, the arguments that its words read, and the
+// names and functions of its programs. A rule without overloads has no error.
+// OpLibrary::with() checks the printed text of a definition, which has other columns.
+// Errors, which name the column: kInvalidArgument, kProgramSyntax.
+Result<void> check_rule(
+    std::string_view text,
+    const std::vector<std::shared_ptr<const FunctionSchema>>& overloads,
+    const OpLibrary& library);
+
+// Returns the overloads that a row of this name is for: all functional ones of
+// "aten.add", or the declared "mylib.f.default". Empty if none is declared.
+std::vector<std::shared_ptr<const FunctionSchema>> overloads_of_row(
+    const OpLibrary& library, std::string_view row);
 
 // The named dims of all tensors are sharded together; all other dims are
 // unsharded. A tensor lacks the dim if its size differs from that of the first

@@ -143,6 +143,7 @@ class ProgramParser {
          std::isdigit(static_cast<unsigned char>(text_[at_])) != 0)) {
       return number();
     }
+    const std::size_t start = at_;
     const std::string word = name();
     if (word.empty()) return expected("a value");
     if (word == "True" || word == "False") {
@@ -152,8 +153,8 @@ class ProgramParser {
       return make({NumberExpression{std::numeric_limits<double>::infinity()}});
     }
     if (word == "None") return make({NoneExpression{}});
-    if (take("(")) return call(word, depth);
-    return make({NameExpression{word}});
+    if (take("(")) return call(word, start, depth);
+    return make({NameExpression{word, from_ + start}});
   }
 
   Result<ExpressionPtr> number() {
@@ -184,9 +185,12 @@ class ProgramParser {
     return make({NumberExpression{value}});
   }
 
-  Result<ExpressionPtr> call(std::string function, int depth) {
-    CallExpression call{std::move(function), {}, {}};
+  // `start` is where the name of the function begins.
+  Result<ExpressionPtr> call(std::string function, std::size_t start,
+                             int depth) {
+    CallExpression call{std::move(function), {}, {}, from_ + start};
     while (!take(")")) {
+      skip_blanks();
       const std::size_t before = at_;
       const std::string word = name();
       skip_blanks();
@@ -196,6 +200,7 @@ class ProgramParser {
       SP_ASSIGN(ExpressionPtr value, comparison(depth + 1));
       if (is_named) {
         call.named.emplace_back(word, std::move(value));
+        call.named_at.push_back(from_ + before);
       } else {
         call.positional.push_back(std::move(value));
       }
@@ -220,6 +225,7 @@ Result<void> parse_line(std::string_view line, std::size_t from, int& nodes,
   const std::size_t start = parser.place();
   const std::string first = parser.name();
   if (first == "return") {
+    program.return_at = from + start;
     do {
       SP_ASSIGN(ExpressionPtr value, parser.expression());
       program.results.push_back(std::move(value));
@@ -228,6 +234,7 @@ Result<void> parse_line(std::string_view line, std::size_t from, int& nodes,
     return {};
   }
   ProgramLine out;
+  out.at = from + start;
   out.names.push_back(first);
   while (parser.take(",")) out.names.push_back(parser.name());
   const bool named = std::none_of(out.names.begin(), out.names.end(),
@@ -239,6 +246,8 @@ Result<void> parse_line(std::string_view line, std::size_t from, int& nodes,
   SP_ASSIGN(out.value, parser.expression());
   if (parser.take("if ")) {
     out.negated = parser.take("not ");
+    parser.skip_blanks();
+    out.condition_at = from + parser.place();
     out.condition = parser.name();
     if (out.condition.empty()) return parser.expected("a name");
   }

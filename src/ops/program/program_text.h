@@ -40,6 +40,7 @@ using ExpressionPtr = std::shared_ptr<const Expression>;
 
 struct NameExpression {
   std::string name;
+  std::size_t at = 0;  // column, from 0
 };
 struct NumberExpression {
   std::variant<std::int64_t, double, bool> value;
@@ -52,6 +53,8 @@ struct CallExpression {
   std::string function;
   std::vector<ExpressionPtr> positional;
   std::vector<std::pair<std::string, ExpressionPtr>> named;
+  std::size_t at = 0;                      // column of the function
+  std::vector<std::size_t> named_at = {};  // and of each name
 };
 struct BinaryExpression {
   std::string op;  // + - * / < >= == |
@@ -70,11 +73,14 @@ struct ProgramLine {
   ExpressionPtr value;
   std::string condition;  // empty: always
   bool negated = false;   // runs if the condition is false
+  std::size_t at = 0;     // column of the first name
+  std::size_t condition_at = 0;
 };
 
 struct ProgramText {
   std::vector<ProgramLine> lines;
   std::vector<ExpressionPtr> results;
+  std::size_t return_at = 0;  // column of `return`
 };
 
 // Error: kProgramSyntax, which names the column. `from` is the column, from 0, at

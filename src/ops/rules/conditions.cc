@@ -13,17 +13,24 @@
 namespace shardprop {
 namespace {
 
-Result<Condition> read_condition(RuleReader& reader) {
+Result<Condition> read_condition(RuleReader& reader, RuleNames* names) {
   Condition made;
   reader.skip_blanks();
   if (reader.skip("not ")) made.holds = false;
   reader.skip_blanks();
+  const std::size_t at = reader.at();
   made.argument = reader.word();
   if (made.argument.empty()) {
     return reader.expected("the name of an argument", kNotationHelp);
   }
   reader.skip_blanks();
-  if (!reader.skip("is ")) return made;
+  const bool has_value = reader.skip("is ");
+  if (names != nullptr) {
+    names->names.push_back(
+        {made.argument, at,
+         has_value ? NameKind::kTextOrNumber : NameKind::kArgument, "if"});
+  }
+  if (!has_value) return made;
   reader.skip_blanks();
   made.word = reader.word();
   if (made.word.empty()) {
@@ -51,7 +58,8 @@ bool is_value(const Argument& argument, const Condition& condition) {
 
 }  // namespace
 
-Result<std::vector<Condition>> read_conditions(RuleReader& reader) {
+Result<std::vector<Condition>> read_conditions(RuleReader& reader,
+                                               RuleNames* names) {
   std::vector<Condition> conditions;
   reader.skip_blanks();
   const std::size_t from = reader.at();
@@ -63,7 +71,7 @@ Result<std::vector<Condition>> read_conditions(RuleReader& reader) {
   reader.go_to(is_condition ? first : from);
   if (!is_condition) return conditions;
   do {
-    SP_ASSIGN(Condition read, read_condition(reader));
+    SP_ASSIGN(Condition read, read_condition(reader, names));
     conditions.push_back(std::move(read));
   } while (reader.skip("and "));
   if (!reader.skip(":")) return reader.expected("`and` or `:`", kNotationHelp);

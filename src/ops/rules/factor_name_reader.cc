@@ -26,6 +26,10 @@ Result<FactorName> read_factor_name(RuleReader& reader, std::string_view help) {
     text += reader.peek();
     reader.go_to(reader.at() + 1);
   }
+  if (RuleReader::is_digit(reader.peek())) {
+    return RuleReader::wrong("a factor has a name of more than 15 letters", at,
+                             help);
+  }
   return FactorName(text);
 }
 

@@ -25,20 +25,25 @@ constexpr std::size_t kMostAlternatives = 16;
 class NotationReader {
  public:
   // With `is_complete`, every size of a result must be known without the
-  // definition.
-  NotationReader(RuleReader& reader, bool is_complete)
-      : in_(reader), is_complete_(is_complete) {}
+  // definition. `names` may be null.
+  NotationReader(RuleReader& reader, bool is_complete, RuleNames* names)
+      : in_(reader), is_complete_(is_complete), names_(names) {}
 
   Result<Notation> read() {
-    SP_ASSIGN(made_.conditions, read_conditions(in_));
-    SP_ASSIGN(made_.inputs, terms());
+    SP_ASSIGN(made_.conditions, read_conditions(in_, names_));
+    SP_ASSIGN(made_.inputs, terms(places_.inputs));
     in_.skip_blanks();
+    places_.arrow = in_.at();
     if (!in_.skip(kArrow)) {
       return in_.expected("a factor, `,` or `->`", kNotationHelp);
     }
     is_result_ = true;
-    SP_ASSIGN(made_.outputs, terms());
+    SP_ASSIGN(made_.outputs, terms(places_.outputs));
     if (is_complete_) SP_CHECK(check_sizes());
+    if (names_ != nullptr) {
+      places_.notation = made_;
+      names_->alternatives.push_back(std::move(places_));
+    }
     return std::move(made_);
   }
 
@@ -61,9 +66,12 @@ class NotationReader {
     return {};
   }
 
-  Result<std::vector<Term>> terms() {
+  // Adds the column of each term to `places`.
+  Result<std::vector<Term>> terms(std::vector<std::size_t>& places) {
     std::vector<Term> list;
     do {
+      in_.skip_blanks();
+      places.push_back(in_.at());
       if (list.size() == kMostTerms) {
         return RuleReader::wrong("a notation has more than 256 terms", in_.at(),
                                  kNotationHelp);
@@ -256,8 +264,8 @@ class NotationReader {
   Result<void> size_of(const FactorName& factor) {
     if (!in_.is_next(":")) return {};
     const std::size_t at = in_.at() + 1;
-    SP_ASSIGN(StatedSize made,
-              read_stated_size(in_, factor, known_, is_result_, is_complete_));
+    SP_ASSIGN(StatedSize made, read_stated_size(in_, factor, known_, is_result_,
+                                                is_complete_, names_));
     const bool is_stated = std::any_of(
         made_.sizes.begin(), made_.sizes.end(),
         [&](const StatedSize& size) { return size.name == factor; });
@@ -296,6 +304,8 @@ class NotationReader {
 
   RuleReader& in_;
   bool is_complete_;
+  RuleNames* names_;
+  RuleNames::Alternative places_;
   Notation made_;
   bool is_result_ = false;
   std::vector<FactorName> known_;     // factors and sizes of the operands
@@ -308,14 +318,15 @@ class NotationReader {
 }  // namespace
 
 Result<std::vector<Notation>> read_notations(RuleReader& reader,
-                                             bool is_complete) {
+                                             bool is_complete,
+                                             RuleNames* names) {
   std::vector<Notation> alternatives;
   do {
     if (alternatives.size() == kMostAlternatives) {
       return RuleReader::wrong("a rule has more than 16 alternatives",
                                reader.at(), kNotationHelp);
     }
-    SP_ASSIGN(Notation read, NotationReader(reader, is_complete).read());
+    SP_ASSIGN(Notation read, NotationReader(reader, is_complete, names).read());
     alternatives.push_back(std::move(read));
     reader.skip_blanks();
   } while (reader.skip("|"));
@@ -334,7 +345,7 @@ Result<std::vector<Notation>> parse_notations(std::string_view text) {
 
 Result<Notation> Notation::parse(std::string_view text) {
   RuleReader reader(text);
-  SP_ASSIGN(Notation notation, NotationReader(reader, false).read());
+  SP_ASSIGN(Notation notation, NotationReader(reader, false, nullptr).read());
   reader.skip_blanks();
   if (!reader.is_at_end()) {
     return reader.expected("a dim, `,` or the end of the notation",

@@ -1,6 +1,7 @@
 // Parses factor notations inside of a rule text.
 #pragma once
 
+#include "ops/names/rule_names.h"
 #include "ops/rules/rule_reader.h"
 
 #include <shardprop/ops/notation.h>
@@ -16,11 +17,14 @@ inline constexpr std::string_view kNotationHelp =
 
 // Parses alternatives from the reader's position. It stops at the first
 // character that cannot continue them: a `)`, a `.name`, or the end. With
-// `is_complete`, a size that only results have must be stated.
+// `is_complete`, a size that only results have must be stated. Adds the names in the
+// notations to `names`, unless it is null.
 Result<std::vector<Notation>> read_notations(RuleReader& reader,
-                                             bool is_complete);
+                                             bool is_complete,
+                                             RuleNames* names = nullptr);
 
 // Parses `if a and not b and mode is r: `, which may be absent.
-Result<std::vector<Condition>> read_conditions(RuleReader& reader);
+Result<std::vector<Condition>> read_conditions(RuleReader& reader,
+                                               RuleNames* names);
 
 }  // namespace shardprop

@@ -8,6 +8,7 @@
 #include "ops/rules/type_rule.h"
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 
@@ -37,6 +38,7 @@ std::string_view expected_of(GivenKind kind) {
              "the first";
     case GivenKind::kNames:
     case GivenKind::kSomeNames:
+    case GivenKind::kNamesOfResults:
       return "names of arguments";
     case GivenKind::kSigns:
       return "signs, + or -";
@@ -82,16 +84,15 @@ bool fits_kind(GivenKind kind, const std::string& text) {
     case GivenKind::kName:
     case GivenKind::kNames:
     case GivenKind::kSomeNames:
+    case GivenKind::kNamesOfResults:
     case GivenKind::kBound:
       return RuleReader::is_name(text);
     case GivenKind::kSigns:
       return text == "+" || text == "-" || text == "1" || text == "-1";
     case GivenKind::kReduceOp:
       return reduction_named(text).has_value();
-    case GivenKind::kTypes: {
-      const auto rule = TypeRule::parse(text);
-      return rule.has_value();
-    }
+    case GivenKind::kTypes:
+      return true;  // see check_types()
     case GivenKind::kStrides:
       return rule_words().find_strides(text) != nullptr;
     case GivenKind::kCount: {
@@ -128,6 +129,7 @@ std::optional<std::size_t> count_of(GivenKind kind) {
     case GivenKind::kFactors:
     case GivenKind::kTypes:
     case GivenKind::kSomeNames:
+    case GivenKind::kNamesOfResults:
     case GivenKind::kWork:
     case GivenKind::kWords:
     case GivenKind::kRankProgram:
@@ -140,6 +142,14 @@ std::optional<std::size_t> count_of(GivenKind kind) {
     default:
       return 1;
   }
+}
+
+// Returns the error of a modifier whose arguments end too early.
+tl::unexpected<Error> lacking(const RuleCall& call, std::string_view expected,
+                              const std::string& help) {
+  return RuleReader::wrong(
+      "expected " + std::string(expected) + ", found " + call.found_at_end,
+      call.end, help);
 }
 
 // Checks the arguments of a modifier that takes a name, and perhaps a number.
@@ -160,15 +170,38 @@ Result<void> check_name_and_number(const RuleCall& call,
                              one.at, help);
   }
   if (!call.arguments.empty()) return {};
-  return RuleReader::wrong("`" + call.name + "` has no name", call.at, help);
+  return lacking(call, "the name of an argument", help);
+}
+
+Result<void> check_distinct(const RuleCall& call, const std::string& help) {
+  const auto& given = call.arguments;
+  for (std::size_t i = 1; i < given.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      if (given[j].text != given[i].text) continue;
+      return RuleReader::wrong(
+          "`" + call.name + "` has `" + given[i].text + "` twice", given[i].at,
+          help);
+    }
+  }
+  return {};
+}
+
+// Checks dtype rules, such as `first` and `given(dtype,first)`.
+Result<void> check_types(const RuleCall& call, const std::string& help) {
+  for (const RuleCall::Given& one : call.arguments) {
+    if (one.is_quoted) {
+      return RuleReader::wrong("expected a dtype, found `" + one.text + '`',
+                               one.at, help);
+    }
+    SP_CHECK(TypeRule::parse(one.text, one.at));
+  }
+  if (!call.arguments.empty()) return {};
+  return lacking(call, "a dtype", help);
 }
 
 Result<void> check_work(const RuleCall& call, const std::string& help) {
   const auto& given = call.arguments;
-  if (given.empty()) {
-    return RuleReader::wrong("`" + call.name + "` has no number", call.at,
-                             help);
-  }
+  if (given.empty()) return lacking(call, "a number", help);
   const std::size_t most = is_linalg_work(given[0].text) ? 2 : 1;
   for (std::size_t i = 1; i < given.size(); ++i) {
     if (i < most && is_linalg_work(given[i].text)) continue;
@@ -184,10 +217,7 @@ Result<void> check_work(const RuleCall& call, const std::string& help) {
 Result<void> check_program(const RuleCall& call, GivenKind kind,
                            const std::string& help) {
   const auto& given = call.arguments;
-  if (given.empty()) {
-    return RuleReader::wrong("`" + call.name + "` has no program", call.at,
-                             help);
-  }
+  if (given.empty()) return lacking(call, "a program in quotes", help);
   if (!given[0].is_quoted) {
     return RuleReader::wrong(
         "expected a program in quotes, found `" + given[0].text + '`',
@@ -239,24 +269,108 @@ Result<void> check_arguments(const RuleCall& call, GivenKind kind) {
           "expected " + expected + ", found `" + one.text + '`', one.at, help);
     }
   }
-  if (kind == GivenKind::kTypes && call.arguments.empty()) {
-    return RuleReader::wrong("`typed` has no dtype", call.at, help);
+  if (kind == GivenKind::kTypes) SP_CHECK(check_types(call, help));
+  const bool needs_name =
+      kind == GivenKind::kSomeNames || kind == GivenKind::kNamesOfResults;
+  if (needs_name && call.arguments.empty()) {
+    return lacking(call, "the name of an argument", help);
   }
-  if (kind == GivenKind::kSomeNames && call.arguments.empty()) {
-    return RuleReader::wrong("`" + call.name + "` has no name", call.at, help);
+  if (kind == GivenKind::kNames || kind == GivenKind::kSomeNames ||
+      kind == GivenKind::kWords) {
+    SP_CHECK(check_distinct(call, help));
   }
   if (kind == GivenKind::kWork) SP_CHECK(check_work(call, help));
   if (kind == GivenKind::kWords && call.arguments.size() < 2) {
-    return RuleReader::wrong("`" + call.name + "` has no words", call.at, help);
+    return lacking(
+        call,
+        call.arguments.empty() ? "the name of an argument" : "`,` and a word",
+        help);
   }
   const auto count = count_of(kind);
-  if (count && call.arguments.size() != *count) {
-    return RuleReader::wrong("`" + call.name + "` has " +
-                                 counted(call.arguments.size(), "argument") +
-                                 ", not " + std::to_string(*count),
-                             call.at, help);
+  if (!count) return {};
+  if (call.arguments.size() < *count) {
+    return lacking(call, call.arguments.empty() ? expected : "`,`", help);
+  }
+  if (call.arguments.size() > *count) {
+    return RuleReader::wrong(
+        "expected `)`, found `" + call.arguments[*count].text + '`',
+        call.arguments[*count].at, help);
   }
   return {};
+}
+
+namespace {
+
+// The arguments from which the words of `below` compute the bound.
+constexpr std::pair<std::string_view, std::array<std::string_view, 2>>
+    kBoundArguments[] = {{"dim", {"self", "dim"}},
+                         {"listed_dim", {"self", "indices"}},
+                         {"elements", {"self"}},
+                         {"rows", {"weight"}},
+                         {"classes", {"self"}}};
+
+// Adds the arguments of the operator that the second argument of `below` reads. A word
+// such as `rows` is computed from `weight`.
+void add_bound(const RuleCall::Given& bound, RuleNames& out) {
+  for (const auto& [word, needs] : kBoundArguments) {
+    if (word != bound.text) continue;
+    for (const std::string_view name : needs) {
+      if (name.empty()) continue;
+      out.names.push_back(
+          {std::string(name), bound.at, NameKind::kArgument, bound.text, true});
+    }
+    return;
+  }
+  out.names.push_back({bound.text, bound.at, NameKind::kInteger, "below"});
+}
+
+}  // namespace
+
+void add_names(const RuleCall& call, GivenKind kind, NameKind names,
+               RuleNames& out) {
+  using Of = RuleNames::Count::Of;
+  const auto& given = call.arguments;
+  if (kind == GivenKind::kProgram || kind == GivenKind::kRankProgram) {
+    auto program = parse_program(given[0].text, given[0].at);
+    if (!program) return;
+    out.programs.push_back(
+        {*std::move(program), kind == GivenKind::kRankProgram});
+    return;
+  }
+  if (kind == GivenKind::kTypes) {
+    for (const RuleCall::Given& one : given) {
+      (void)TypeRule::parse(one.text, one.at, &out);
+    }
+  }
+  const bool is_of_results =
+      kind == GivenKind::kTypes || kind == GivenKind::kNamesOfResults;
+  if (is_of_results && given.size() > 1) {
+    out.counts.push_back(
+        {given.size(), given.back().at, Of::kSomeResults, call.name});
+  }
+  if (kind == GivenKind::kSigns && given.size() > 1) {
+    out.counts.push_back(
+        {given.size(), given.back().at, Of::kOperands, call.name});
+  }
+  if (kind == GivenKind::kStrides) {
+    out.words.push_back({given[0].text, given[0].at});
+  }
+  if (!takes_names(kind)) return;
+  const bool has_one_name = kind == GivenKind::kNameAndNumber ||
+                            kind == GivenKind::kNameMaybeNumber ||
+                            kind == GivenKind::kBound ||
+                            kind == GivenKind::kWords;
+  for (const RuleCall::Given& one : given) {
+    if (has_one_name && &one != given.data()) break;
+    if (kind == GivenKind::kWork && is_linalg_work(one.text)) continue;
+    out.names.push_back({one.text, one.at, names, call.name});
+  }
+  if (kind == GivenKind::kBound) add_bound(given[1], out);
+  if (kind == GivenKind::kNameMaybeNumber && given.size() > 1) {
+    const auto result = static_cast<std::size_t>(*parse_int(given[1].text));
+    out.counts.push_back(
+        {result + 1, given[1].at, Of::kSomeResults, call.name});
+  }
 }
 
 }  // namespace shardprop

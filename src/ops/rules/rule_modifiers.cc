@@ -1,5 +1,6 @@
 // The modifiers of the rule language: one table, by name.
 
+#include "base/edit_distance.h"
 #include "base/parse_int.h"
 #include "base/try.h"
 #include "ops/rules/rule_arguments.h"
@@ -7,6 +8,7 @@
 #include "ops/rules/rule_words.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <utility>
 
@@ -21,9 +23,24 @@ std::vector<std::string> names_of(const Given& given) {
   return names;
 }
 
+// `Repeats` says how often a rule may have a modifier.
+enum class Repeats : std::uint8_t {
+  kOnce,
+  kForEach,  // once for each argument of the operator, or factor, that it names
+  // A rule has at most one modifier of these groups, because the last one would
+  // replace the others.
+  kDTypes,
+  kStrides,
+  kPrograms,
+};
+
+// `RuleModifier` is one modifier of the language. `names` is the kind of the names among its
+// arguments, which check_names() compares with the declaration of the operator.
 struct RuleModifier {
   std::string_view name;
   GivenKind kind;
+  NameKind names;
+  Repeats repeats;
   OpDefinition (*apply)(OpDefinition rule, const Given& given);
 };
 
@@ -145,76 +162,152 @@ OpDefinition apply_per_rank(OpDefinition rule, const Given& given) {
 using Definition = OpDefinition;
 constexpr RuleModifier kModifiers[] = {
     // dtype of the results
-    {"promoted", GivenKind::kNothing, apply_plain<&Definition::promoted>},
-    {"floating", GivenKind::kNothing, apply_plain<&Definition::floating>},
-    {"boolean", GivenKind::kNothing, apply_plain<&Definition::boolean>},
-    {"of", GivenKind::kName, apply_name<&Definition::of>},
-    {"typed", GivenKind::kTypes, apply_types},
+    {"promoted", GivenKind::kNothing, NameKind::kNone, Repeats::kDTypes,
+     apply_plain<&Definition::promoted>},
+    {"floating", GivenKind::kNothing, NameKind::kNone, Repeats::kDTypes,
+     apply_plain<&Definition::floating>},
+    {"boolean", GivenKind::kNothing, NameKind::kNone, Repeats::kDTypes,
+     apply_plain<&Definition::boolean>},
+    {"of", GivenKind::kName, NameKind::kTensor, Repeats::kDTypes,
+     apply_name<&Definition::of>},
+    {"typed", GivenKind::kTypes, NameKind::kNone, Repeats::kDTypes,
+     apply_types},
     // strides of the results
-    {"elementwise", GivenKind::kNames, apply_elementwise},
-    {"like", GivenKind::kSomeNames, apply_like},
-    {"contiguous", GivenKind::kNothing, apply_plain<&Definition::contiguous>},
-    {"strided", GivenKind::kStrides, apply_strides},
+    {"elementwise", GivenKind::kNames, NameKind::kTensor, Repeats::kStrides,
+     apply_elementwise},
+    {"like", GivenKind::kNamesOfResults, NameKind::kTensor, Repeats::kStrides,
+     apply_like},
+    {"contiguous", GivenKind::kNothing, NameKind::kNone, Repeats::kStrides,
+     apply_plain<&Definition::contiguous>},
+    {"strided", GivenKind::kStrides, NameKind::kNone, Repeats::kStrides,
+     apply_strides},
     // partials that pass through
-    {"additive", GivenKind::kSigns, apply_signs},
-    {"multilinear", GivenKind::kNothing, apply_plain<&Definition::multilinear>},
-    {"linear_in", GivenKind::kName, apply_name<&Definition::linear_in>},
-    {"nondecreasing", GivenKind::kNothing,
+    {"additive", GivenKind::kSigns, NameKind::kNone, Repeats::kOnce,
+     apply_signs},
+    {"multilinear", GivenKind::kNothing, NameKind::kNone, Repeats::kOnce,
+     apply_plain<&Definition::multilinear>},
+    {"linear_in", GivenKind::kName, NameKind::kTensor, Repeats::kForEach,
+     apply_name<&Definition::linear_in>},
+    {"nondecreasing", GivenKind::kNothing, NameKind::kNone, Repeats::kOnce,
      apply_plain<&Definition::nondecreasing>},
-    {"nonincreasing", GivenKind::kNothing,
+    {"nonincreasing", GivenKind::kNothing, NameKind::kNone, Repeats::kOnce,
      apply_plain<&Definition::nonincreasing>},
-    {"nondecreasing_in_each", GivenKind::kNothing,
-     apply_plain<&Definition::nondecreasing_in_each>},
-    {"lattice", GivenKind::kReduceOp, apply_lattice},
-    {"passes", GivenKind::kNames, apply_names<&Definition::passes>},
-    {"ignores_values", GivenKind::kNames,
+    {"nondecreasing_in_each", GivenKind::kNothing, NameKind::kNone,
+     Repeats::kOnce, apply_plain<&Definition::nondecreasing_in_each>},
+    {"lattice", GivenKind::kReduceOp, NameKind::kNone, Repeats::kOnce,
+     apply_lattice},
+    {"passes", GivenKind::kNames, NameKind::kTensors, Repeats::kForEach,
+     apply_names<&Definition::passes>},
+    {"ignores_values", GivenKind::kNames, NameKind::kTensors, Repeats::kForEach,
      apply_names<&Definition::ignores_values>},
     // traits
-    {"draws", GivenKind::kDistribution, apply_draws},
-    {"below", GivenKind::kBound, apply_below},
-    {"positive", GivenKind::kName, apply_name<&Definition::positive>},
-    {"nonzero", GivenKind::kName, apply_name<&Definition::nonzero>},
-    {"selects", GivenKind::kNames, apply_names<&Definition::selects>},
-    {"in_order", GivenKind::kNothing, apply_plain<&Definition::in_order>},
-    {"in_dense_rows", GivenKind::kNothing,
+    {"draws", GivenKind::kDistribution, NameKind::kNone, Repeats::kOnce,
+     apply_draws},
+    {"below", GivenKind::kBound, NameKind::kTensors, Repeats::kForEach,
+     apply_below},
+    {"positive", GivenKind::kName, NameKind::kTensors, Repeats::kForEach,
+     apply_name<&Definition::positive>},
+    {"nonzero", GivenKind::kName, NameKind::kTensorOrNumber, Repeats::kForEach,
+     apply_name<&Definition::nonzero>},
+    {"selects", GivenKind::kNames, NameKind::kTensors, Repeats::kForEach,
+     apply_names<&Definition::selects>},
+    {"in_order", GivenKind::kNothing, NameKind::kNone, Repeats::kOnce,
+     apply_plain<&Definition::in_order>},
+    {"in_dense_rows", GivenKind::kNothing, NameKind::kNone, Repeats::kOnce,
      apply_plain<&Definition::in_dense_rows>},
     // other properties
-    {"blocked", GivenKind::kName, apply_name<&Definition::blocked>},
-    {"nonempty", GivenKind::kFactors, apply_nonempty},
-    {"reduced_without", GivenKind::kReduceOp, apply_reduced},
-    {"same_without", GivenKind::kFactor, apply_name<&Definition::same_without>},
-    {"nonlinear", GivenKind::kNothing, apply_plain<&Definition::nonlinear>},
-    {"filling", GivenKind::kNothing, apply_plain<&Definition::filling>},
-    {"conjugated", GivenKind::kNothing, apply_plain<&Definition::conjugated>},
-    {"free_where_viewed", GivenKind::kNothing,
+    {"blocked", GivenKind::kName, NameKind::kDims, Repeats::kForEach,
+     apply_name<&Definition::blocked>},
+    {"nonempty", GivenKind::kFactors, NameKind::kFactor, Repeats::kForEach,
+     apply_nonempty},
+    {"reduced_without", GivenKind::kReduceOp, NameKind::kNone, Repeats::kOnce,
+     apply_reduced},
+    {"same_without", GivenKind::kFactor, NameKind::kFactor, Repeats::kForEach,
+     apply_name<&Definition::same_without>},
+    {"nonlinear", GivenKind::kNothing, NameKind::kNone, Repeats::kOnce,
+     apply_plain<&Definition::nonlinear>},
+    {"filling", GivenKind::kNothing, NameKind::kNone, Repeats::kOnce,
+     apply_plain<&Definition::filling>},
+    {"conjugated", GivenKind::kNothing, NameKind::kNone, Repeats::kOnce,
+     apply_plain<&Definition::conjugated>},
+    {"free_where_viewed", GivenKind::kNothing, NameKind::kNone, Repeats::kOnce,
      apply_plain<&Definition::free_where_viewed>},
-    {"multiplies", GivenKind::kProduct, apply_product},
-    {"random", GivenKind::kNothing, apply_plain<&Definition::random>},
-    {"free", GivenKind::kNothing, apply_plain<&Definition::free>},
-    {"flops", GivenKind::kCount, apply_flops},
-    {"given_one", GivenKind::kSomeNames, apply_names<&Definition::given_one>},
-    {"scales", GivenKind::kSomeNames, apply_names<&Definition::scales>},
-    {"nonempty_reduced", GivenKind::kNothing,
+    {"multiplies", GivenKind::kProduct, NameKind::kNone, Repeats::kOnce,
+     apply_product},
+    {"random", GivenKind::kNothing, NameKind::kNone, Repeats::kOnce,
+     apply_plain<&Definition::random>},
+    {"free", GivenKind::kNothing, NameKind::kNone, Repeats::kOnce,
+     apply_plain<&Definition::free>},
+    {"flops", GivenKind::kCount, NameKind::kNone, Repeats::kOnce, apply_flops},
+    {"given_one", GivenKind::kSomeNames, NameKind::kArgument, Repeats::kForEach,
+     apply_names<&Definition::given_one>},
+    {"scales", GivenKind::kSomeNames, NameKind::kNumber, Repeats::kOnce,
+     apply_names<&Definition::scales>},
+    {"nonempty_reduced", GivenKind::kNothing, NameKind::kNone, Repeats::kOnce,
      apply_plain<&Definition::nonempty_reduced>},
-    {"linalg_work", GivenKind::kWork, apply_work},
-    {"one_of", GivenKind::kWords, apply_words},
-    {"normalises", GivenKind::kNothing, apply_plain<&Definition::normalises>},
-    {"carries", GivenKind::kNothing, apply_plain<&Definition::carries>},
-    {"writes_into", GivenKind::kName, apply_name<&Definition::writes_into>},
-    {"local_shape", GivenKind::kNameMaybeNumber, apply_local_shape},
-    {"local_size", GivenKind::kNameAndNumber, apply_local_size},
+    {"linalg_work", GivenKind::kWork, NameKind::kInteger, Repeats::kOnce,
+     apply_work},
+    {"one_of", GivenKind::kWords, NameKind::kText, Repeats::kForEach,
+     apply_words},
+    {"normalises", GivenKind::kNothing, NameKind::kNone, Repeats::kOnce,
+     apply_plain<&Definition::normalises>},
+    {"carries", GivenKind::kNothing, NameKind::kNone, Repeats::kOnce,
+     apply_plain<&Definition::carries>},
+    {"writes_into", GivenKind::kName, NameKind::kTensor, Repeats::kOnce,
+     apply_name<&Definition::writes_into>},
+    {"local_shape", GivenKind::kNameMaybeNumber, NameKind::kIntegers,
+     Repeats::kForEach, apply_local_shape},
+    {"local_size", GivenKind::kNameAndNumber, NameKind::kInteger,
+     Repeats::kForEach, apply_local_size},
     // programs
-    {"decomposed", GivenKind::kProgram, apply_decomposed},
-    {"per_rank", GivenKind::kRankProgram, apply_per_rank},
+    {"decomposed", GivenKind::kProgram, NameKind::kNone, Repeats::kPrograms,
+     apply_decomposed},
+    {"per_rank", GivenKind::kRankProgram, NameKind::kNone, Repeats::kPrograms,
+     apply_per_rank},
 };
 
-std::string list_of_modifiers() {
-  std::string text = "the modifiers are ";
+constexpr bool states_all_names() {
   for (const RuleModifier& modifier : kModifiers) {
-    if (&modifier != kModifiers) text += ", ";
-    text += modifier.name;
+    const bool has_names = modifier.names != NameKind::kNone;
+    if (takes_names(modifier.kind) != has_names) return false;
+  }
+  return true;
+}
+static_assert(states_all_names(),
+              "a modifier states what its names may be, if it takes names");
+
+// Returns the help for a name that no modifier has.
+std::string list_of_modifiers(std::string_view wrong) {
+  std::vector<std::string_view> names;
+  for (const RuleModifier& modifier : kModifiers) {
+    names.push_back(modifier.name);
+  }
+  const std::string nearest = did_you_mean(wrong, names);
+  std::string text;
+  if (nearest.starts_with("did")) text = nearest + ' ';
+  text += "the modifiers are ";
+  for (const std::string_view name : names) {
+    if (name != names.front()) text += ", ";
+    text += name;
   }
   return text + "; docs/row_language.md has an example of each";
+}
+
+const RuleModifier* modifier_named(std::string_view name) {
+  const auto* found = std::find_if(
+      std::begin(kModifiers), std::end(kModifiers),
+      [&](const RuleModifier& modifier) { return modifier.name == name; });
+  return found == std::end(kModifiers) ? nullptr : found;
+}
+
+// Returns whether a rule may have both modifiers.
+bool may_follow(const RuleModifier* first, const RuleModifier* second) {
+  const bool are_of_table = first != nullptr && second != nullptr;
+  if (first == second && are_of_table) {
+    return first->repeats == Repeats::kForEach;
+  }
+  const bool is_in_group = are_of_table && first->repeats > Repeats::kForEach;
+  return !is_in_group || first->repeats != second->repeats;
 }
 
 }  // namespace
@@ -226,13 +319,13 @@ std::optional<ReduceOp> reduction_named(std::string_view text) {
   return std::nullopt;
 }
 
-Result<OpDefinition> modified(OpDefinition rule, const RuleCall& call) {
-  const auto* found = std::find_if(
-      std::begin(kModifiers), std::end(kModifiers),
-      [&](const RuleModifier& modifier) { return modifier.name == call.name; });
-  if (found == std::end(kModifiers)) {
+Result<OpDefinition> modified(OpDefinition rule, const RuleCall& call,
+                              RuleNames* names) {
+  const RuleModifier* found = modifier_named(call.name);
+  if (found == nullptr) {
     const std::string word =
         call.name + '(' + joined_text(call.arguments) + ')';
+    if (names != nullptr) names->words.push_back({word, call.at});
     if (rule_words().find_modifier(word) != nullptr) {
       return std::move(rule).refine(std::string_view(word));
     }
@@ -240,10 +333,32 @@ Result<OpDefinition> modified(OpDefinition rule, const RuleCall& call) {
       return std::move(rule).checked(std::string_view(word));
     }
     return RuleReader::wrong("`" + call.name + "` is not a modifier", call.at,
-                             list_of_modifiers());
+                             list_of_modifiers(call.name));
   }
   SP_CHECK(check_arguments(call, found->kind));
+  if (names != nullptr) add_names(call, found->kind, found->names, *names);
   return found->apply(std::move(rule), call.arguments);
+}
+
+Result<void> check_repeated(const RuleCall& call,
+                            const std::vector<RuleCall>& earlier) {
+  const RuleModifier* own = modifier_named(call.name);
+  for (const RuleCall& other : earlier) {
+    const bool is_same =
+        other.name == call.name &&
+        joined_text(other.arguments) == joined_text(call.arguments);
+    if (is_same) {
+      return RuleReader::wrong("the rule has `" + call.name + '(' +
+                                   joined_text(call.arguments) + ")` twice",
+                               call.at, "remove one of them");
+    }
+    if (may_follow(modifier_named(other.name), own)) continue;
+    return RuleReader::wrong("`" + call.name + "` replaces `" + other.name +
+                                 "` of column " + std::to_string(other.at + 1) +
+                                 ": expected one of them",
+                             call.at, "remove one of them");
+  }
+  return {};
 }
 
 }  // namespace shardprop

@@ -14,7 +14,9 @@ namespace shardprop {
 
 class RuleReader {
  public:
-  explicit RuleReader(std::string_view text) : text_(text) {}
+  // Errors name columns of a text in which this one begins at column `from`, from 0.
+  explicit RuleReader(std::string_view text, std::size_t from = 0)
+      : text_(text), from_(from) {}
 
   std::size_t at() const { return at_; }
   void go_to(std::size_t at) { at_ = at; }
@@ -66,16 +68,16 @@ class RuleReader {
 
   tl::unexpected<Error> expected(std::string_view what,
                                  std::string_view help) const {
-    std::string found = "the end";
-    if (!is_at_end()) {
-      const std::string_view arrow = "->";
-      const char c = peek();
-      found = is_next(arrow)         ? "`->`"
-              : c >= ' ' && c <= '~' ? '`' + std::string(1, c) + '`'
-                                     : "a character that is not printable";
-    }
-    return wrong("expected " + std::string(what) + ", found " + found, at_,
-                 help);
+    return wrong("expected " + std::string(what) + ", found " + found(),
+                 from_ + at_, help);
+  }
+  // Returns the next character for messages: "`)`", "the end".
+  std::string found() const {
+    if (is_at_end()) return "the end";
+    const char c = peek();
+    return is_next("->")          ? "`->`"
+           : c >= ' ' && c <= '~' ? '`' + std::string(1, c) + '`'
+                                  : "a character that is not printable";
   }
   static tl::unexpected<Error> wrong(std::string message, std::size_t at,
                                      std::string_view help) {
@@ -88,6 +90,7 @@ class RuleReader {
 
  private:
   std::string_view text_;
+  std::size_t from_ = 0;
   std::size_t at_ = 0;
 };
 

@@ -2,7 +2,7 @@
 
 #include <shardprop/ops/rule_text.h>
 
-#include "base/parse_int.h"
+#include "base/edit_distance.h"
 #include "base/quantities.h"
 #include "base/try.h"
 #include "ops/forms/forms.h"
@@ -10,12 +10,11 @@
 #include "ops/rules/fixed_notation.h"
 #include "ops/rules/notation_parser.h"
 #include "ops/rules/rule_call.h"
+#include "ops/rules/rule_forms.h"
 #include "ops/rules/rule_words.h"
 #include "ops/text_with_arguments.h"
 
 #include <algorithm>
-#include <limits>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,10 +22,6 @@
 namespace shardprop {
 namespace {
 
-constexpr std::string_view kForms =
-    "a rule begins with a form: factor notation such as mk,kn->mn, "
-    "einsum(mk,kn->mn), mapped(m[k]->m[k]), pointwise(), reduction(sum), "
-    "along(dim), scanned(dim), same_shape() or batch(0)";
 constexpr std::string_view kNotationForms[] = {"einsum", "mapped"};
 constexpr std::string_view kCallForms[] = {"pointwise", "reduction",  "along",
                                            "scanned",   "same_shape", "batch"};
@@ -62,88 +57,12 @@ OpDefinition as_stated(OpDefinition rule) {
       });
 }
 
-std::optional<int> small_number(std::string_view text) {
-  const auto number = parse_int(text);
-  constexpr std::int64_t kMost = std::numeric_limits<int>::max();
-  if (!number || *number > kMost || *number < -kMost) return std::nullopt;
-  return static_cast<int>(*number);
-}
-
-// Removes and returns the number of results of a form: its last argument, if it
-// is a number; else 1. Only rows of the library may have none.
-Result<int> take_results(RuleCall& call, bool is_of_library) {
-  if (call.arguments.empty()) return 1;
-  const auto count = small_number(call.arguments.back().text);
-  if (!count) return 1;
-  // A check has no result: pointwise(0).
-  const int least = is_of_library && call.name == "pointwise" ? 0 : 1;
-  if (*count < least || *count > 64) {
-    return RuleReader::wrong("expected " + std::to_string(least) +
-                                 " to 64 results, found " +
-                                 call.arguments.back().text,
-                             call.arguments.back().at, kForms);
-  }
-  call.arguments.pop_back();
-  return *count;
-}
-
-Result<OpDefinition> batch_of(const RuleCall& call) {
-  std::vector<int> dims;
-  for (const RuleCall::Given& one : call.arguments) {
-    const auto dim = small_number(one.text);
-    if (!dim) {
-      return RuleReader::wrong("expected a dim, found `" + one.text + '`',
-                               one.at, kForms);
-    }
-    dims.push_back(*dim);
-  }
-  if (dims.empty()) {
-    return RuleReader::wrong("`batch` has no dim", call.at, kForms);
-  }
-  return batch(std::move(dims));
-}
-
-Result<OpDefinition> form_of(RuleCall call, bool is_of_library) {
-  if (call.name == "batch") return batch_of(call);
-  SP_ASSIGN(const int results, take_results(call, is_of_library));
-  const auto& given = call.arguments;
-  const bool is_along = call.name == "along" || call.name == "scanned";
-  const std::size_t most = is_along || call.name == "reduction" ? 1 : 0;
-  if (given.size() > most) {
-    return RuleReader::wrong(
-        "expected `)` of `" + call.name + "`, found `" + given[most].text + '`',
-        given[most].at, kForms);
-  }
-  if (call.name == "pointwise") return pointwise(results);
-  if (call.name == "same_shape") return same_shape(results);
-  if (is_along) {
-    if (given.empty()) {
-      return RuleReader::wrong("`" + call.name + "` has no name of an argument",
-                               call.at, kForms);
-    }
-    if (!RuleReader::is_name(given[0].text)) {
-      return RuleReader::wrong(
-          "expected the name of an argument, found `" + given[0].text + '`',
-          given[0].at, kForms);
-    }
-    return along(
-        given[0].text, results,
-        call.name == "scanned" ? FactorKind::kScanned : FactorKind::kBlocked);
-  }
-  if (given.empty()) return reduction(std::nullopt, results);
-  if (const auto op = reduction_named(given[0].text)) {
-    return reduction(*op, results);
-  }
-  return RuleReader::wrong(
-      "expected one of sum, avg, product, min, max, band, bor, bxor, found `" +
-          given[0].text + '`',
-      given[0].at, kForms);
-}
-
 class RuleTextReader {
  public:
-  RuleTextReader(std::string_view text, bool is_of_library)
-      : text_(text), in_(text), is_of_library_(is_of_library) {}
+  // `names` may be null.
+  RuleTextReader(std::string_view text, bool is_of_library,
+                 RuleNames* names = nullptr)
+      : text_(text), in_(text), is_of_library_(is_of_library), names_(names) {}
 
   // `as_graph` describes results as the graph does, before the text changes
   // them.
@@ -152,15 +71,18 @@ class RuleTextReader {
     SP_ASSIGN(OpDefinition rule, form());
     if (as_graph) rule = as_stated(std::move(rule));
     in_.skip_blanks();
+    std::vector<RuleCall> modifiers;
     while (in_.skip(".")) {
       RuleCall call;
       SP_CHECK(read_name(call));
       SP_CHECK(read_arguments(call));
-      SP_ASSIGN(rule, modified(std::move(rule), call));
+      SP_ASSIGN(rule, modified(std::move(rule), call, names_));
+      if (!is_of_library_) SP_CHECK(check_repeated(call, modifiers));
+      modifiers.push_back(std::move(call));
       in_.skip_blanks();
     }
     if (!in_.is_at_end()) {
-      return in_.expected("a modifier, such as `.additive()`", kForms);
+      return in_.expected("a modifier, such as `.additive()`", kFormsHelp);
     }
     return rule;
   }
@@ -187,26 +109,57 @@ class RuleTextReader {
     if (const auto name = next_form(kNotationForms); !name.empty()) {
       return notation_form(name);
     }
-    if (!has_arrow) {
+    if (has_arrow) SP_CHECK(check_wrapper(before_programs.find("->")));
+    if (!has_arrow && !begins_notation()) {
       RuleCall call;
       call.at = in_.at();
       call.name = next_form(kCallForms);
       if (call.name.empty()) {
         call.name = in_.word();
-        if (call.name.empty()) return in_.expected("a form", kForms);
+        if (call.name.empty()) return in_.expected("a form", kFormsHelp);
         return form_word(std::move(call));
       }
       in_.skip(call.name);
       SP_CHECK(read_arguments(call));
       for (const RuleCall::Given& one : call.arguments) {
         if (!one.is_quoted) continue;
-        return RuleReader::wrong("a form has no program", one.at, kForms);
+        return RuleReader::wrong("a form has no program", one.at, kFormsHelp);
       }
-      return form_of(std::move(call), is_of_library_);
+      if (names_ != nullptr) names_->form = call.name;
+      return form_of(std::move(call), is_of_library_, names_);
     }
-    SP_ASSIGN(auto alternatives, read_notations(in_, true));
+    SP_ASSIGN(auto alternatives, read_notations(in_, true, names_));
     const bool is_product = reads_as_einsum(alternatives);
     return definition_of(std::move(alternatives), is_product);
+  }
+
+  // Returns whether the text begins as a notation does, although it has no arrow.
+  bool begins_notation() const {
+    RuleReader ahead = in_;
+    if (ahead.skip("if ")) return true;
+    const bool has_word = !ahead.word().empty();
+    ahead.skip_blanks();
+    constexpr std::string_view kAfterWord = ",-{[<*|";
+    constexpr std::string_view kAtStart = ".({[<*+,";
+    return !ahead.is_at_end() &&
+           (has_word ? kAfterWord : kAtStart).find(ahead.peek()) !=
+               std::string_view::npos;
+  }
+
+  // Refuses a notation in parentheses whose form is misspelt: `einsun(mk,kn->mn)`.
+  Result<void> check_wrapper(std::size_t arrow) const {
+    RuleReader ahead = in_;
+    const std::string name(ahead.word());
+    if (name.size() < 2 || !ahead.skip("(")) return {};
+    int depth = 1;
+    for (std::size_t at = ahead.at(); at < arrow; ++at) {
+      depth += text_[at] == '(' ? 1 : text_[at] == ')' ? -1 : 0;
+      if (depth == 0) return {};
+    }
+    return RuleReader::wrong(
+        "expected einsum or mapped before a notation in parentheses, found `" +
+            name + '`',
+        in_.at(), kFormsHelp);
   }
 
   // Reads the arguments of a form of the vocabulary, such as `gather(dim)`.
@@ -216,12 +169,27 @@ class RuleTextReader {
     for (const RuleCall::Given& one : call.arguments) {
       arguments.push_back(one.text);
     }
-    const OpDefinition* found =
-        rule_words().find_form(text_with_arguments(call.name, arguments));
+    const std::string word = text_with_arguments(call.name, arguments);
+    if (names_ != nullptr) {
+      names_->form = call.name;
+      names_->words.push_back({word, call.at});
+    }
+    const OpDefinition* found = rule_words().find_form(word);
     if (found != nullptr) return *found;
     return RuleReader::wrong(
         "`" + call.name + "` is not a form" + known_arguments(call.name),
-        call.at, kForms);
+        call.at, help_with_form(call.name));
+  }
+
+  // Returns the help with the form of the nearest name, if there is one.
+  static std::string help_with_form(std::string_view name) {
+    std::vector<std::string_view> forms(std::begin(kCallForms),
+                                        std::end(kCallForms));
+    forms.insert(forms.end(), std::begin(kNotationForms),
+                 std::end(kNotationForms));
+    const std::string nearest = did_you_mean(name, forms);
+    if (!nearest.starts_with("did")) return std::string(kFormsHelp);
+    return nearest + " " + std::string(kFormsHelp);
   }
 
   // Returns " with these arguments: gather(dim)" if forms have that name.
@@ -238,9 +206,9 @@ class RuleTextReader {
   Result<OpDefinition> notation_form(std::string_view name) {
     in_.skip(name);
     const bool is_open = in_.skip("(");
-    SP_ASSIGN(auto alternatives, read_notations(in_, true));
+    SP_ASSIGN(auto alternatives, read_notations(in_, true, names_));
     if (is_open && !in_.skip(")")) {
-      return in_.expected("a dim, `,`, `|` or `)`", kForms);
+      return in_.expected("a dim, `,`, `|` or `)`", kFormsHelp);
     }
     return definition_of(std::move(alternatives), name == "einsum");
   }
@@ -269,12 +237,21 @@ class RuleTextReader {
     call.at = in_.at();
     call.name = in_.word();
     if (!call.name.empty()) return {};
-    return in_.expected("the name of a modifier", kForms);
+    return in_.expected("the name of a modifier", kFormsHelp);
   }
 
   // Reads `(a,b)`, ` a` or nothing.
   Result<void> read_arguments(RuleCall& call) {
     const bool is_open = in_.skip("(");
+    SP_CHECK(read_list(call, is_open));
+    call.end = in_.at();
+    call.found_at_end = in_.found();
+    if (is_open && !in_.skip(")"))
+      return in_.expected("`,` or `)`", kFormsHelp);
+    return {};
+  }
+
+  Result<void> read_list(RuleCall& call, bool is_open) {
     if (!is_open && !RuleReader::is_blank(in_.peek())) return {};
     while (true) {
       in_.skip_blanks();
@@ -292,12 +269,11 @@ class RuleTextReader {
       if (!text.empty()) {
         call.arguments.push_back({std::string(text), at});
       } else if (!is_last || !call.arguments.empty()) {
-        return in_.expected("an argument of `" + call.name + '`', kForms);
+        return in_.expected("an argument of `" + call.name + '`', kFormsHelp);
       }
       if (is_last) break;
       in_.skip(",");
     }
-    if (is_open && !in_.skip(")")) return in_.expected("`,` or `)`", kForms);
     return {};
   }
 
@@ -306,7 +282,8 @@ class RuleTextReader {
     in_.skip("\"");
     const std::size_t from = in_.at();
     const std::string_view text = in_.up_to("\"");
-    if (!in_.skip("\"")) return in_.expected("`\"` after a program", kForms);
+    if (!in_.skip("\""))
+      return in_.expected("`\"` after a program", kFormsHelp);
     in_.skip_blanks();
     call.arguments.push_back({std::string(text), from, true});
     return {};
@@ -316,22 +293,30 @@ class RuleTextReader {
   // kInvalidArgument if a parenthesis is not closed.
   Result<std::string_view> argument(bool is_open) {
     const std::size_t from = in_.at();
-    int depth = 0;
+    std::vector<std::size_t> opened;
     for (; !in_.is_at_end(); in_.go_to(in_.at() + 1)) {
       const char c = in_.peek();
-      if (c == '(') ++depth;
-      if (c == ')' && depth-- == 0) break;
-      if (depth > 0) continue;
+      if (c == '(') opened.push_back(in_.at());
+      if (c == ')') {
+        if (opened.empty()) break;
+        opened.pop_back();
+        continue;
+      }
+      if (!opened.empty()) continue;
       if (c == ',' || c == '.' || c == '(' || c == '"') break;
       if (!is_open && RuleReader::is_blank(c)) break;
     }
-    if (depth > 0) return in_.expected("`)`", kForms);
+    if (!opened.empty()) {
+      return RuleReader::wrong("expected a `)` for this `(`, found the end",
+                               opened.back(), kFormsHelp);
+    }
     return text_.substr(from, in_.at() - from);
   }
 
   std::string_view text_;
   RuleReader in_;
   const bool is_of_library_;
+  RuleNames* names_;
 };
 
 }  // namespace
@@ -342,6 +327,12 @@ Result<OpDefinition> parse_rule(std::string_view text) {
 
 Result<OpDefinition> parse_definition(std::string_view text) {
   return RuleTextReader(text, false).read(false);
+}
+
+Result<RuleNames> names_in_rule(std::string_view text) {
+  RuleNames names;
+  SP_CHECK(RuleTextReader(text, true, &names).read(false));
+  return names;
 }
 
 Result<OpDefinition> parse_row(std::string_view text) {

@@ -34,8 +34,10 @@ Result<void> read_smaller(RuleReader& in, const std::vector<FactorName>& known,
 
 Result<void> read_element(RuleReader& in, StatedSize& size) {
   if (!in.skip("[")) return {};
+  const std::size_t at = in.at();
   const auto element = parse_int(in.word());
   if (!element || *element < 0 || *element >= 64) {
+    in.go_to(at);
     return in.expected("the index of an element, from 0 to 63", kNotationHelp);
   }
   size.element = static_cast<int>(*element);
@@ -47,7 +49,8 @@ Result<void> read_element(RuleReader& in, StatedSize& size) {
 
 Result<StatedSize> read_stated_size(RuleReader& in, const FactorName& factor,
                                     const std::vector<FactorName>& known,
-                                    bool is_result, bool is_complete) {
+                                    bool is_result, bool is_complete,
+                                    RuleNames* names) {
   in.skip(":");
   StatedSize made{factor};
   const std::size_t at = in.at();
@@ -64,12 +67,20 @@ Result<StatedSize> read_stated_size(RuleReader& in, const FactorName& factor,
     return made;
   }
   if (RuleReader::is_digit(word[0])) {
-    return RuleReader::wrong("a size is out of range", at, kNotationHelp);
+    return RuleReader::wrong("expected a size, found `" + std::string(word) +
+                                 "`, which is no integer of 64 bits",
+                             at, kNotationHelp);
   }
   if (!in.is_next("(")) {
     made.kind = StatedSize::Kind::kArgument;
     made.argument = word;
     SP_CHECK(read_element(in, made));
+    if (names != nullptr) {
+      names->names.push_back(
+          {made.argument, at,
+           made.element < 0 ? NameKind::kInteger : NameKind::kIntegers,
+           std::string(factor.text()) + ':' + made.argument});
+    }
     return made;
   }
   if (!is_result ||
@@ -85,6 +96,7 @@ Result<StatedSize> read_stated_size(RuleReader& in, const FactorName& factor,
   made.argument = word;
   in.skip("(");
   if (!in.skip(")")) return in.expected("`)`", kNotationHelp);
+  if (names != nullptr) names->words.push_back({made.argument + "()", at});
   if (!is_complete || rule_words().find_size(word) != nullptr) return made;
   return RuleReader::wrong("`" + std::string(word) + "()` is no size", at,
                            kNotationHelp);

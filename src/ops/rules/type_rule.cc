@@ -1,6 +1,7 @@
 #include "ops/rules/type_rule.h"
 
 #include "base/try.h"
+#include "ops/names/rule_names.h"
 #include "ops/op_call.h"
 #include "ops/rules/rule_reader.h"
 #include "ops/rules/rule_words.h"
@@ -23,29 +24,30 @@ constexpr std::size_t kMostNodes = 64;
 struct TypeWord {
   std::string_view name;
   TypeKind kind;
-  bool has_argument;
+  // The kind of its argument, which is its first operand; kNone if it has none.
+  NameKind argument;
   std::size_t operands;
 };
 constexpr TypeWord kTypeWords[] = {
-    {"promote", TypeKind::kPromote, false, 2},
-    {"floating", TypeKind::kFloating, false, 1},
-    {"sum", TypeKind::kSum, false, 1},
-    {"real", TypeKind::kReal, false, 1},
-    {"complex", TypeKind::kComplex, false, 1},
-    {"given", TypeKind::kGiven, true, 1},
-    {"if", TypeKind::kIf, true, 2},
-    {"alike", TypeKind::kAlike, false, 2},
-    {"no_bools", TypeKind::kNoBools, false, 1},
-    {"no_integers", TypeKind::kNoIntegers, false, 1},
-    {"only_bool", TypeKind::kOnlyBool, false, 1},
-    {"only_floating", TypeKind::kOnlyFloating, false, 1},
-    {"half", TypeKind::kHalf, false, 1},
-    {"truth", TypeKind::kTruth, false, 1},
-    {"stated", TypeKind::kStated, true, 2},
-    {"scaled", TypeKind::kScaled, true, 1},
-    {"not_bool", TypeKind::kNotBool, true, 1},
-    {"widened", TypeKind::kWidened, true, 1},
-    {"addend", TypeKind::kAddend, true, 1},
+    {"promote", TypeKind::kPromote, NameKind::kNone, 2},
+    {"floating", TypeKind::kFloating, NameKind::kNone, 1},
+    {"sum", TypeKind::kSum, NameKind::kNone, 1},
+    {"real", TypeKind::kReal, NameKind::kNone, 1},
+    {"complex", TypeKind::kComplex, NameKind::kNone, 1},
+    {"given", TypeKind::kGiven, NameKind::kDType, 1},
+    {"if", TypeKind::kIf, NameKind::kFlag, 2},
+    {"alike", TypeKind::kAlike, NameKind::kNone, 2},
+    {"no_bools", TypeKind::kNoBools, NameKind::kNone, 1},
+    {"no_integers", TypeKind::kNoIntegers, NameKind::kNone, 1},
+    {"only_bool", TypeKind::kOnlyBool, NameKind::kNone, 1},
+    {"only_floating", TypeKind::kOnlyFloating, NameKind::kNone, 1},
+    {"half", TypeKind::kHalf, NameKind::kNone, 1},
+    {"truth", TypeKind::kTruth, NameKind::kNone, 1},
+    {"stated", TypeKind::kStated, NameKind::kArgument, 2},
+    {"scaled", TypeKind::kScaled, NameKind::kNumber, 1},
+    {"not_bool", TypeKind::kNotBool, NameKind::kTensorOrNumber, 1},
+    {"widened", TypeKind::kWidened, NameKind::kDType, 1},
+    {"addend", TypeKind::kAddend, NameKind::kTensor, 1},
 };
 
 // Returns the dtype of that name; nullopt if it is none. The message of a
@@ -62,7 +64,8 @@ std::optional<DType> dtype_of(std::string_view word) {
 
 class TypeRuleReader {
  public:
-  explicit TypeRuleReader(std::string_view text) : in_(text) {}
+  TypeRuleReader(std::string_view text, std::size_t from, RuleNames* names)
+      : in_(text, from), from_(from), names_(names) {}
 
   Result<TypeRule> read() {
     do {
@@ -95,13 +98,16 @@ class TypeRuleReader {
         if (!in_.skip(")")) return in_.expected("`)`", kTypeHelp);
         made.kind = TypeKind::kWord;
         made.argument = word;
+        if (names_ != nullptr) {
+          names_->words.push_back({made.argument + "()", from_ + at});
+        }
         made_.nodes_.push_back(std::move(made));
         in_.skip_blanks();
         return made_.nodes_.size() - 1;
       }
       if (found == std::end(kTypeWords)) {
         return RuleReader::wrong(
-            "`" + std::string(word) + "` is no function of dtypes", at,
+            "`" + std::string(word) + "` is no function of dtypes", from_ + at,
             kTypeHelp);
       }
       made.kind = found->kind;
@@ -116,6 +122,7 @@ class TypeRuleReader {
     } else if (word != "first") {
       made.kind = TypeKind::kArgument;
       made.argument = word;
+      note(word, at, NameKind::kTypeOf, "typed");
     }
     in_.skip_blanks();
     made_.nodes_.push_back(std::move(made));
@@ -125,15 +132,18 @@ class TypeRuleReader {
   Result<void> operands(const TypeWord& word, TypeRule::Node& made) {
     in_.skip("(");
     in_.skip_blanks();
-    if (word.has_argument) {
+    const bool has_argument = word.argument != NameKind::kNone;
+    if (has_argument) {
+      const std::size_t at = in_.at();
       made.argument = in_.word();
       if (made.argument.empty()) {
         return in_.expected("the name of an argument", kTypeHelp);
       }
+      note(made.argument, at, word.argument, word.name);
       in_.skip_blanks();
     }
     for (std::size_t i = 0; i < word.operands; ++i) {
-      if (i > 0 || word.has_argument) {
+      if (i > 0 || has_argument) {
         if (!in_.skip(",")) return in_.expected("`,`", kTypeHelp);
       }
       SP_ASSIGN(const std::size_t operand, node());
@@ -143,13 +153,23 @@ class TypeRuleReader {
     return {};
   }
 
+  void note(std::string_view name, std::size_t at, NameKind kind,
+            std::string_view word) {
+    if (names_ == nullptr) return;
+    names_->names.push_back(
+        {std::string(name), from_ + at, kind, std::string(word)});
+  }
+
   RuleReader in_;
+  std::size_t from_;
+  RuleNames* names_;
   TypeRule made_;
   std::size_t words_ = 0;  // begun so far, which bounds the nesting too
 };
 
-Result<TypeRule> TypeRule::parse(std::string_view text) {
-  return TypeRuleReader(text).read();
+Result<TypeRule> TypeRule::parse(std::string_view text, std::size_t from,
+                                 RuleNames* names) {
+  return TypeRuleReader(text, from, names).read();
 }
 
 bool TypeRule::has_word() const {

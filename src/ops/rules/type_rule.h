@@ -40,11 +40,15 @@
 namespace shardprop {
 
 class OpCall;
+struct RuleNames;
 
 class TypeRule {
  public:
-  // Error: kInvalidArgument, which names the column.
-  static Result<TypeRule> parse(std::string_view text);
+  // Error: kInvalidArgument, which names the column. `from` is the column, from 0, at
+  // which the text begins in a longer one. Adds the names in the text to `names`,
+  // unless it is null.
+  static Result<TypeRule> parse(std::string_view text, std::size_t from = 0,
+                                RuleNames* names = nullptr);
   // Returns the dtype of a result. Results beyond the last expression have the
   // dtype of the last one. An unfit call causes a CallError.
   DType of(const OpCall& call, std::size_t result) const;

@@ -248,8 +248,22 @@ bool uses_words(const OpDefinition& rule) {
   return !WordFinder(rule).words().empty();
 }
 
+namespace {
+
+// Returns "column 12" for the place of the word; empty if it is unknown.
+std::string place_of_word(const std::string& word, const RuleNames* names) {
+  if (names == nullptr) return {};
+  for (const RuleNames::Word& own : names->words) {
+    if (own.text == word) return "column " + std::to_string(own.at + 1);
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<void> check_words(const OpDefinition& rule,
-                         const FunctionSchema& function) {
+                         const FunctionSchema& function,
+                         const RuleNames* names) {
   for (const Word& word : WordFinder(rule).words()) {
     const auto needs = std::find_if(
         word_needs().begin(), word_needs().end(), [&](const WordNeeds& one) {
@@ -267,7 +281,7 @@ Result<void> check_words(const OpDefinition& rule,
                       "`" + word.second + "` needs " + what + ", as in `" +
                           needs->operators.front() + "`, which `" +
                           function.name() + "` does not declare",
-                      {},
+                      place_of_word(word.second, names),
                       {"declared as " + to_string(function)},
                       "declare it, or write the rule in factor notation; "
                       "docs/rule_words.md lists what each word needs"});

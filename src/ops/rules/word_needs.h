@@ -9,6 +9,8 @@
 #include <shardprop/ops/function_schema.h>
 #include <shardprop/ops/op_definition.h>
 
+#include "ops/names/rule_names.h"
+
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -38,9 +40,11 @@ struct WordNeeds {
 const std::vector<WordNeeds>& word_needs();
 
 // Returns an error if the rule uses a word whose needs the operator does not declare.
-// Error: kInvalidArgument.
+// Error: kInvalidArgument, which names the column of the word in the text that `names`
+// is of, unless it is null.
 Result<void> check_words(const OpDefinition& rule,
-                         const FunctionSchema& function);
+                         const FunctionSchema& function,
+                         const RuleNames* names = nullptr);
 
 // Returns whether the rule uses a word.
 bool uses_words(const OpDefinition& rule);

@@ -1,0 +1,384 @@
+#include "ops/names/name_checker.h"
+
+#include "base/edit_distance.h"
+#include "base/quantities.h"
+#include "base/try.h"
+#include "ops/names/name_kind.h"
+#include "ops/names/program_names.h"
+#include "ops/schema/argument_check.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace shardprop {
+namespace {
+
+// Forms of the vocabulary whose factors have letters that modifiers may name.
+constexpr std::pair<std::string_view, char> kFactorsOfForms[] = {
+    {"solve", 'r'}, {"solve_ex", 'r'}};
+
+// `NameChecker` compares the names of one rule with the overloads of its operator.
+class NameChecker {
+ public:
+  // `row` has the names that the rule may have besides those of the overloads.
+  NameChecker(const RuleNames& names, const Overloads& overloads,
+              const OpLibrary& library, const RuleNames& row)
+      : names_(names), overloads_(overloads), library_(library), row_(row) {}
+
+  Result<void> check() const {
+    for (const RuleNames::Name& name : names_.names) {
+      if (is_of_row(name)) continue;
+      SP_CHECK(name.kind == NameKind::kFactor ? check_factor(name)
+                                              : check_argument(name));
+    }
+    for (const RuleNames::Alternative& alternative : names_.alternatives) {
+      if (is_of_row(alternative)) continue;
+      SP_CHECK(check_terms(alternative));
+    }
+    for (const RuleNames::Count& count : names_.counts) {
+      if (is_of_row(count)) continue;
+      SP_CHECK(check_count(count));
+    }
+    for (const RuleNames::Program& program : names_.programs) {
+      if (is_of_row(program)) continue;
+      SP_CHECK(check_program_names(program.text, program.is_per_rank,
+                                   overloads_, library_));
+    }
+    return {};
+  }
+
+ private:
+  bool is_of_row(const RuleNames::Name& name) const {
+    return name.kind != NameKind::kFactor &&
+           std::any_of(row_.names.begin(), row_.names.end(),
+                       [&](const RuleNames::Name& own) {
+                         return own.name == name.name && own.word == name.word;
+                       });
+  }
+  bool is_of_row(const RuleNames::Count& count) const {
+    return std::any_of(row_.counts.begin(), row_.counts.end(),
+                       [&](const RuleNames::Count& own) {
+                         return own.count == count.count &&
+                                own.word == count.word;
+                       });
+  }
+  bool is_of_row(const RuleNames::Alternative& alternative) const {
+    return std::any_of(row_.alternatives.begin(), row_.alternatives.end(),
+                       [&](const RuleNames::Alternative& own) {
+                         return own.notation == alternative.notation;
+                       });
+  }
+  bool is_of_row(const RuleNames::Program& program) const {
+    const std::string text = to_string(program.text);
+    return std::any_of(row_.programs.begin(), row_.programs.end(),
+                       [&](const RuleNames::Program& own) {
+                         return to_string(own.text) == text;
+                       });
+  }
+
+  // Calls show no types.
+  bool is_of_calls() const {
+    return overloads_.front()->has_tag("undeclared");
+  }
+
+  // Returns the operator for messages: "`mylib.f`".
+  std::string op() const {
+    std::string name = overloads_.front()->name();
+    if (overloads_.size() > 1) name.erase(name.rfind('.'));
+    constexpr std::string_view kDefault = ".default";
+    if (name.ends_with(kDefault)) name.resize(name.size() - kDefault.size());
+    return '`' + name + '`';
+  }
+
+  std::vector<std::string> declarations() const {
+    constexpr std::size_t kMost = 3;
+    std::vector<std::string> notes;
+    for (const auto& overload : overloads_) {
+      if (notes.size() == kMost) break;
+      notes.push_back((is_of_calls() ? "called as " : "declared as ") +
+                      to_string(*overload));
+    }
+    return notes;
+  }
+
+  tl::unexpected<Error> wrong(std::string message, std::size_t at,
+                              std::string help) const {
+    return fail(Error{ErrorCode::kInvalidArgument, std::move(message),
+                      "column " + std::to_string(at + 1), declarations(),
+                      std::move(help)});
+  }
+
+  // Returns the arguments that a name of this kind may be.
+  std::vector<std::string> arguments(NameKind kind) const {
+    std::vector<std::string> fitting;
+    for (const auto& overload : overloads_) {
+      for (const ArgumentSchema& argument : overload->arguments()) {
+        const bool is_known = std::find(fitting.begin(), fitting.end(),
+                                        argument.name) != fitting.end();
+        if (is_known || !(is_of_calls() || fits(kind, argument))) continue;
+        fitting.push_back(argument.name);
+      }
+    }
+    return fitting;
+  }
+
+  // Returns the declared argument of that name, or null.
+  const ArgumentSchema* declared(const std::string& name) const {
+    for (const auto& overload : overloads_) {
+      const auto i = overload->argument_index(name);
+      if (i) return &overload->arguments()[*i];
+    }
+    return nullptr;
+  }
+
+  Result<void> check_argument(const RuleNames::Name& name) const {
+    const std::vector<std::string> known = arguments(name.kind);
+    if (std::find(known.begin(), known.end(), name.name) != known.end()) {
+      return {};
+    }
+    if (name.is_implied) {
+      return wrong("`" + name.word + "` reads the argument `" + name.name +
+                       "`, which " + op() + " does not declare",
+                   name.at,
+                   "write an integer argument that is above the indices");
+    }
+    std::string message =
+        "expected " + std::string(expected_of(name.kind)) + " of " + op();
+    message += known.empty() ? ", which has none" : ": " + either_of(known);
+    message += ", found `" + name.name + '`';
+    if (const ArgumentSchema* other = declared(name.name)) {
+      message += ", which is `" + describe_type(*other) + ' ' + name.name + '`';
+    }
+    return wrong(std::move(message), name.at, help_for(name, known));
+  }
+
+  std::string help_for(const RuleNames::Name& name,
+                       const std::vector<std::string>& known) const {
+    const std::vector<std::string_view> views(known.begin(), known.end());
+    const std::string nearest = did_you_mean(name.name, views);
+    if (name.name.size() > 1 && nearest.starts_with("did")) return nearest;
+    if (is_of_calls()) {
+      return "write the declaration of the operator before the rule if it has "
+             "more arguments than its calls show: mylib::f(Tensor x, int n=1) "
+             "-> Tensor";
+    }
+    return "docs/row_language.md says what `" + name.word + "` names";
+  }
+
+  // Returns the first letters of the factors that modifiers may name.
+  std::vector<std::string> factors() const {
+    std::vector<std::string> letters;
+    const auto add = [&](char letter) {
+      const std::string text(1, letter);
+      if (std::find(letters.begin(), letters.end(), text) == letters.end()) {
+        letters.push_back(text);
+      }
+    };
+    for (const RuleNames::Alternative& alternative : names_.alternatives) {
+      for (const Term& term : alternative.notation.inputs) {
+        for (const TermDim& dim : term.dims) {
+          for (const NamedFactor& factor : dim.factors) {
+            if (factor.use != DimUse::kFull) add(factor.name.letter());
+          }
+        }
+      }
+    }
+    for (const auto& [form, letter] : kFactorsOfForms) {
+      if (form == names_.form) add(letter);
+    }
+    return letters;
+  }
+
+  // Returns whether a result of the notations lacks the factor.
+  bool is_lacked(char letter) const {
+    const auto has = [&](const Term& term) {
+      return std::any_of(
+          term.dims.begin(), term.dims.end(), [&](const TermDim& dim) {
+            return std::any_of(
+                dim.factors.begin(), dim.factors.end(),
+                [&](const NamedFactor& factor) {
+                  return factor.name.letter() == letter;
+                });
+          });
+    };
+    return names_.alternatives.empty() ||
+           std::any_of(names_.alternatives.begin(), names_.alternatives.end(),
+                       [&](const RuleNames::Alternative& alternative) {
+                         const auto& outputs = alternative.notation.outputs;
+                         return !std::all_of(outputs.begin(), outputs.end(),
+                                             has);
+                       });
+  }
+
+  Result<void> check_factor(const RuleNames::Name& name) const {
+    const std::vector<std::string> known = factors();
+    if (std::find(known.begin(), known.end(), name.name) == known.end()) {
+      return wrong(
+          known.empty() ? "expected no letter, because the form `" +
+                              names_.form + "` names no factor, found `" +
+                              name.name + '`'
+                        : "expected a factor of an operand: " +
+                              either_of(known) + ", found `" + name.name + '`',
+          name.at,
+          "a factor is named by its letter in the factor notation");
+    }
+    if (name.word != "same_without" || is_lacked(name.name[0])) return {};
+    return wrong("expected a factor that a result lacks, found `" + name.name +
+                     "`, which every result has",
+                 name.at, "remove `same_without`");
+  }
+
+  // Returns the number of tensors and lists of tensors that it declares.
+  static std::size_t tensors(const FunctionSchema& function) {
+    const auto& all = function.arguments();
+    return static_cast<std::size_t>(
+        std::count_if(all.begin(), all.end(), [](const ArgumentSchema& one) {
+          return one.type == ArgumentType::kTensor;
+        }));
+  }
+
+  // Returns the number of tensors up to the last one that every call gives.
+  static std::size_t needed_tensors(const FunctionSchema& function) {
+    std::size_t count = 0;
+    std::size_t needed = 0;
+    for (const ArgumentSchema& one : function.arguments()) {
+      if (one.type != ArgumentType::kTensor) continue;
+      ++count;
+      if (!one.is_optional && !one.has_default) needed = count;
+    }
+    return needed;
+  }
+
+  // Each tensor of a list takes a term of its own, if the term has no `*`.
+  static bool may_have_terms(const FunctionSchema& function,
+                             const Notation& notation) {
+    std::size_t term = 0;
+    for (const ArgumentSchema& one : function.arguments()) {
+      if (one.type != ArgumentType::kTensor) continue;
+      const bool is_each = term < notation.inputs.size() &&
+                           notation.inputs[term].is_each;
+      if (one.is_list && !is_each) return true;
+      ++term;
+    }
+    return notation.inputs.size() <= tensors(function) &&
+           notation.inputs.size() >= needed_tensors(function);
+  }
+
+  // Returns the most results of a call; nullopt if a list may have any number. A
+  // written argument is a result of the functional form of the operator.
+  static std::optional<std::size_t> most_results(
+      const FunctionSchema& function) {
+    std::size_t count = function.returns().size();
+    for (const ArgumentSchema& one : function.returns()) {
+      if (one.is_list) return std::nullopt;
+    }
+    for (const ArgumentSchema& one : function.arguments()) {
+      if (one.alias && one.alias->writes) {
+        if (one.is_list) return std::nullopt;
+        ++count;
+      }
+    }
+    return count;
+  }
+
+  bool may_have_results(const FunctionSchema& function,
+                        std::size_t count) const {
+    const auto most = most_results(function);
+    if (!most) return true;
+    // A functional form may lack written arguments that are returned too.
+    const bool is_exact = !function.is_mutating();
+    return count <= *most && (!is_exact || count == *most);
+  }
+
+  std::string declared_results() const {
+    return op() + " declares " +
+           counted(overloads_.front()->returns().size(), "result");
+  }
+
+  template <class Fits>
+  bool any(const Fits& fits) const {
+    return std::any_of(overloads_.begin(), overloads_.end(),
+                       [&](const auto& one) { return fits(*one); });
+  }
+
+  Result<void> check_terms(const RuleNames::Alternative& alternative) const {
+    const Notation& notation = alternative.notation;
+    const bool has_terms = any([&](const FunctionSchema& one) {
+      return may_have_terms(one, notation);
+    });
+    const FunctionSchema& first = *overloads_.front();
+    if (!has_terms && !is_of_calls()) {
+      const std::size_t count = tensors(first);
+      const bool is_more = notation.inputs.size() > count;
+      return wrong(
+          "expected " + counted(count, "term") + " of operands, because " +
+              op() + " declares " + counted(count, "tensor argument") +
+              ", found " + std::to_string(notation.inputs.size()),
+          is_more ? alternative.inputs[count] : alternative.arrow,
+          "write one term per tensor argument; `*` is that of any tensor");
+    }
+    const bool has_results = any([&](const FunctionSchema& one) {
+      return may_have_results(one, notation.outputs.size());
+    });
+    if (has_results) return {};
+    const std::size_t declared = first.returns().size();
+    const bool is_more = notation.outputs.size() > declared;
+    return wrong("expected " + counted(declared, "term") +
+                     " of results, because " + declared_results() +
+                     ", found " + std::to_string(notation.outputs.size()),
+                 is_more ? alternative.outputs[declared]
+                         : alternative.outputs.back(),
+                 "write one term per result; `:none` is that of a result that "
+                 "is not produced");
+  }
+
+  Result<void> check_count(const RuleNames::Count& count) const {
+    using Of = RuleNames::Count::Of;
+    const bool holds = any([&](const FunctionSchema& one) {
+      if (count.of == Of::kResults) return may_have_results(one, count.count);
+      if (count.of == Of::kSomeResults) {
+        const auto most = most_results(one);
+        return !most || count.count <= *most;
+      }
+      const bool has_list = std::any_of(
+          one.arguments().begin(), one.arguments().end(),
+          [](const ArgumentSchema& argument) {
+            return argument.is_tensor_list();
+          });
+      return has_list || is_of_calls() || count.count <= tensors(one);
+    });
+    if (holds) return {};
+    if (count.of == Of::kOperands) {
+      const std::size_t most = tensors(*overloads_.front());
+      return wrong("expected at most " + counted(most, "sign") + ", because " +
+                       op() + " declares " + counted(most, "tensor argument") +
+                       ", found " + std::to_string(count.count),
+                   count.at, "write a sign for each tensor argument");
+    }
+    const bool is_exact = count.of == Of::kResults;
+    return wrong(
+        std::string("expected ") + (is_exact ? "" : "at most ") +
+            counted(overloads_.front()->returns().size(), "result") +
+            ", because " + declared_results() + ", found " +
+            std::to_string(count.count),
+        count.at,
+        is_exact ? "the last argument of `" + count.word +
+                       "` is the number of results: " + count.word + "(2)"
+                 : "`" + count.word + "` has one argument for each result");
+  }
+
+  const RuleNames& names_;
+  const Overloads& overloads_;
+  const OpLibrary& library_;
+  const RuleNames& row_;
+};
+
+}  // namespace
+
+Result<void> compare_names(const RuleNames& names, const Overloads& overloads,
+                           const OpLibrary& library, const RuleNames& row) {
+  return NameChecker(names, overloads, library, row).check();
+}
+
+}  // namespace shardprop

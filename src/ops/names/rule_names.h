@@ -1,0 +1,111 @@
+// `RuleNames` lists what a rule text refers to, with the column of each: arguments and
+// results of the operator, factors of the notation, words, and programs.
+//
+//   names_in_rule("mk,kn->mn.linear_in(x)")->names
+//     {"x", column 21, NameKind::kTensors, "linear_in"}
+//
+// A reader of rules adds each name when it reads it, and check_names() compares all of
+// them with the declaration of the operator. No other place resolves names.
+#pragma once
+
+#include <shardprop/base/result.h>
+#include <shardprop/ops/function_schema.h>
+#include <shardprop/ops/notation.h>
+#include <shardprop/ops/op_library.h>
+
+#include "ops/program/program_text.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace shardprop {
+
+// `NameKind` says what a name in a rule may be.
+enum class NameKind : std::uint8_t {
+  kNone,            // the word takes no name
+  kArgument,        // any argument
+  kTensor,          // a tensor
+  kTypeOf,          // a tensor, in a place where a dtype is expected
+  kTensors,         // a tensor or a list of tensors
+  kTensorOrNumber,  // a tensor or a number
+  kInteger,
+  kIntegers,      // a list of integers
+  kDims,          // an integer or a list of integers
+  kNumber,        // an integer, a float or a Scalar
+  kFlag,          // a bool
+  kText,          // a str
+  kTextOrNumber,  // a str or a number
+  kDType,
+  kFactor,  // a factor of an operand, by its first letter
+};
+
+struct RuleNames {
+  struct Name {
+    std::string name;
+    std::size_t at = 0;  // column, from 0
+    NameKind kind = NameKind::kArgument;
+    std::string word;  // "passes"
+    // The text does not have the name; the word reads this argument.
+    bool is_implied = false;
+  };
+  // `Count` is a number of results or operands that the text states.
+  struct Count {
+    enum class Of : std::uint8_t {
+      kResults,      // all results of the operator
+      kSomeResults,  // at most as many as the operator has
+      kOperands,     // at most as many tensors as the operator has
+    };
+    std::size_t count = 0;
+    std::size_t at = 0;
+    Of of = Of::kResults;
+    std::string word;
+  };
+  struct Word {
+    std::string text;  // "gather(dim)"
+    std::size_t at = 0;
+  };
+  struct Program {
+    ProgramText text;
+    bool is_per_rank = false;
+  };
+  // `Alternative` is a notation with the columns of its terms.
+  struct Alternative {
+    Notation notation;
+    std::vector<std::size_t> inputs;
+    std::size_t arrow = 0;
+    std::vector<std::size_t> outputs;
+  };
+
+  std::string form;  // "solve", "pointwise"; empty if the form is a notation
+  std::vector<Name> names;
+  std::vector<Count> counts;
+  std::vector<Word> words;
+  std::vector<Program> programs;
+  std::vector<Alternative> alternatives;
+};
+
+// Errors, which name the column: those of parse_rule().
+Result<RuleNames> names_in_rule(std::string_view text);
+
+using Overloads = std::vector<std::shared_ptr<const FunctionSchema>>;
+
+// Checks the names of a rule against the overloads that it is for: each name is one of
+// at least one overload. A rule of an undeclared operator is checked against its calls
+// in a graph, which show names and no types. Rows of `library` share texts, so that a
+// row of several operators may name what one of them lacks: a rule may name what the
+// row of its operator in `library` names. Errors, which name the column:
+// kInvalidArgument, kProgramSyntax.
+Result<void> check_names(const RuleNames& names, const Overloads& overloads,
+                         const OpLibrary& library);
+// Does the same without the names of the row.
+Result<void> check_own_names(const RuleNames& names, const Overloads& overloads,
+                             const OpLibrary& library);
+
+// Returns "`a`, `b` or `c`".
+std::string either_of(const std::vector<std::string>& names);
+
+}  // namespace shardprop
