@@ -31,18 +31,18 @@ class NotationReader {
 
   Result<Notation> read() {
     SP_ASSIGN(made_.conditions, read_conditions(in_, names_));
-    SP_ASSIGN(made_.inputs, terms(places_.inputs));
+    SP_ASSIGN(made_.inputs, terms(input_places_));
     in_.skip_blanks();
-    places_.arrow = in_.at();
+    const std::size_t arrow = in_.at();
     if (!in_.skip(kArrow)) {
       return in_.expected("a factor, `,` or `->`", kNotationHelp);
     }
     is_result_ = true;
-    SP_ASSIGN(made_.outputs, terms(places_.outputs));
+    SP_ASSIGN(made_.outputs, terms(output_places_));
     if (is_complete_) SP_CHECK(check_sizes());
     if (names_ != nullptr) {
-      places_.notation = made_;
-      names_->alternatives.push_back(std::move(places_));
+      names_->alternatives.push_back({made_, std::move(input_places_), arrow,
+                                      std::move(output_places_)});
     }
     return std::move(made_);
   }
@@ -66,12 +66,12 @@ class NotationReader {
     return {};
   }
 
-  // Adds the column of each term to `places`.
+  // Adds the column of each term to `places` if names are wanted.
   Result<std::vector<Term>> terms(std::vector<std::size_t>& places) {
     std::vector<Term> list;
     do {
       in_.skip_blanks();
-      places.push_back(in_.at());
+      if (names_ != nullptr) places.push_back(in_.at());
       if (list.size() == kMostTerms) {
         return RuleReader::wrong("a notation has more than 256 terms", in_.at(),
                                  kNotationHelp);
@@ -305,7 +305,8 @@ class NotationReader {
   RuleReader& in_;
   bool is_complete_;
   RuleNames* names_;
-  RuleNames::Alternative places_;
+  std::vector<std::size_t> input_places_;  // columns of the terms
+  std::vector<std::size_t> output_places_;
   Notation made_;
   bool is_result_ = false;
   std::vector<FactorName> known_;     // factors and sizes of the operands
