@@ -1,7 +1,8 @@
-// What a plan would cost without one of its copies, against the best plan that
-// does without it.
+// AlternativeCosts states what a plan costs if it does without one of its copies. The
+// best plan that is forced to do without the copy costs no more.
 #include "plan/explain/alternatives.h"
 
+#include "plan/alternative_plans.h"
 #include "plan/enumerated_network.h"
 #include "plan/network/plan_network.h"
 #include "plan/search/solve_plan.h"
@@ -9,6 +10,7 @@
 #include "support/property.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <random>
@@ -41,7 +43,7 @@ std::optional<std::int64_t> least_without(const PlanProblem& problem,
   return least;
 }
 
-// 40 alternatives every day, 400 with SHARDPROP_FULL=1.
+// It takes 40 alternatives every day, 400 with SHARDPROP_FULL=1.
 TEST_CASE("an alternative costs no less than the best plan that is forced") {
   std::mt19937 draw(56);
   constexpr std::size_t kMostAssignments = 20'000;
@@ -80,6 +82,47 @@ TEST_CASE("an alternative costs no less than the best plan that is forced") {
                   << " cost as much as the best plan that is forced");
   CHECK(counted >= required);
   CHECK(3 * exact > counted);
+}
+
+// It takes 200 alternatives every day, 4,000 with SHARDPROP_FULL=1.
+TEST_CASE("an alternative costs what one of its plans costs") {
+  std::mt19937 draw(static_cast<std::uint32_t>(testing::property_seed()));
+  constexpr std::size_t kMostPlans = 4'000;  // of one alternative
+  const int required = testing::scaled(200);
+  int counted = 0;
+  for (int i = 0; counted < required && i < 5 * required; ++i) {
+    CAPTURE(i);
+    const Graph graph = test::random_training_graph(draw, {1 + i % 3});
+    test::TrainingSettings settings = test::random_settings(draw);
+    settings.options.accumulate = 2 + i % 7;
+    settings.mesh = i % 2 == 0 ? "2" : "2,2";
+    const PlanProblem problem = test::problem_with(graph, settings);
+    const PlanSolution solution = solve_plan(problem);
+    if (!solution.assignment) continue;
+    const PlanAssignment& plan = *solution.assignment;
+    const auto users = users_of_copies(problem, plan);
+    const AlternativeCosts alternatives(problem, plan, solution.lower_bound);
+    for (std::size_t c = 0; c < plan.copies.size(); ++c) {
+      const auto other = alternatives.without(c);
+      if (!other) continue;
+      CAPTURE(c);
+      CAPTURE(other->nanoseconds);
+      ++counted;
+      bool is_found = false;
+      test::AlternativePlans(problem, plan)
+          .each(users[c].uses[0].variable, other->choice, kMostPlans,
+                [&](const PlanAssignment& named) {
+                  const PlanEvaluation judged = evaluate(problem, named);
+                  is_found =
+                      is_found ||
+                      (judged.broken.empty() &&
+                       judged.objective - solution.evaluation.objective ==
+                           other->nanoseconds);
+                });
+      CHECK(is_found);
+    }
+  }
+  CHECK(counted >= required);
 }
 
 }  // namespace

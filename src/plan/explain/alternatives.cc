@@ -23,24 +23,6 @@ UseOfBuffer use_of(const PlanProblem& problem, PlanVariableId user,
 
 }  // namespace
 
-std::vector<CopyUsers> users_of_copies(const PlanProblem& problem,
-                                       const PlanAssignment& plan) {
-  std::vector<CopyUsers> users(plan.copies.size());
-  for (std::size_t s = 0; s < plan.read.size(); ++s) {
-    for (std::size_t u = 0; u < plan.read[s].size(); ++u) {
-      if (const auto& copy = plan.read[s][u]) {
-        users[*copy].uses.push_back(problem.buffers()[s].uses[u]);
-      }
-    }
-  }
-  for (std::size_t c = 0; c < plan.copies.size(); ++c) {
-    if (const auto& source = plan.copies[c].source) {
-      users[*source].copies.push_back(c);
-    }
-  }
-  return users;
-}
-
 AlternativeCosts::AlternativeCosts(const PlanProblem& problem,
                                    const PlanAssignment& plan,
                                    std::int64_t lower_bound)
@@ -56,28 +38,7 @@ AlternativeCosts::AlternativeCosts(const PlanProblem& problem,
   objective_ = judged.objective;
 }
 
-std::int64_t& AlternativeCosts::Part::load_of(std::size_t index) {
-  for (Load& load : loads) {
-    if (load.index == index) return load.nanoseconds;
-  }
-  return loads.emplace_back(Load{index, 0}).nanoseconds;
-}
-
-std::int64_t AlternativeCosts::Part::load_in(std::size_t index) const {
-  for (const Load& load : loads) {
-    if (load.index == index) return load.nanoseconds;
-  }
-  return 0;
-}
-
-void AlternativeCosts::add_load(Part& part, std::size_t load,
-                                std::int64_t nanoseconds) {
-  if (nanoseconds == 0) return;
-  std::int64_t& sum = part.load_of(load);
-  sum = sat_add(sum, nanoseconds);
-}
-
-void AlternativeCosts::add_in_each(Part& part,
+void AlternativeCosts::add_in_each(CostPart& part,
                                    std::optional<std::size_t> window,
                                    std::int64_t nanoseconds) const {
   if (!window) {
@@ -86,29 +47,22 @@ void AlternativeCosts::add_in_each(Part& part,
   }
   problem_.window_loads().divide(*window, nanoseconds,
                                  [&](std::size_t load, std::int64_t divided) {
-                                   add_load(part, load, divided);
+                                   part.add_load(load, divided);
                                  });
 }
 
-void AlternativeCosts::add_transfer(Part& part,
+void AlternativeCosts::add_transfer(CostPart& part,
                                     std::optional<std::size_t> window,
                                     std::int64_t nanoseconds, bool once) const {
   if (window && once) {
-    add_load(part, problem_.window_loads().last(*window), nanoseconds);
+    part.add_load(problem_.window_loads().last(*window), nanoseconds);
   } else {
     add_in_each(part, window, nanoseconds);
   }
 }
 
-void AlternativeCosts::add(Part& to, const Part& part) {
-  to.nanoseconds = sat_add(to.nanoseconds, part.nanoseconds);
-  for (const Load& load : part.loads) {
-    add_load(to, load.index, load.nanoseconds);
-  }
-  to.is_possible = to.is_possible && part.is_possible;
-}
-
-std::int64_t AlternativeCosts::more(const Part& now, const Part& then) const {
+std::int64_t AlternativeCosts::more(const CostPart& now,
+                                    const CostPart& then) const {
   WideInt sum = WideInt{then.nanoseconds} - now.nanoseconds;
   const auto add_change = [&](std::size_t index) {
     const WideInt before =
@@ -116,20 +70,20 @@ std::int64_t AlternativeCosts::more(const Part& now, const Part& then) const {
     const WideInt after = before + then.load_in(index) - now.load_in(index);
     sum += std::max(after, WideInt{0}) - std::max(before, WideInt{0});
   };
-  for (const Load& load : then.loads) add_change(load.index);
-  for (const Load& load : now.loads) {
-    const bool is_added =
-        std::any_of(then.loads.begin(), then.loads.end(),
-                    [&](const Load& of) { return of.index == load.index; });
+  for (const CostPart::Load& load : then.loads) add_change(load.index);
+  for (const CostPart::Load& load : now.loads) {
+    const bool is_added = std::any_of(
+        then.loads.begin(), then.loads.end(),
+        [&](const CostPart::Load& of) { return of.index == load.index; });
     if (!is_added) add_change(load.index);
   }
   return saturated(sum);
 }
 
-std::int64_t AlternativeCosts::weight(const Part& part) const {
+std::int64_t AlternativeCosts::weight(const CostPart& part) const {
   if (!part.is_possible) return kMostInt;
   std::int64_t sum = part.nanoseconds;
-  for (const Load& load : part.loads) {
+  for (const CostPart::Load& load : part.loads) {
     if (loads_[load.index].exposed() > 0) {
       sum = sat_add(sum, load.nanoseconds);
     }
@@ -143,10 +97,10 @@ BufferLayout AlternativeCosts::produced(const PlanBuffer& buffer,
                                    .choices->pick(choice, buffer.operand)];
 }
 
-AlternativeCosts::Part AlternativeCosts::choosing(const PlanVariable& user,
-                                                  std::uint32_t choice) const {
+CostPart AlternativeCosts::choosing(const PlanVariable& user,
+                                    std::uint32_t choice) const {
   const ChoiceSet& set = *user.choices;
-  Part out;
+  CostPart out;
   out.nanoseconds = set.costs[choice];
   if (user.kind == PlanVariable::Kind::kOperator) {
     add_in_each(out, problem_.window_of(static_cast<std::int64_t>(user.index)),
@@ -154,8 +108,8 @@ AlternativeCosts::Part AlternativeCosts::choosing(const PlanVariable& user,
   } else if (!set.overlapped.empty()) {
     const auto window = problem_.window_after_update(user);
     if (window) {
-      add_load(out, problem_.window_loads().first(*window),
-               set.overlapped[choice]);
+      out.add_load(problem_.window_loads().first(*window),
+                   set.overlapped[choice]);
     } else {
       out.nanoseconds = sat_add(out.nanoseconds, set.overlapped[choice]);
     }
@@ -163,12 +117,10 @@ AlternativeCosts::Part AlternativeCosts::choosing(const PlanVariable& user,
   return out;
 }
 
-AlternativeCosts::Part AlternativeCosts::moving(const PlanBuffer& buffer,
-                                                BufferLayout from,
-                                                BufferLayout to,
-                                                std::int64_t slot,
-                                                bool once) const {
-  Part out;
+CostPart AlternativeCosts::moving(const PlanBuffer& buffer, BufferLayout from,
+                                  BufferLayout to, std::int64_t slot,
+                                  bool once) const {
+  CostPart out;
   if (from == to) return out;
   const BufferClass::Move& move = buffer.kind->move(from, to);
   if (!move.is_reachable()) {
@@ -183,9 +135,8 @@ AlternativeCosts::Part AlternativeCosts::moving(const PlanBuffer& buffer,
   return out;
 }
 
-AlternativeCosts::Part AlternativeCosts::copying(std::size_t copy,
-                                                 bool once) const {
-  Part out;
+CostPart AlternativeCosts::copying(std::size_t copy, bool once) const {
+  CostPart out;
   const CopyCost cost = copy_cost(problem_, plan_, copy, once);
   out.nanoseconds = cost.nanoseconds;
   add_transfer(out, times_[copy].window, cost.overlappable, once);
@@ -214,18 +165,17 @@ AlternativeCosts::Chain AlternativeCosts::chains(PlanVariableId user) const {
   return out;
 }
 
-AlternativeCosts::Part AlternativeCosts::reading_now(
-    PlanVariableId user, std::size_t operand) const {
-  Part sum;
+CostPart AlternativeCosts::reading_now(PlanVariableId user,
+                                       std::size_t operand) const {
+  CostPart sum;
   for (const std::size_t c : chain(user, operand)) {
-    add(sum, copying(c, once_a_step_[c]));
+    sum.add(copying(c, once_a_step_[c]));
   }
   return sum;
 }
 
-AlternativeCosts::Part AlternativeCosts::reading(PlanVariableId user,
-                                                 std::size_t operand,
-                                                 std::uint32_t choice) const {
+CostPart AlternativeCosts::reading(PlanVariableId user, std::size_t operand,
+                                   std::uint32_t choice) const {
   const UseOfBuffer at = use_of(problem_, user, operand);
   const PlanBuffer& buffer = problem_.buffer(at.buffer);
   const BufferClass& kind = *buffer.kind;
@@ -234,53 +184,108 @@ AlternativeCosts::Part AlternativeCosts::reading(PlanVariableId user,
   const BufferLayout required =
       kind.required[at.use][reader.choices->pick(choice, operand)];
   const bool once = problem_.is_reduced_late(reader, choice);
-  Part best;
-  best.is_possible = false;
-  const auto from = [&](BufferLayout cached) {
-    Part part = moving(buffer, cached, required, slot, once);
-    if (weight(part) < weight(best)) best = std::move(part);
-  };
   // The user's own chain goes, but its source may be kept until `slot`. A way
   // over a copy of the chain is left out: a move of the class is already the way
   // of least transfer, and a split of it that rounds better is in no plan.
   const Chain own = chain(user, operand);
-  const auto own_source =
-      own.empty() ? std::nullopt : plan_.copies[own.back()].source;
-  const bool is_made_there = plan_.freed_at[at.buffer.index()] >= slot ||
-                             (!own.empty() && !own_source);
-  const BufferLayout as_made =
-      produced(buffer, plan_.choices[buffer.producer.index()]);
+  const auto own_source = own.empty() ? plan_.read[at.buffer.index()][at.use]
+                                      : plan_.copies[own.back()].source;
+  const bool is_made_there =
+      plan_.freed_at[at.buffer.index()] >= slot || !own_source;
+  const Chain gone = chains(user);
+  CostPart best;
+  best.is_possible = false;
+  const auto from = [&](const Source& source) {
+    CostPart part = moving(buffer, source.layout, required, slot, once);
+    if (source.copy != own_source) {
+      if (source.copy) part.add(read_by_one_more(*source.copy));
+      if (own_source) part.add(read_by_one_less(*own_source, gone));
+    }
+    if (weight(part) < weight(best)) best = std::move(part);
+  };
   // `brief` has the layouts that exist at the slot for one operator.
-  std::vector<BufferLayout> cached;
-  std::vector<BufferLayout> brief;
-  const auto note = [](std::vector<BufferLayout>& states, BufferLayout state) {
-    if (std::find(states.begin(), states.end(), state) == states.end()) {
-      states.push_back(state);
+  std::vector<Source> cached;
+  std::vector<Source> brief;
+  const auto note = [&](std::vector<Source>& sources, Source source) {
+    const auto same = std::find_if(
+        sources.begin(), sources.end(),
+        [&](const Source& of) { return of.layout == source.layout; });
+    if (same == sources.end()) {
+      sources.push_back(source);
+    } else if (same->copy && once_a_step_[*same->copy]) {
+      *same = source;
     }
   };
-  if (is_made_there || buffer.persistent) note(cached, as_made);
-  if (own_source) note(cached, plan_.copies[*own_source].state);
-  const Chain gone = chains(user);
+  if (is_made_there || buffer.persistent) {
+    note(cached,
+         {produced(buffer, plan_.choices[buffer.producer.index()]), {}});
+  }
+  if (own_source) note(cached, {plan_.copies[*own_source].state, own_source});
   copies_.cached_at(at.buffer, slot, [&](std::size_t c) {
     if (std::find(gone.begin(), gone.end(), c) != gone.end()) return;
     const AssignedCopy& copy = plan_.copies[c];
     const std::size_t readers = users_[c].uses.size() + users_[c].copies.size();
     note(copy.freed_at > copy.produced_at || readers > 1 ? cached : brief,
-         copy.state);
+         {copy.state, c});
   });
-  for (const BufferLayout state : cached) from(state);
+  for (const Source& source : cached) from(source);
   // A copy that one other use has for itself can serve both if it is cached: no
   // more than two layouts are (plan_assignment.h).
   const bool has_room =
       cached.size() < 2 && (buffer.persistent || buffer.uses.size() > 2);
-  for (const BufferLayout state : brief) {
-    if (has_room) from(state);
+  for (const Source& source : brief) {
+    if (has_room) from(source);
   }
   return best;
 }
 
-AlternativeCosts::Part AlternativeCosts::producing(PlanBufferId id,
-                                                   std::uint32_t choice) const {
+CostPart AlternativeCosts::making(std::size_t copy, bool once) const {
+  CostPart out = copying(copy, once);
+  const CostPart before = copying(copy, !once);
+  out.nanoseconds -= before.nanoseconds;
+  for (const CostPart::Load& load : before.loads) {
+    out.add_load(load.index, -load.nanoseconds);
+  }
+  return out;
+}
+
+CostPart AlternativeCosts::read_by_one_more(std::size_t copy) const {
+  CostPart out;
+  for (std::optional<std::size_t> c = copy; c && once_a_step_[*c];
+       c = plan_.copies[*c].source) {
+    out.add(making(*c, /*once=*/false));
+  }
+  return out;
+}
+
+CostPart AlternativeCosts::read_by_one_less(std::size_t copy,
+                                            const Chain& gone) const {
+  CostPart out;
+  const auto& [uses, copies] = users_[copy];
+  if (uses.size() + copies.size() != 2) return out;
+  // The reader that is left lets the copy be made once a step.
+  const auto is_left = [&](std::size_t c) {
+    return once_a_step_[c] &&
+           std::find(gone.begin(), gone.end(), c) == gone.end();
+  };
+  const auto is_late = [&](const BufferUse& use) {
+    return problem_.is_reduced_late(problem_.variable(use.variable),
+                                    plan_.choices[use.variable.index()]);
+  };
+  if (!std::any_of(copies.begin(), copies.end(), is_left) &&
+      !std::any_of(uses.begin(), uses.end(), is_late)) {
+    return out;
+  }
+  std::optional<std::size_t> c = copy;
+  do {
+    out.add(making(*c, /*once=*/true));
+    c = plan_.copies[*c].source;
+  } while (c && users_[*c].uses.empty() && users_[*c].copies.size() == 1);
+  return out;
+}
+
+CostPart AlternativeCosts::producing(PlanBufferId id,
+                                     std::uint32_t choice) const {
   const PlanBuffer& buffer = problem_.buffer(id);
   const BufferLayout now =
       produced(buffer, plan_.choices[buffer.producer.index()]);
@@ -292,9 +297,9 @@ AlternativeCosts::Part AlternativeCosts::producing(PlanBufferId id,
   }
   const auto is_first = [&](std::size_t c) { return !plan_.copies[c].source; };
   if (now == then) {
-    Part all;
+    CostPart all;
     for (const std::size_t c : copies_.of(id)) {
-      if (is_first(c)) add(all, copying(c, once_a_step_[c]));
+      if (is_first(c)) all.add(copying(c, once_a_step_[c]));
     }
     return all;
   }
@@ -307,36 +312,36 @@ AlternativeCosts::Part AlternativeCosts::producing(PlanBufferId id,
   // Makes a copy from the restored layout if is_restored(copy), and from the new
   // one otherwise.
   const auto copied = [&](const auto& is_restored) {
-    Part out;
+    CostPart out;
     std::size_t readers = as_made.size();  // of the restored layout
     bool has_late_reader = has_late_use;
     for (const std::size_t c : copies_.of(id)) {
       if (!is_first(c)) continue;
       const AssignedCopy& copy = plan_.copies[c];
       if (is_restored(c)) {
-        add(out, copying(c, once_a_step_[c]));
+        out.add(copying(c, once_a_step_[c]));
         ++readers;
         has_late_reader = has_late_reader || once_a_step_[c];
       } else {
-        add(out, moving(buffer, then, copy.state, copy.produced_at,
-                        once_a_step_[c]));
+        out.add(moving(buffer, then, copy.state, copy.produced_at,
+                       once_a_step_[c]));
       }
     }
     // One reader alone can let the layout be restored once a step.
     if (readers > 0) {
-      add(out, moving(buffer, then, now, buffer.produced_at,
-                      readers == 1 && has_late_reader));
+      out.add(moving(buffer, then, now, buffer.produced_at,
+                     readers == 1 && has_late_reader));
     }
     return out;
   };
   // Of two layouts that exist, a copy is made from the one of less transfer.
-  Part all = copied([&](std::size_t c) {
+  CostPart all = copied([&](std::size_t c) {
     const BufferLayout state = plan_.copies[c].state;
     return !as_made.empty() && buffer.kind->move(now, state).transfer() <
                                    buffer.kind->move(then, state).transfer();
   });
   if (buffer.persistent) return all;
-  const Part same = copied([](std::size_t) { return true; });
+  const CostPart same = copied([](std::size_t) { return true; });
   return weight(same) < weight(all) ? same : all;
 }
 
@@ -348,18 +353,18 @@ const std::vector<std::optional<std::int64_t>>& AlternativeCosts::prices_of(
   priced_ = id;
   prices_.clear();
   const auto part_of = [&](std::uint32_t choice) {
-    Part sum = choosing(user, choice);
+    CostPart sum = choosing(user, choice);
     for (std::size_t u = 0; u < user.uses.size(); ++u) {
-      add(sum, choice == now ? reading_now(id, u) : reading(id, u, choice));
+      sum.add(choice == now ? reading_now(id, u) : reading(id, u, choice));
     }
     for (const ValueId value : user.makes) {
-      add(sum, producing(problem_.value(value).buffer, choice));
+      sum.add(producing(problem_.value(value).buffer, choice));
     }
     return sum;
   };
-  const Part at_present = part_of(now);
+  const CostPart at_present = part_of(now);
   for (std::uint32_t choice = 0; choice < user.choices->size(); ++choice) {
-    const Part part = part_of(choice);
+    const CostPart part = part_of(choice);
     prices_.push_back(part.is_possible ? std::optional(more(at_present, part))
                                        : std::nullopt);
   }

@@ -5,6 +5,8 @@
 #include "plan/evaluate/cached_copies.h"
 #include "plan/evaluate/copy_times.h"
 #include "plan/evaluate/plan_assignment.h"
+#include "plan/explain/copy_users.h"
+#include "plan/explain/cost_part.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -12,17 +14,6 @@
 #include <vector>
 
 namespace shardprop {
-
-// `CopyUsers` lists the uses that read a copy and the copies that are made from
-// it.
-struct CopyUsers {
-  std::vector<BufferUse> uses;
-  std::vector<std::size_t> copies;
-};
-
-// Returns the users of every copy, by copy.
-std::vector<CopyUsers> users_of_copies(const PlanProblem& problem,
-                                       const PlanAssignment& plan);
 
 struct Alternative {
   std::int64_t nanoseconds = 0;  // more than now; less than 0: cheaper
@@ -47,59 +38,53 @@ class AlternativeCosts {
   std::optional<Alternative> without(std::size_t copy) const;
 
  private:
-  // `Load` is overlappable time less compute in one load of an overlap window
-  // (window_loads.h).
-  struct Load {
-    std::size_t index = 0;
-    std::int64_t nanoseconds = 0;
-  };
-  // A part of a plan's cost.
-  struct Part {
-    std::int64_t nanoseconds = 0;
-    // Each load at most once; any other load is 0. A part has few loads,
-    // although a graph may have a window per operator.
-    std::vector<Load> loads;
-    bool is_possible = true;
-
-    std::int64_t& load_of(std::size_t index);
-    std::int64_t load_in(std::size_t index) const;
-  };
   // `Chain` lists the copies that only one operand needs: the copy that it
   // reads, then each source that has no other user. The copy that the operand
   // reads is the first.
   using Chain = std::vector<std::size_t>;
+  // `Source` is a layout that a copy can be made from, and the copy that has it;
+  // empty: the buffer as it was produced.
+  struct Source {
+    BufferLayout layout = 0;
+    std::optional<std::size_t> copy;
+  };
 
-  static void add_load(Part& part, std::size_t load, std::int64_t nanoseconds);
   // Adds time in a window, in each micro-batch. Without a window, the program
   // waits for the time.
-  void add_in_each(Part& part, std::optional<std::size_t> window,
+  void add_in_each(CostPart& part, std::optional<std::size_t> window,
                    std::int64_t nanoseconds) const;
   // Adds the time of a transfer, which may be made once a step.
-  void add_transfer(Part& part, std::optional<std::size_t> window,
+  void add_transfer(CostPart& part, std::optional<std::size_t> window,
                     std::int64_t nanoseconds, bool once) const;
-  static void add(Part& to, const Part& part);
   // Returns the nanoseconds by which the plan costs more if `then` replaces
   // `now`.
-  std::int64_t more(const Part& now, const Part& then) const;
+  std::int64_t more(const CostPart& now, const CostPart& then) const;
   // Compares ways to produce one layout. Overlappable time counts only in a
   // window that already has more of it than compute.
-  std::int64_t weight(const Part& part) const;
+  std::int64_t weight(const CostPart& part) const;
 
   BufferLayout produced(const PlanBuffer& buffer, std::uint32_t choice) const;
   // The cost of one choice alone, without redistributions.
-  Part choosing(const PlanVariable& user, std::uint32_t choice) const;
-  Part moving(const PlanBuffer& buffer, BufferLayout from, BufferLayout to,
-              std::int64_t slot, bool once) const;
-  Part copying(std::size_t copy, bool once) const;
+  CostPart choosing(const PlanVariable& user, std::uint32_t choice) const;
+  CostPart moving(const PlanBuffer& buffer, BufferLayout from, BufferLayout to,
+                  std::int64_t slot, bool once) const;
+  CostPart copying(std::size_t copy, bool once) const;
   Chain chain(PlanVariableId user, std::size_t operand) const;
   // Covers all operands, since a user may read one value twice.
   Chain chains(PlanVariableId user) const;
-  Part reading_now(PlanVariableId user, std::size_t operand) const;
-  Part reading(PlanVariableId user, std::size_t operand,
-               std::uint32_t choice) const;
+  CostPart reading_now(PlanVariableId user, std::size_t operand) const;
+  CostPart reading(PlanVariableId user, std::size_t operand,
+                   std::uint32_t choice) const;
+  // The change of the cost if a copy is made once a step, or no longer.
+  CostPart making(std::size_t copy, bool once) const;
+  // The change of the costs of a copy and its sources if another user reads it:
+  // one reader alone lets a copy be made once a step.
+  CostPart read_by_one_more(std::size_t copy) const;
+  // The same if one of its readers goes; the copies `gone` go with it.
+  CostPart read_by_one_less(std::size_t copy, const Chain& gone) const;
   // The cost of the copies that are made directly from a result, if its
   // producer makes `choice`.
-  Part producing(PlanBufferId buffer, std::uint32_t choice) const;
+  CostPart producing(PlanBufferId buffer, std::uint32_t choice) const;
   // By choice of the user: the added cost of the plan over everything that the
   // user reads and produces. Empty if the choice is not possible.
   const std::vector<std::optional<std::int64_t>>& prices_of(
