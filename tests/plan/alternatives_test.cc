@@ -1,5 +1,5 @@
-// AlternativeCosts states what a plan costs if it does without one of its copies. The
-// best plan that is forced to do without the copy costs no more.
+// Alternatives that AlternativeCosts prices. The best plan that is forced to do
+// without the copy costs no more.
 #include "plan/explain/alternatives.h"
 
 #include "plan/alternative_plans.h"
