@@ -53,7 +53,8 @@ void check_wrong(const WrongName& wrong) {
   CHECK_FALSE(made.error().help.empty());
 }
 
-TEST_CASE("a name that the operator does not declare is an error at its place") {
+TEST_CASE(
+    "a name that the operator does not declare is an error at its place") {
   for (const WrongName& wrong : {
            WrongName{kBinary, "pointwise().passes(@zz)", "zz",
                      "expected a tensor argument of `my.f`: `a` or `b`, found "
@@ -230,8 +231,8 @@ TEST_CASE("a wrong name in a program is an error at its place") {
            {kTwo, "pointwise(2).decomposed(\"e = exp(a); return e, @f\")", "f",
             "expected an argument of `my.two` (`a`) or an earlier result "
             "(`e`), found `f`"},
-           {kTwo, "pointwise(2).decomposed(\"e = exp(@f); f = e; return e, f\")",
-            "f",
+           {kTwo,
+            "pointwise(2).decomposed(\"e = exp(@f); f = e; return e, f\")", "f",
             "expected an argument of `my.two` (`a`) or an earlier result, "
             "found `f`"},
            {kTwo, "pointwise(2).decomposed(\"e = exp(a) if @x; return a, e\")",
@@ -315,8 +316,7 @@ TEST_CASE("a library refuses a definition with a wrong name") {
       {.declaration = kBinary,
        .definition = value_of(parse_rule("pointwise() . passes(zz)"))});
   REQUIRE_FALSE(made.has_value());
-  CHECK(made.error().location ==
-        "the rule pointwise().passes(zz): column 20");
+  CHECK(made.error().location == "the rule pointwise().passes(zz): column 20");
 }
 
 TEST_CASE("a modifier that a rule has twice is an error at the second") {

@@ -153,6 +153,11 @@ TEST_CASE("a declaration is given when the graph is read") {
   const LoadedGraph plain = value_of(load_graph(kCustom, GraphReading()));
   CHECK(refused(check_rules(rules, *plain.graph), ErrorCode::kInvalidArgument)
             .location == "rules");
+  CHECK(check_rules({{"mylib.swiglu", "rules"}}, *plain.graph));
+  CHECK(refused(check_rules({{"mylib.swiglu=pointwise().of(c)", "rules"}},
+                            *plain.graph),
+                ErrorCode::kInvalidArgument)
+            .location == "rules: column 29");
   GraphReading reading;
   reading.rules = rules;
   CHECK(check_rules(rules, *value_of(load_graph(kCustom, reading)).graph));

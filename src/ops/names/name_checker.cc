@@ -78,9 +78,7 @@ class NameChecker {
   }
 
   // Calls show no types.
-  bool is_of_calls() const {
-    return overloads_.front()->has_tag("undeclared");
-  }
+  bool is_of_calls() const { return overloads_.front()->has_tag("undeclared"); }
 
   // Returns the operator for messages: "`mylib.f`".
   std::string op() const {
@@ -195,11 +193,10 @@ class NameChecker {
     const auto has = [&](const Term& term) {
       return std::any_of(
           term.dims.begin(), term.dims.end(), [&](const TermDim& dim) {
-            return std::any_of(
-                dim.factors.begin(), dim.factors.end(),
-                [&](const NamedFactor& factor) {
-                  return factor.name.letter() == letter;
-                });
+            return std::any_of(dim.factors.begin(), dim.factors.end(),
+                               [&](const NamedFactor& factor) {
+                                 return factor.name.letter() == letter;
+                               });
           });
     };
     return names_.alternatives.empty() ||
@@ -215,13 +212,12 @@ class NameChecker {
     const std::vector<std::string> known = factors();
     if (std::find(known.begin(), known.end(), name.name) == known.end()) {
       return wrong(
-          known.empty() ? "expected no letter, because the form `" +
-                              names_.form + "` names no factor, found `" +
-                              name.name + '`'
-                        : "expected a factor of an operand: " +
-                              either_of(known) + ", found `" + name.name + '`',
-          name.at,
-          "a factor is named by its letter in the factor notation");
+          known.empty()
+              ? "expected no letter, because the form `" + names_.form +
+                    "` names no factor, found `" + name.name + '`'
+              : "expected a factor of an operand: " + either_of(known) +
+                    ", found `" + name.name + '`',
+          name.at, "a factor is named by its letter in the factor notation");
     }
     if (name.word != "same_without" || is_lacked(name.name[0])) return {};
     return wrong("expected a factor that a result lacks, found `" + name.name +
@@ -256,8 +252,8 @@ class NameChecker {
     std::size_t term = 0;
     for (const ArgumentSchema& one : function.arguments()) {
       if (one.type != ArgumentType::kTensor) continue;
-      const bool is_each = term < notation.inputs.size() &&
-                           notation.inputs[term].is_each;
+      const bool is_each =
+          term < notation.inputs.size() && notation.inputs[term].is_each;
       if (one.is_list && !is_each) return true;
       ++term;
     }
@@ -324,13 +320,13 @@ class NameChecker {
     if (has_results) return {};
     const std::size_t declared = first.returns().size();
     const bool is_more = notation.outputs.size() > declared;
-    return wrong("expected " + counted(declared, "term") +
-                     " of results, because " + declared_results() +
-                     ", found " + std::to_string(notation.outputs.size()),
-                 is_more ? alternative.outputs[declared]
-                         : alternative.outputs.back(),
-                 "write one term per result; `:none` is that of a result that "
-                 "is not produced");
+    return wrong(
+        "expected " + counted(declared, "term") + " of results, because " +
+            declared_results() + ", found " +
+            std::to_string(notation.outputs.size()),
+        is_more ? alternative.outputs[declared] : alternative.outputs.back(),
+        "write one term per result; `:none` is that of a result that "
+        "is not produced");
   }
 
   Result<void> check_count(const RuleNames::Count& count) const {
@@ -341,11 +337,11 @@ class NameChecker {
         const auto most = most_results(one);
         return !most || count.count <= *most;
       }
-      const bool has_list = std::any_of(
-          one.arguments().begin(), one.arguments().end(),
-          [](const ArgumentSchema& argument) {
-            return argument.is_tensor_list();
-          });
+      const bool has_list =
+          std::any_of(one.arguments().begin(), one.arguments().end(),
+                      [](const ArgumentSchema& argument) {
+                        return argument.is_tensor_list();
+                      });
       return has_list || is_of_calls() || count.count <= tensors(one);
     });
     if (holds) return {};
@@ -357,15 +353,15 @@ class NameChecker {
                    count.at, "write a sign for each tensor argument");
     }
     const bool is_exact = count.of == Of::kResults;
-    return wrong(
-        std::string("expected ") + (is_exact ? "" : "at most ") +
-            counted(overloads_.front()->returns().size(), "result") +
-            ", because " + declared_results() + ", found " +
-            std::to_string(count.count),
-        count.at,
-        is_exact ? "the last argument of `" + count.word +
-                       "` is the number of results: " + count.word + "(2)"
-                 : "`" + count.word + "` has one argument for each result");
+    return wrong(std::string("expected ") + (is_exact ? "" : "at most ") +
+                     counted(overloads_.front()->returns().size(), "result") +
+                     ", because " + declared_results() + ", found " +
+                     std::to_string(count.count),
+                 count.at,
+                 is_exact
+                     ? "the last argument of `" + count.word +
+                           "` is the number of results: " + count.word + "(2)"
+                     : "`" + count.word + "` has one argument for each result");
   }
 
   const RuleNames& names_;

@@ -3,8 +3,8 @@
 #include "base/edit_distance.h"
 #include "base/quantities.h"
 #include "base/try.h"
-#include "ops/program/program_functions.h"
 #include "ops/names/rule_names.h"
+#include "ops/program/program_functions.h"
 
 #include <algorithm>
 #include <set>
@@ -18,8 +18,8 @@ namespace {
 
 // The results of the operator, as the first value of some functions.
 constexpr std::string_view kResults = "out";
-constexpr std::string_view kReserved[] = {"True", "False", "None", "inf",
-                                          kResults, "return"};
+constexpr std::string_view kReserved[] = {"True", "False",  "None",
+                                          "inf",  kResults, "return"};
 
 class ProgramNameChecker {
  public:
@@ -44,10 +44,11 @@ class ProgramNameChecker {
       for (const std::string& name : line.names) {
         if (std::find(std::begin(kReserved), std::end(kReserved), name) !=
             std::end(kReserved)) {
-          return wrong("expected a name that is not a word of the language, "
-                       "found `" +
-                           name + '`',
-                       line.at, "rename the result");
+          return wrong(
+              "expected a name that is not a word of the language, "
+              "found `" +
+                  name + '`',
+              line.at, "rename the result");
         }
         if (known_.insert(name).second) results_.push_back(name);
       }
@@ -75,8 +76,7 @@ class ProgramNameChecker {
     return '`' + name + '`';
   }
 
-  tl::unexpected<Error> unknown(const std::string& name,
-                                std::size_t at) const {
+  tl::unexpected<Error> unknown(const std::string& name, std::size_t at) const {
     std::vector<std::string> all = arguments_;
     all.insert(all.end(), results_.begin(), results_.end());
     const std::vector<std::string_view> views(all.begin(), all.end());
@@ -95,11 +95,12 @@ class ProgramNameChecker {
     if (const auto* name = std::get_if<NameExpression>(&expression.node)) {
       if (known_.contains(name->name)) return {};
       if (name->name != kResults) return unknown(name->name, name->at);
-      return wrong("expected a value, found `out`, which has none before the "
-                   "program ends",
-                   name->at,
-                   "`out` is the first value of functions such as size(out, 0) "
-                   "and dtype(out)");
+      return wrong(
+          "expected a value, found `out`, which has none before the "
+          "program ends",
+          name->at,
+          "`out` is the first value of functions such as size(out, 0) "
+          "and dtype(out)");
     }
     if (const auto* list = std::get_if<ListExpression>(&expression.node)) {
       for (const ExpressionPtr& one : list->elements) SP_CHECK(check(*one));
@@ -154,10 +155,9 @@ class ProgramNameChecker {
     }
     for (std::size_t i = 0; i < call.named.size(); ++i) {
       const std::string& name = call.named[i].first;
-      const bool is_argument =
-          call.function == "itself" &&
-          std::find(arguments_.begin(), arguments_.end(), name) !=
-              arguments_.end();
+      const bool is_argument = call.function == "itself" &&
+                               std::find(arguments_.begin(), arguments_.end(),
+                                         name) != arguments_.end();
       if (is_argument) continue;
       return wrong(call.function + "() has no argument `" + name + '`',
                    call.named_at[i], std::string(kHelp));
@@ -169,10 +169,11 @@ class ProgramNameChecker {
     const std::string name = "aten." + call.function;
     const std::vector<std::string> overloads = library_.overloads(name);
     if (overloads.empty()) {
-      return wrong("expected a function of programs or an operator of PyTorch, "
-                   "found `" +
-                       call.function + '`',
-                   call.at, suggestion(call.function));
+      return wrong(
+          "expected a function of programs or an operator of PyTorch, "
+          "found `" +
+              call.function + '`',
+          call.at, suggestion(call.function));
     }
     std::size_t most = 0;
     std::set<std::string> known;
@@ -195,9 +196,9 @@ class ProgramNameChecker {
     }
     for (std::size_t i = 0; i < call.named.size(); ++i) {
       if (known.contains(call.named[i].first)) continue;
-      return wrong(call.function + "() has no argument `" +
-                       call.named[i].first + '`',
-                   call.named_at[i], declaration);
+      return wrong(
+          call.function + "() has no argument `" + call.named[i].first + '`',
+          call.named_at[i], declaration);
     }
     return {};
   }

@@ -41,8 +41,8 @@ class NotationReader {
     SP_ASSIGN(made_.outputs, terms(output_places_));
     if (is_complete_) SP_CHECK(check_sizes());
     if (names_ != nullptr) {
-      names_->alternatives.push_back({made_, std::move(input_places_), arrow,
-                                      std::move(output_places_)});
+      names_->alternatives.push_back(
+          {made_, std::move(input_places_), arrow, std::move(output_places_)});
     }
     return std::move(made_);
   }
