@@ -281,7 +281,8 @@ class NameChecker {
   bool may_have_results(const FunctionSchema& function,
                         std::size_t count) const {
     const auto most = most_results(function);
-    if (!most) return true;
+    // An operator without results has those that its rule states, or none.
+    if (!most || function.returns().empty()) return true;
     // A functional form may lack written arguments that are returned too.
     const bool is_exact = !function.is_mutating();
     return count <= *most && (!is_exact || count == *most);
