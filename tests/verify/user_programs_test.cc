@@ -134,15 +134,14 @@ TEST_CASE("a program on full tensors calls no function of a rank") {
                            "mapped(b[n]->b[n]).decomposed(\"return " +
                                std::string(expression) + "\")",
                            {"f32[4,6]"}};
-    const DeclaredCall call = declared(one);
-    const auto space = call.library->index_space(call.op);
-    REQUIRE_FALSE(space.has_value());
-    CHECK(space.error().code == ErrorCode::kProgram);
-    CHECK(space.error().message ==
-          "the program of `mylib.f.default` does not fit this call: " +
-              std::string(function) +
-              "() depends on the rank: a program on full tensors calls size() "
-              "and places(), or is a per_rank program");
+    const auto call = try_declared(one);
+    REQUIRE_FALSE(call.has_value());
+    CHECK(call.error().code == ErrorCode::kProgramSyntax);
+    CHECK(call.error().message ==
+          std::string(function) + "() depends on the rank");
+    CHECK(call.error().help ==
+          "a program on full tensors calls size() and places(), or is a "
+          "per_rank program");
   }
 }
 
