@@ -1,7 +1,7 @@
 // `TransferTime` is the time of a transfer. share_of_step() returns the share of
 // one micro-batch in a transfer that runs once a step.
 //
-//   --accumulate 4 --overlap 0.5     7 + 6 ns a step     2 + 1 ns
+//   --accumulate 4 --overlap 0.5     8 + 8 ns a step     2 + 2 ns
 #pragma once
 
 #include "base/saturating.h"

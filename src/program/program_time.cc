@@ -97,7 +97,9 @@ class Clocks {
   }
 
   void transfer(const ProgramStep& step, std::int64_t nanoseconds) {
-    std::int64_t overlapped = step.is_overlapped ? nanoseconds : 0;
+    // A part may be -1 ns (part_of()), which overlaps nothing.
+    std::int64_t overlapped =
+        step.is_overlapped ? std::max<std::int64_t>(nanoseconds, 0) : 0;
     if (step.copy && *step.copy < left_.size()) {
       std::int64_t& left = left_[*step.copy];
       overlapped = std::min(overlapped, left);

@@ -69,12 +69,12 @@ double largest_distance(const LocalTensor& a, const LocalTensor& b) {
   return out;
 }
 
-// Returns the tensor with each float moved by at most one unit in its last place.
-// A value that cancels in f32, too, has rounding errors if its terms are moved.
-LocalTensor moved(const LocalTensor& tensor) {
+// Returns the tensor with each float moved by at most two units in its last
+// place. A value that cancels in f32, too, has rounding errors if its terms are
+// moved.
+LocalTensor moved(const LocalTensor& tensor, std::mt19937_64& draw) {
   if (!is_float(tensor)) return tensor;
   const reference::Tensor held = reference::contiguous(as_reference(tensor));
-  std::mt19937_64 draw(kSeedOfMoves);
   const auto move = [&](auto elements) {
     for (auto& x : elements) {
       const double share = static_cast<double>(draw() >> 11) * kF64Roundoff;
@@ -157,8 +157,10 @@ Result<void> measure_noise(const SpmdProgram& program,
   SP_CHECK(measure(inputs, /*widen=*/false, kF64Roundoff / kF32Roundoff));
   std::vector<LocalTensor> near;
   near.reserve(program.inputs.size());
+  std::mt19937_64 draw(kSeedOfMoves);
   for (const ProgramInput& input : program.inputs) {
-    near.push_back(moved(body.inputs.at(program.value(input.value).name)));
+    near.push_back(
+        moved(body.inputs.at(program.value(input.value).name), draw));
   }
   return measure(near, /*widen=*/true, 1);
 }

@@ -107,18 +107,20 @@ TEST_CASE("an alternative costs what one of its plans costs") {
       if (!other) continue;
       CAPTURE(c);
       CAPTURE(other->nanoseconds);
-      ++counted;
       bool is_found = false;
-      test::AlternativePlans(problem, plan)
-          .each(users[c].uses[0].variable, other->choice, kMostPlans,
-                [&](const PlanAssignment& named) {
-                  const PlanEvaluation judged = evaluate(problem, named);
-                  is_found =
-                      is_found ||
-                      (judged.broken.empty() &&
-                       judged.objective - solution.evaluation.objective ==
-                           other->nanoseconds);
-                });
+      const bool complete =
+          test::AlternativePlans(problem, plan)
+              .each(users[c].uses[0].variable, other->choice, kMostPlans,
+                    [&](const PlanAssignment& named) {
+                      const PlanEvaluation judged = evaluate(problem, named);
+                      is_found =
+                          is_found ||
+                          (judged.broken.empty() &&
+                           judged.objective - solution.evaluation.objective ==
+                               other->nanoseconds);
+                    });
+      if (!complete && !is_found) continue;
+      ++counted;
       CHECK(is_found);
     }
   }

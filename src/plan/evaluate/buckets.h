@@ -13,7 +13,7 @@
 // 5. send at most bucket_bytes() together (problem/transfer_costs.h).
 //
 // Because of the last rule, no bucket takes less time than its members are
-// charged.
+// charged, apart from 1 ns of rounding per member.
 //
 // Reductions whose producers are in the last window overlap nothing. They wait
 // for each other until the end of the program.

@@ -21,6 +21,10 @@ UseOfBuffer use_of(const PlanProblem& problem, PlanVariableId user,
           variable.use_places[operand]};
 }
 
+bool is_in(const std::vector<std::size_t>& copies, std::size_t copy) {
+  return std::find(copies.begin(), copies.end(), copy) != copies.end();
+}
+
 }  // namespace
 
 AlternativeCosts::AlternativeCosts(const PlanProblem& problem,
@@ -63,19 +67,14 @@ void AlternativeCosts::add_transfer(CostPart& part,
 
 std::int64_t AlternativeCosts::more(const CostPart& now,
                                     const CostPart& then) const {
-  WideInt sum = WideInt{then.nanoseconds} - now.nanoseconds;
-  const auto add_change = [&](std::size_t index) {
+  CostPart change = then;
+  change.subtract(now);
+  WideInt sum = change.nanoseconds;
+  for (const CostPart::Load& load : change.loads) {
     const WideInt before =
-        WideInt{loads_[index].overlappable} - loads_[index].compute;
-    const WideInt after = before + then.load_in(index) - now.load_in(index);
-    sum += std::max(after, WideInt{0}) - std::max(before, WideInt{0});
-  };
-  for (const CostPart::Load& load : then.loads) add_change(load.index);
-  for (const CostPart::Load& load : now.loads) {
-    const bool is_added = std::any_of(
-        then.loads.begin(), then.loads.end(),
-        [&](const CostPart::Load& of) { return of.index == load.index; });
-    if (!is_added) add_change(load.index);
+        WideInt{loads_[load.index].overlappable} - loads_[load.index].compute;
+    sum += std::max(before + load.nanoseconds, WideInt{0}) -
+           std::max(before, WideInt{0});
   }
   return saturated(sum);
 }
@@ -199,7 +198,9 @@ CostPart AlternativeCosts::reading(PlanVariableId user, std::size_t operand,
     CostPart part = moving(buffer, source.layout, required, slot, once);
     if (source.copy != own_source) {
       if (source.copy) part.add(read_by_one_more(*source.copy));
-      if (own_source) part.add(read_by_one_less(*own_source, gone));
+      if (own_source) {
+        part.add(read_by_one_less(*own_source, gone, user, source.copy));
+      }
     }
     if (weight(part) < weight(best)) best = std::move(part);
   };
@@ -222,7 +223,7 @@ CostPart AlternativeCosts::reading(PlanVariableId user, std::size_t operand,
   }
   if (own_source) note(cached, {plan_.copies[*own_source].state, own_source});
   copies_.cached_at(at.buffer, slot, [&](std::size_t c) {
-    if (std::find(gone.begin(), gone.end(), c) != gone.end()) return;
+    if (is_in(gone, c)) return;
     const AssignedCopy& copy = plan_.copies[c];
     const std::size_t readers = users_[c].uses.size() + users_[c].copies.size();
     note(copy.freed_at > copy.produced_at || readers > 1 ? cached : brief,
@@ -241,11 +242,7 @@ CostPart AlternativeCosts::reading(PlanVariableId user, std::size_t operand,
 
 CostPart AlternativeCosts::making(std::size_t copy, bool once) const {
   CostPart out = copying(copy, once);
-  const CostPart before = copying(copy, !once);
-  out.nanoseconds -= before.nanoseconds;
-  for (const CostPart::Load& load : before.loads) {
-    out.add_load(load.index, -load.nanoseconds);
-  }
+  out.subtract(copying(copy, !once));
   return out;
 }
 
@@ -258,18 +255,23 @@ CostPart AlternativeCosts::read_by_one_more(std::size_t copy) const {
   return out;
 }
 
-CostPart AlternativeCosts::read_by_one_less(std::size_t copy,
-                                            const Chain& gone) const {
+CostPart AlternativeCosts::read_by_one_less(
+    std::size_t copy, const Chain& gone, PlanVariableId user,
+    std::optional<std::size_t> read_instead) const {
   CostPart out;
   const auto& [uses, copies] = users_[copy];
   if (uses.size() + copies.size() != 2) return out;
+  // These copies get a reader.
+  Chain read;
+  for (auto c = read_instead; c; c = plan_.copies[*c].source)
+    read.push_back(*c);
   // The reader that is left lets the copy be made once a step.
   const auto is_left = [&](std::size_t c) {
-    return once_a_step_[c] &&
-           std::find(gone.begin(), gone.end(), c) == gone.end();
+    return once_a_step_[c] && !is_in(gone, c) && !is_in(read, c);
   };
   const auto is_late = [&](const BufferUse& use) {
-    return problem_.is_reduced_late(problem_.variable(use.variable),
+    return use.variable != user &&
+           problem_.is_reduced_late(problem_.variable(use.variable),
                                     plan_.choices[use.variable.index()]);
   };
   if (!std::any_of(copies.begin(), copies.end(), is_left) &&
@@ -280,7 +282,8 @@ CostPart AlternativeCosts::read_by_one_less(std::size_t copy,
   do {
     out.add(making(*c, /*once=*/true));
     c = plan_.copies[*c].source;
-  } while (c && users_[*c].uses.empty() && users_[*c].copies.size() == 1);
+  } while (c && !is_in(read, *c) && users_[*c].uses.empty() &&
+           users_[*c].copies.size() == 1);
   return out;
 }
 
@@ -295,11 +298,10 @@ CostPart AlternativeCosts::producing(PlanBufferId id,
   for (std::size_t u = 0; u < buffer.uses.size(); ++u) {
     if (!plan_.read[id.index()][u]) as_made.push_back(buffer.uses[u].variable);
   }
-  const auto is_first = [&](std::size_t c) { return !plan_.copies[c].source; };
   if (now == then) {
     CostPart all;
     for (const std::size_t c : copies_.of(id)) {
-      if (is_first(c)) all.add(copying(c, once_a_step_[c]));
+      if (!plan_.copies[c].source) all.add(copying(c, once_a_step_[c]));
     }
     return all;
   }
@@ -316,8 +318,8 @@ CostPart AlternativeCosts::producing(PlanBufferId id,
     std::size_t readers = as_made.size();  // of the restored layout
     bool has_late_reader = has_late_use;
     for (const std::size_t c : copies_.of(id)) {
-      if (!is_first(c)) continue;
       const AssignedCopy& copy = plan_.copies[c];
+      if (copy.source) continue;
       if (is_restored(c)) {
         out.add(copying(c, once_a_step_[c]));
         ++readers;

@@ -80,8 +80,11 @@ class AlternativeCosts {
   // The change of the costs of a copy and its sources if another user reads it:
   // one reader alone lets a copy be made once a step.
   CostPart read_by_one_more(std::size_t copy) const;
-  // The same if one of its readers goes; the copies `gone` go with it.
-  CostPart read_by_one_less(std::size_t copy, const Chain& gone) const;
+  // The change of the costs of a copy and its sources if `user` no longer reads
+  // it, but another copy. The copies `gone` disappear.
+  CostPart read_by_one_less(std::size_t copy, const Chain& gone,
+                            PlanVariableId user,
+                            std::optional<std::size_t> read_instead) const;
   // The cost of the copies that are made directly from a result, if its
   // producer makes `choice`.
   CostPart producing(PlanBufferId buffer, std::uint32_t choice) const;

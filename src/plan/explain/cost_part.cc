@@ -4,13 +4,6 @@
 
 namespace shardprop {
 
-std::int64_t CostPart::load_in(std::size_t index) const {
-  for (const Load& load : loads) {
-    if (load.index == index) return load.nanoseconds;
-  }
-  return 0;
-}
-
 void CostPart::add_load(std::size_t index, std::int64_t added) {
   if (added == 0) return;
   for (Load& load : loads) {
@@ -25,6 +18,11 @@ void CostPart::add(const CostPart& part) {
   nanoseconds = sat_add(nanoseconds, part.nanoseconds);
   for (const Load& load : part.loads) add_load(load.index, load.nanoseconds);
   is_possible = is_possible && part.is_possible;
+}
+
+void CostPart::subtract(const CostPart& part) {
+  nanoseconds = sat_add(nanoseconds, -part.nanoseconds);
+  for (const Load& load : part.loads) add_load(load.index, -load.nanoseconds);
 }
 
 }  // namespace shardprop

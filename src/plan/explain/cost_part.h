@@ -21,9 +21,10 @@ struct CostPart {
   std::vector<Load> loads;
   bool is_possible = true;
 
-  std::int64_t load_in(std::size_t index) const;
   void add_load(std::size_t index, std::int64_t added);
   void add(const CostPart& part);
+  // Leaves is_possible as it is.
+  void subtract(const CostPart& part);
 };
 
 }  // namespace shardprop

@@ -150,10 +150,6 @@ class PlanProblem {
                                    LayoutId dst) const;
   // Returns the bytes of the largest local part.
   std::int64_t local_bytes(ValueId value, LayoutId layout) const;
-  // Returns the share of one micro-batch in a time that is spent once a step.
-  std::int64_t share_of_step(std::int64_t nanoseconds) const {
-    return data_.share_of_step(nanoseconds);
-  }
   // Returns whether the gradient of a parameter is reduced once a step.
   bool is_reduced_late(const PlanVariable& variable, std::size_t choice) const {
     return !variable.choices->reduced_late.empty() &&

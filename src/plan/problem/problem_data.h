@@ -72,8 +72,7 @@ struct ProblemData {
     return {windows.size(), divided_micro_batches(options.accumulate)};
   }
 
-  // Like PlanProblem's. Rounded down, so that the shares of several moves add
-  // up to at most the share of their sum.
+  // Returns the share of one micro-batch in the time of an update, rounded down.
   std::int64_t share_of_step(std::int64_t nanoseconds) const {
     return nanoseconds / options.accumulate;
   }

@@ -21,8 +21,8 @@
 
 namespace shardprop {
 
-// Returns the most bytes of a bucket: 25 MiB, or the bytes of all parameters if
-// they are fewer. Small transfers are charged their share of such a bucket.
+// Returns the most bytes of a bucket: 25 MiB, or the bytes of all parameters and
+// one more if they are fewer, so that a bucket is never empty. Small transfers are charged their share of such a bucket.
 std::int64_t bucket_bytes(const Graph& graph);
 
 class TransferCosts {
