@@ -94,6 +94,15 @@ TEST_CASE("what is no declaration is an error with the place") {
   }
 }
 
+TEST_CASE("a declaration may have types that are not interpreted") {
+  for (const char* type :
+       {"t", "t1", "t2?", "tVal", "t[]", "Await(t)", "AnyClassType"}) {
+    CAPTURE(type);
+    CHECK(FunctionSchema::parse("my::a(Tensor x, " + std::string(type) +
+                                " z) -> Tensor"));
+  }
+}
+
 TEST_CASE("an error of a declaration is at the fault") {
   struct Wrong {
     const char* text;

@@ -37,12 +37,21 @@ constexpr NamedType kTypes[] = {
 
 // Types of PyTorch that are stored and not interpreted. Custom classes have a dot.
 constexpr std::string_view kOtherTypes[] = {
-    "Any",     "Dict",   "Storage",     "Stream",      "QScheme",
-    "Dimname", "number", "AnyEnumType", "DimnameList", "PyObject",
-    "complex", "t",      "Future",      "RRef",        "NoneType"};
+    "Any",          "Dict",        "Storage",   "Stream",     "QScheme",
+    "Dimname",      "number",      "Future",    "RRef",       "NoneType",
+    "AnyEnumType",  "DimnameList", "PyObject",  "complex",    "Await",
+    "AnyClassType", "Union",       "Quantizer", "Capsule",    "None",
+    "AnyListType",  "AnyList",     "AnyTuple",  "DeviceIndex"};
+
+// `t`, `t1` and `tVal` are variables of a type.
+bool is_type_variable(std::string_view name) {
+  if (!name.starts_with('t')) return false;
+  return name.size() == 1 || (name[1] >= '0' && name[1] <= '9') ||
+         (name[1] >= 'A' && name[1] <= 'Z');
+}
 
 bool is_other_type(std::string_view name) {
-  return name.find('.') != std::string_view::npos ||
+  return name.find('.') != std::string_view::npos || is_type_variable(name) ||
          std::find(std::begin(kOtherTypes), std::end(kOtherTypes), name) !=
              std::end(kOtherTypes);
 }
