@@ -205,3 +205,35 @@ TEST_CASE("functions of dtypes nest at most 64 deep") {
   REQUIRE_FALSE(rule);
   CHECK(rule.error().message.starts_with("expected at most 64 words"));
 }
+
+TEST_CASE("a modifier that a rule has twice is an error at the second") {
+  struct Twice {
+    const char* rule;
+    int column;
+    const char* message;
+  };
+  for (const Twice& wrong : {
+           Twice{"pointwise().additive().additive()", 24,
+                 "the rule has `additive()` twice"},
+           {"pointwise().linear_in(a).linear_in(a)", 26,
+            "the rule has `linear_in(a)` twice"},
+           {"pointwise().promoted().floating()", 24,
+            "`floating` replaces `promoted`: expected one of them"},
+           {"pointwise().typed(f32).of(a)", 24,
+            "`of` replaces `typed`: expected one of them"},
+           {"pointwise().flops(2).flops(3)", 22,
+            "`flops` replaces `flops`: expected one of them"},
+           {"pointwise().like(a).contiguous()", 21,
+            "`contiguous` replaces `like`: expected one of them"},
+           {"pointwise().decomposed(\"return a\").per_rank(\"return a\")", 36,
+            "`per_rank` replaces `decomposed`: expected one of them"},
+           {"pointwise().passes(a,a)", 22, "`passes` has `a` twice"},
+       }) {
+    CAPTURE(wrong.rule);
+    const auto rule = parse_rule(wrong.rule);
+    REQUIRE_FALSE(rule.has_value());
+    CHECK(rule.error().message == wrong.message);
+    CHECK(rule.error().location == "column " + std::to_string(wrong.column));
+  }
+  CHECK(parse_rule("pointwise().linear_in(a).linear_in(b)").has_value());
+}

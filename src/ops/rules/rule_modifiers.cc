@@ -354,8 +354,7 @@ Result<void> check_repeated(const RuleCall& call,
     }
     if (may_follow(modifier_named(other.name), own)) continue;
     return RuleReader::wrong("`" + call.name + "` replaces `" + other.name +
-                                 "` of column " + std::to_string(other.at + 1) +
-                                 ": expected one of them",
+                                 "`: expected one of them",
                              call.at, "remove one of them");
   }
   return {};
