@@ -165,7 +165,8 @@ TEST_CASE("a factor that no operand has is an error at its place") {
                      "expected a factor of an operand: `m`, `k` or `n`, found "
                      "`q`"},
            {kBinary, "m{k},{k}n->mn.nonempty(@k)", "k",
-            "expected a factor of an operand: `m` or `n`, found `k`"},
+            "expected a factor of an operand that may be sharded, found `k`, "
+            "which is full"},
            {kBinary, "mk,kn->mn.same_without(@q)", "q",
             "expected a factor of an operand: `m`, `k` or `n`, found `q`"},
            {kBinary, "mk,kn->mn.same_without(@m)", "m",
@@ -319,38 +320,52 @@ TEST_CASE("a library refuses a definition with a wrong name") {
   CHECK(made.error().location == "the rule pointwise().passes(zz): column 20");
 }
 
-TEST_CASE("a modifier that a rule has twice is an error at the second") {
-  struct Twice {
-    const char* rule;
-    int column;
-    const char* message;
-  };
-  for (const Twice& wrong : {
-           Twice{"pointwise().additive().additive()", 24,
-                 "the rule has `additive()` twice"},
-           {"pointwise().linear_in(a).linear_in(a)", 26,
-            "the rule has `linear_in(a)` twice"},
-           {"pointwise().promoted().floating()", 24,
-            "`floating` replaces `promoted` of column 13: expected one of "
-            "them"},
-           {"pointwise().typed(f32).of(a)", 24,
-            "`of` replaces `typed` of column 13: expected one of them"},
-           {"pointwise().flops(2).flops(3)", 22,
-            "`flops` replaces `flops` of column 13: expected one of them"},
-           {"pointwise().like(a).contiguous()", 21,
-            "`contiguous` replaces `like` of column 13: expected one of them"},
-           {"pointwise().decomposed(\"return a\").per_rank(\"return a\")", 36,
-            "`per_rank` replaces `decomposed` of column 13: expected one of "
-            "them"},
-           {"pointwise().passes(a,a)", 22, "`passes` has `a` twice"},
-       }) {
-    CAPTURE(wrong.rule);
-    const auto rule = parse_rule(wrong.rule);
-    REQUIRE_FALSE(rule.has_value());
-    CHECK(rule.error().message == wrong.message);
-    CHECK(rule.error().location == "column " + std::to_string(wrong.column));
+TEST_CASE("a notation may state no operand of an operator without tensors") {
+  CHECK(checked("my::z() -> Tensor", "->{a:4}").has_value());
+  CHECK(checked("my::z(int n) -> Tensor", "->{a:4}").has_value());
+  check_wrong({"my::z() -> Tensor", "@a->a", "a",
+               "expected 0 terms of operands, because `my.z` declares 0 tensor "
+               "arguments, found 1"});
+  CHECK(checked("my::a(Tensor x) -> Tensor", "->").has_value());
+}
+
+TEST_CASE(
+    "a rule may state one result, or those written, if none is returned") {
+  constexpr const char* kNone = "my::a(Tensor x) -> ()";
+  constexpr const char* kWritten =
+      "my::w(Tensor x, Tensor(a!) y, Tensor(b!) z) -> ()";
+  for (const char* rule : {"pointwise()", "a->a", "a->", "same_shape()",
+                           "pointwise().like(x)", "pointwise().typed(f32)"}) {
+    CAPTURE(rule);
+    CHECK(checked(kNone, rule).has_value());
   }
-  CHECK(parse_rule("pointwise().linear_in(a).linear_in(b)").has_value());
+  for (const char* rule : {"pointwise()", "pointwise(2)", "a,a,a->a,a",
+                           "pointwise(2).typed(f32,f32)"}) {
+    CAPTURE(rule);
+    CHECK(checked(kWritten, rule).has_value());
+  }
+  for (const WrongName& wrong : {
+           WrongName{kNone, "pointwise(@7)", "7",
+                     "expected at most 1 result, because `my.a` declares 0 "
+                     "results and writes 0 arguments, found 7"},
+           {kNone, "pointwise().typed(f32,@f32)", "f32",
+            "expected at most 1 result, because `my.a` declares 0 results and "
+            "writes 0 arguments, found 2"},
+           {kNone, "a->a,@a", "a",
+            "expected 1 term of results, because `my.a` declares 0 results and "
+            "writes 0 arguments, found 2"},
+           {kWritten, "pointwise(@3)", "3",
+            "expected at most 2 results, because `my.w` declares 0 results and "
+            "writes 2 arguments, found 3"},
+       }) {
+    check_wrong(wrong);
+  }
+}
+
+TEST_CASE("a modifier that names a full factor is an error") {
+  check_wrong({"my::a(Tensor x) -> Tensor", "{ab}->{ab}.nonempty(@a)", "a",
+               "expected a factor of an operand that may be sharded, found "
+               "`a`, which is full"});
 }
 
 }  // namespace

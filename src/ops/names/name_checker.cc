@@ -4,6 +4,7 @@
 #include "base/quantities.h"
 #include "base/try.h"
 #include "ops/names/name_kind.h"
+#include "ops/names/operand_counts.h"
 #include "ops/names/program_names.h"
 #include "ops/schema/argument_check.h"
 
@@ -188,6 +189,20 @@ class NameChecker {
     return letters;
   }
 
+  // Returns whether the factor is one of a full dim of an operand.
+  bool is_full(char letter) const {
+    for (const RuleNames::Alternative& alternative : names_.alternatives) {
+      for (const Term& term : alternative.notation.inputs) {
+        for (const TermDim& dim : term.dims) {
+          for (const NamedFactor& factor : dim.factors) {
+            if (factor.name.letter() == letter) return true;
+          }
+        }
+      }
+    }
+    return false;
+  }
+
   // Returns whether a result of the notations lacks the factor.
   bool is_lacked(char letter) const {
     const auto has = [&](const Term& term) {
@@ -211,6 +226,13 @@ class NameChecker {
   Result<void> check_factor(const RuleNames::Name& name) const {
     const std::vector<std::string> known = factors();
     if (std::find(known.begin(), known.end(), name.name) == known.end()) {
+      if (is_full(name.name[0])) {
+        return wrong(
+            "expected a factor of an operand that may be sharded, "
+            "found `" +
+                name.name + "`, which is full",
+            name.at, "write it as a letter or in `[ ]`");
+      }
       return wrong(
           known.empty()
               ? "expected no letter, because the form `" + names_.form +
@@ -225,72 +247,21 @@ class NameChecker {
                  name.at, "remove `same_without`");
   }
 
-  // Returns the number of tensors and lists of tensors that it declares.
-  static std::size_t tensors(const FunctionSchema& function) {
-    const auto& all = function.arguments();
-    return static_cast<std::size_t>(
-        std::count_if(all.begin(), all.end(), [](const ArgumentSchema& one) {
-          return one.type == ArgumentType::kTensor;
-        }));
-  }
-
-  // Returns the number of tensors up to the last one that every call gives.
-  static std::size_t needed_tensors(const FunctionSchema& function) {
-    std::size_t count = 0;
-    std::size_t needed = 0;
-    for (const ArgumentSchema& one : function.arguments()) {
-      if (one.type != ArgumentType::kTensor) continue;
-      ++count;
-      if (!one.is_optional && !one.has_default) needed = count;
-    }
-    return needed;
-  }
-
-  // Each tensor of a list takes a term of its own, if the term has no `*`.
-  static bool may_have_terms(const FunctionSchema& function,
-                             const Notation& notation) {
-    std::size_t term = 0;
-    for (const ArgumentSchema& one : function.arguments()) {
-      if (one.type != ArgumentType::kTensor) continue;
-      const bool is_each =
-          term < notation.inputs.size() && notation.inputs[term].is_each;
-      if (one.is_list && !is_each) return true;
-      ++term;
-    }
-    return notation.inputs.size() <= tensors(function) &&
-           notation.inputs.size() >= needed_tensors(function);
-  }
-
-  // Returns the most results of a call; nullopt if a list may have any number. A
-  // written argument is a result of the functional form of the operator.
-  static std::optional<std::size_t> most_results(
-      const FunctionSchema& function) {
-    std::size_t count = function.returns().size();
-    for (const ArgumentSchema& one : function.returns()) {
-      if (one.is_list) return std::nullopt;
-    }
-    for (const ArgumentSchema& one : function.arguments()) {
-      if (one.alias && one.alias->writes) {
-        if (one.is_list) return std::nullopt;
-        ++count;
-      }
-    }
-    return count;
-  }
-
-  bool may_have_results(const FunctionSchema& function,
-                        std::size_t count) const {
-    const auto most = most_results(function);
-    // An operator without results has those that its rule states, or none.
-    if (!most || function.returns().empty()) return true;
-    // A functional form may lack written arguments that are returned too.
-    const bool is_exact = !function.is_mutating();
-    return count <= *most && (!is_exact || count == *most);
-  }
-
   std::string declared_results() const {
-    return op() + " declares " +
-           counted(overloads_.front()->returns().size(), "result");
+    const FunctionSchema& first = *overloads_.front();
+    std::string text =
+        op() + " declares " + counted(first.returns().size(), "result");
+    if (first.returns().empty()) {
+      text += " and writes " + counted(written_count(first), "argument");
+    }
+    return text;
+  }
+
+  // Returns the number of results for messages.
+  std::size_t expected_results() const {
+    const FunctionSchema& first = *overloads_.front();
+    return first.returns().empty() ? most_results(first).value_or(1)
+                                   : first.returns().size();
   }
 
   template <class Fits>
@@ -306,7 +277,7 @@ class NameChecker {
     });
     const FunctionSchema& first = *overloads_.front();
     if (!has_terms && !is_of_calls()) {
-      const std::size_t count = tensors(first);
+      const std::size_t count = tensor_count(first);
       const bool is_more = notation.inputs.size() > count;
       return wrong(
           "expected " + counted(count, "term") + " of operands, because " +
@@ -319,7 +290,7 @@ class NameChecker {
       return may_have_results(one, notation.outputs.size());
     });
     if (has_results) return {};
-    const std::size_t declared = first.returns().size();
+    const std::size_t declared = expected_results();
     const bool is_more = notation.outputs.size() > declared;
     return wrong(
         "expected " + counted(declared, "term") + " of results, because " +
@@ -343,26 +314,26 @@ class NameChecker {
                       [](const ArgumentSchema& argument) {
                         return argument.is_tensor_list();
                       });
-      return has_list || is_of_calls() || count.count <= tensors(one);
+      return has_list || is_of_calls() || count.count <= tensor_count(one);
     });
     if (holds) return {};
     if (count.of == Of::kOperands) {
-      const std::size_t most = tensors(*overloads_.front());
+      const std::size_t most = tensor_count(*overloads_.front());
       return wrong("expected at most " + counted(most, "sign") + ", because " +
                        op() + " declares " + counted(most, "tensor argument") +
                        ", found " + std::to_string(count.count),
                    count.at, "write a sign for each tensor argument");
     }
     const bool is_exact = count.of == Of::kResults;
-    return wrong(std::string("expected ") + (is_exact ? "" : "at most ") +
-                     counted(overloads_.front()->returns().size(), "result") +
-                     ", because " + declared_results() + ", found " +
-                     std::to_string(count.count),
-                 count.at,
-                 is_exact
-                     ? "the last argument of `" + count.word +
-                           "` is the number of results: " + count.word + "(2)"
-                     : "`" + count.word + "` has one argument for each result");
+    const bool is_most = !is_exact || overloads_.front()->returns().empty();
+    return wrong(
+        std::string("expected ") + (is_most ? "at most " : "") +
+            counted(expected_results(), "result") + ", because " +
+            declared_results() + ", found " + std::to_string(count.count),
+        count.at,
+        is_exact ? "the last argument of `" + count.word +
+                       "` is the number of results: " + count.word + "(2)"
+                 : "`" + count.word + "` has one argument for each result");
   }
 
   const RuleNames& names_;
