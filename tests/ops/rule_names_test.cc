@@ -55,115 +55,114 @@ void check_wrong(const WrongName& wrong) {
 
 TEST_CASE(
     "a name that the operator does not declare is an error at its place") {
-  for (const WrongName& wrong : {
-           WrongName{kBinary, "pointwise().passes(@zz)", "zz",
-                     "expected a tensor argument of `my.f`: `a` or `b`, found "
-                     "`zz`"},
-           {kBinary, "pointwise().passes(a,@c)", "c",
-            "expected a tensor argument of `my.f`: `a` or `b`, found `c`"},
-           {kBinary, "pointwise().ignores_values(@zz)", "zz",
-            "expected a tensor argument of `my.f`: `a` or `b`, found `zz`"},
-           {kBinary, "pointwise().selects(@zz)", "zz",
-            "expected a tensor argument of `my.f`: `a` or `b`, found `zz`"},
-           {kBinary, "pointwise().positive(@zz)", "zz",
-            "expected a tensor argument of `my.f`: `a` or `b`, found `zz`"},
-           {kBinary, "pointwise().nonzero(@zz)", "zz",
-            "expected an argument that is a tensor or a number of `my.f`: `a`, "
-            "`b`, `dim`, `scale` or `flag`, found `zz`"},
-           {kBinary, "pointwise().linear_in(@z)", "z",
-            "expected a tensor argument of `my.f`: `a` or `b`, found `z`"},
-           {kBinary, "pointwise().linear_in(@dim)", "dim",
-            "expected a tensor argument of `my.f`: `a` or `b`, found `dim`, "
-            "which is `int dim`"},
-           {kBinary, "pointwise().writes_into(@out)", "out",
-            "expected a tensor argument of `my.f`: `a` or `b`, found `out`"},
-           {kBinary, "pointwise().of(@c)", "c",
-            "expected a tensor argument of `my.f`: `a` or `b`, found `c`"},
-           {kBinary, "pointwise().like(@zz)", "zz",
-            "expected a tensor argument of `my.f`: `a` or `b`, found `zz`"},
-           {kBinary, "pointwise().elementwise(a,@bb)", "bb",
-            "expected a tensor argument of `my.f`: `a` or `b`, found `bb`"},
-           {kBinary, "pointwise().typed(@f33)", "f33",
-            "expected a dtype such as f32, or a tensor argument of `my.f`: `a` "
-            "or `b`, found `f33`"},
-           {kBinary, "pointwise().typed(given(@type,first))", "type",
-            "expected a ScalarType argument of `my.f`: `dtype`, found `type`"},
-           {kBinary, "pointwise().typed(given(@flag,first))", "flag",
-            "expected a ScalarType argument of `my.f`: `dtype`, found `flag`, "
-            "which is `bool flag`"},
-           {kBinary, "pointwise().typed(if(@flags,a,b))", "flags",
-            "expected a bool argument of `my.f`: `flag`, found `flags`"},
-           {kBinary, "pointwise().typed(alike(a, @c))", "c",
-            "expected a dtype such as f32, or a tensor argument of `my.f`: `a` "
-            "or `b`, found `c`"},
-           {kBinary, "pointwise().typed(first,@i64)", "i64",
-            "expected at most 1 result, because `my.f` declares 1 result, "
-            "found 2"},
-           {kBinary, "pointwise().below(@zz,dim)", "zz",
-            "expected a tensor argument of `my.f`: `a` or `b`, found `zz`"},
-           {kBinary, "pointwise().below(a,@dim)", "dim",
-            "`dim` reads the argument `self`, which `my.f` does not declare"},
-           {kBinary, "pointwise().below(a,@rows)", "rows",
-            "`rows` reads the argument `weight`, which `my.f` does not "
-            "declare"},
-           {kBinary, "pointwise().below(a,@limit)", "limit",
-            "expected an integer argument of `my.f`: `dim`, found `limit`"},
-           {kBinary, "same_shape().blocked(@dims)", "dims",
-            "expected an argument that is an integer or a list of integers of "
-            "`my.f`: `dim` or `size`, found `dims`"},
-           {kBinary, "pointwise().scales(@beta,alpha)", "beta",
-            "expected an argument that is a number of `my.f`: `dim`, `scale` "
-            "or `flag`, found `beta`"},
-           {kBinary, "pointwise().given_one(a,@c)", "c",
-            "expected an argument of `my.f`: `a`, `b`, `dim`, `size`, `scale`, "
-            "`flag`, `mode` or `dtype`, found `c`"},
-           {kBinary, "pointwise().one_of(@moed,a)", "moed",
-            "expected a str argument of `my.f`: `mode`, found `moed`"},
-           {kTwo, "pointwise(2).one_of(@mode,a)", "mode",
-            "expected a str argument of `my.two`, which has none, found "
-            "`mode`"},
-           {kBinary, "pointwise().linalg_work(@n)", "n",
-            "expected an integer argument of `my.f`: `dim`, found `n`"},
-           {kBinary, "pointwise().local_shape(@sise)", "sise",
-            "expected an argument that is a list of integers of `my.f`: "
-            "`size`, found `sise`"},
-           {kBinary, "pointwise().local_shape(size,@1)", "1",
-            "expected at most 1 result, because `my.f` declares 1 result, "
-            "found 2"},
-           {kBinary, "pointwise().local_size(@channels,1)", "channels",
-            "expected an integer argument of `my.f`: `dim`, found `channels`"},
-           {kBinary, "along(@dims)", "dims",
-            "expected an integer argument of `my.f`: `dim`, found `dims`"},
-           {kBinary, "along(@size)", "size",
-            "expected an integer argument of `my.f`: `dim`, found `size`, "
-            "which is `int[2] size`"},
-           {kBinary, "scanned(@axis)", "axis",
-            "expected an integer argument of `my.f`: `dim`, found `axis`"},
-           {kBinary, "mn,mn->{x:@sise[0]}{y:2}", "sise",
-            "expected an argument that is a list of integers of `my.f`: "
-            "`size`, found `sise`"},
-           {kBinary, "mn,mn->{x:@size}", "size",
-            "expected an integer argument of `my.f`: `dim`, found `size`, "
-            "which is `int[2] size`"},
-           {kBinary, "if @flags: mn,mn->mn | mn,mn->m", "flags",
-            "expected an argument of `my.f`: `a`, `b`, `dim`, `size`, `scale`, "
-            "`flag`, `mode` or `dtype`, found `flags`"},
-           {kBinary, "if flag and not @left: mn,mn->mn | mn,mn->m", "left",
-            "expected an argument of `my.f`: `a`, `b`, `dim`, `size`, `scale`, "
-            "`flag`, `mode` or `dtype`, found `left`"},
-           {kBinary, "if @size is 3: mn,mn->mn | mn,mn->m", "size",
-            "expected an argument that is a str or a number of `my.f`: `dim`, "
-            "`scale`, `flag` or `mode`, found `size`, which is `int[2] size`"},
-       }) {
+  for (
+      const WrongName& wrong : {
+          WrongName{
+              kBinary, "pointwise().passes(@zz)", "zz",
+              "expected a tensor argument of `my.f`: `a` or `b`, found `zz`"},
+          {kBinary, "pointwise().passes(a,@c)", "c",
+           "expected a tensor argument of `my.f`: `a` or `b`, found `c`"},
+          {kBinary, "pointwise().ignores_values(@zz)", "zz",
+           "expected a tensor argument of `my.f`: `a` or `b`, found `zz`"},
+          {kBinary, "pointwise().selects(@zz)", "zz",
+           "expected a tensor argument of `my.f`: `a` or `b`, found `zz`"},
+          {kBinary, "pointwise().positive(@zz)", "zz",
+           "expected a tensor argument of `my.f`: `a` or `b`, found `zz`"},
+          {kBinary, "pointwise().nonzero(@zz)", "zz",
+           "expected an argument of `my.f` that is a tensor or a number: `a`, "
+           "`b`, `dim`, `scale` or `flag`, found `zz`"},
+          {kBinary, "pointwise().linear_in(@z)", "z",
+           "expected a tensor argument of `my.f`: `a` or `b`, found `z`"},
+          {kBinary, "pointwise().linear_in(@dim)", "dim",
+           "expected a tensor argument of `my.f`: `a` or `b`, found `dim`, "
+           "which is `int dim`"},
+          {kBinary, "pointwise().writes_into(@out)", "out",
+           "expected a tensor argument of `my.f`: `a` or `b`, found `out`"},
+          {kBinary, "pointwise().of(@c)", "c",
+           "expected a tensor argument of `my.f`: `a` or `b`, found `c`"},
+          {kBinary, "pointwise().like(@zz)", "zz",
+           "expected a tensor argument of `my.f`: `a` or `b`, found `zz`"},
+          {kBinary, "pointwise().elementwise(a,@bb)", "bb",
+           "expected a tensor argument of `my.f`: `a` or `b`, found `bb`"},
+          {kBinary, "pointwise().typed(@f33)", "f33",
+           "expected a dtype such as f32, or a tensor argument of `my.f`: `a` "
+           "or `b`, found `f33`"},
+          {kBinary, "pointwise().typed(given(@type,first))", "type",
+           "expected a ScalarType argument of `my.f`: `dtype`, found `type`"},
+          {kBinary, "pointwise().typed(given(@flag,first))", "flag",
+           "expected a ScalarType argument of `my.f`: `dtype`, found `flag`, "
+           "which is `bool flag`"},
+          {kBinary, "pointwise().typed(if(@flags,a,b))", "flags",
+           "expected a bool argument of `my.f`: `flag`, found `flags`"},
+          {kBinary, "pointwise().typed(alike(a, @c))", "c",
+           "expected a dtype such as f32, or a tensor argument of `my.f`: `a` "
+           "or `b`, found `c`"},
+          {kBinary, "pointwise().typed(first,@i64)", "i64",
+           "expected at most 1 result, because `my.f` declares 1 result, found "
+           "2"},
+          {kBinary, "pointwise().below(@zz,dim)", "zz",
+           "expected a tensor argument of `my.f`: `a` or `b`, found `zz`"},
+          {kBinary, "pointwise().below(a,@dim)", "dim",
+           "`dim` reads the argument `self`, which `my.f` does not declare"},
+          {kBinary, "pointwise().below(a,@rows)", "rows",
+           "`rows` reads the argument `weight`, which `my.f` does not declare"},
+          {kBinary, "pointwise().below(a,@limit)", "limit",
+           "expected an integer argument of `my.f`: `dim`, found `limit`"},
+          {kBinary, "same_shape().blocked(@dims)", "dims",
+           "expected an argument of `my.f` that is an integer or a list of "
+           "integers: `dim` or `size`, found `dims`"},
+          {kBinary, "pointwise().scales(@beta,alpha)", "beta",
+           "expected an argument of `my.f` that is a number: `dim`, `scale` or "
+           "`flag`, found `beta`"},
+          {kBinary, "pointwise().given_one(a,@c)", "c",
+           "expected an argument of `my.f`: `a`, `b`, `dim`, `size`, `scale`, "
+           "`flag`, `mode` or `dtype`, found `c`"},
+          {kBinary, "pointwise().one_of(@moed,a)", "moed",
+           "expected a str argument of `my.f`: `mode`, found `moed`"},
+          {kTwo, "pointwise(2).one_of(@mode,a)", "mode",
+           "expected a str argument of `my.two`, which has none, found `mode`"},
+          {kBinary, "pointwise().linalg_work(@n)", "n",
+           "expected an integer argument of `my.f`: `dim`, found `n`"},
+          {kBinary, "pointwise().local_shape(@sise)", "sise",
+           "expected an argument of `my.f` that is a list of integers: `size`, "
+           "found `sise`"},
+          {kBinary, "pointwise().local_shape(size,@1)", "1",
+           "expected at most 1 result, because `my.f` declares 1 result, found "
+           "2"},
+          {kBinary, "pointwise().local_size(@channels,1)", "channels",
+           "expected an integer argument of `my.f`: `dim`, found `channels`"},
+          {kBinary, "along(@dims)", "dims",
+           "expected an integer argument of `my.f`: `dim`, found `dims`"},
+          {kBinary, "along(@size)", "size",
+           "expected an integer argument of `my.f`: `dim`, found `size`, which "
+           "is `int[2] size`"},
+          {kBinary, "scanned(@axis)", "axis",
+           "expected an integer argument of `my.f`: `dim`, found `axis`"},
+          {kBinary, "mn,mn->{x:@sise[0]}{y:2}", "sise",
+           "expected an argument of `my.f` that is a list of integers: `size`, "
+           "found `sise`"},
+          {kBinary, "mn,mn->{x:@size}", "size",
+           "expected an integer argument of `my.f`: `dim`, found `size`, which "
+           "is `int[2] size`"},
+          {kBinary, "if @flags: mn,mn->mn | mn,mn->m", "flags",
+           "expected an argument of `my.f`: `a`, `b`, `dim`, `size`, `scale`, "
+           "`flag`, `mode` or `dtype`, found `flags`"},
+          {kBinary, "if flag and not @left: mn,mn->mn | mn,mn->m", "left",
+           "expected an argument of `my.f`: `a`, `b`, `dim`, `size`, `scale`, "
+           "`flag`, `mode` or `dtype`, found `left`"},
+          {kBinary, "if @size is 3: mn,mn->mn | mn,mn->m", "size",
+           "expected an argument of `my.f` that is a str or a number: `dim`, "
+           "`scale`, `flag` or `mode`, found `size`, which is `int[2] size`"},
+      }) {
     check_wrong(wrong);
   }
 }
 
 TEST_CASE("a factor that no operand has is an error at its place") {
   for (const WrongName& wrong : {
-           WrongName{kBinary, "mk,kn->mn.nonempty(@q)", "q",
-                     "expected a factor of an operand: `m`, `k` or `n`, found "
-                     "`q`"},
+           WrongName{
+               kBinary, "mk,kn->mn.nonempty(@q)", "q",
+               "expected a factor of an operand: `m`, `k` or `n`, found `q`"},
            {kBinary, "m{k},{k}n->mn.nonempty(@k)", "k",
             "expected a factor of an operand that may be sharded, found `k`, "
             "which is full"},
@@ -173,8 +172,8 @@ TEST_CASE("a factor that no operand has is an error at its place") {
             "expected a factor that a result lacks, found `m`, which every "
             "result has"},
            {kBinary, "pointwise().nonempty(@a)", "a",
-            "expected no letter, because the form `pointwise` names no "
-            "factor, found `a`"},
+            "expected no letter, because the form `pointwise` names no factor, "
+            "found `a`"},
        }) {
     check_wrong(wrong);
   }
@@ -182,9 +181,9 @@ TEST_CASE("a factor that no operand has is an error at its place") {
 
 TEST_CASE("another number of operands or results is an error at its place") {
   for (const WrongName& wrong : {
-           WrongName{kBinary, "pointwise(@2)", "2",
-                     "expected 1 result, because `my.f` declares 1 result, "
-                     "found 2"},
+           WrongName{
+               kBinary, "pointwise(@2)", "2",
+               "expected 1 result, because `my.f` declares 1 result, found 2"},
            {kTwo, "@pointwise()", "pointwise",
             "expected 2 results, because `my.two` declares 2 results, found 1"},
            {kTwo, "reduction(sum,@3)", "3",
@@ -199,8 +198,8 @@ TEST_CASE("another number of operands or results is an error at its place") {
             "expected 1 term of results, because `my.f` declares 1 result, "
             "found 2"},
            {kTwo, "mk->@m", "m",
-            "expected 2 terms of results, because `my.two` declares 2 "
-            "results, found 1"},
+            "expected 2 terms of results, because `my.two` declares 2 results, "
+            "found 1"},
            {kTwo, "pointwise(2).like(a,a,@a)", "a",
             "expected at most 2 results, because `my.two` declares 2 results, "
             "found 3"},
@@ -214,10 +213,10 @@ TEST_CASE("another number of operands or results is an error at its place") {
 
 TEST_CASE("a word that the operator lacks the arguments of is an error at it") {
   for (const WrongName& wrong : {
-           WrongName{kBinary, "@gather(dim)", "gather(dim)",
-                     "`gather(dim)` needs the argument `Tensor self`, as in "
-                     "`aten.gather.default`, which `my.f.default` does not "
-                     "declare"},
+           WrongName{
+               kBinary, "@gather(dim)", "gather(dim)",
+               "`gather(dim)` needs the argument `Tensor self`, as in "
+               "`aten.gather.default`, which `my.f.default` does not declare"},
        }) {
     check_wrong(wrong);
   }
@@ -266,8 +265,7 @@ TEST_CASE("a wrong name in a program is an error at its place") {
             "expected a value, found `out`, which has none before the program "
             "ends"},
            {kTwo, "pointwise(2).decomposed(\"@out = a; return a, a\")", "out",
-            "expected a name that is not a word of the language, found "
-            "`out`"},
+            "expected a name that is not a word of the language, found `out`"},
        }) {
     check_wrong(wrong);
   }
@@ -281,8 +279,8 @@ TEST_CASE("a rule that names what the operator has is accepted") {
         "if mode is x and not flag: mn,mn->mn | mn,mn->nm",
         "mk,kn->mn.nonempty(k).same_without(k).one_of(mode,x,y)",
         "pointwise().linear_in(a).linear_in(b)",
-        "pointwise().decomposed(\"x = a * default(scale, 1); y = x if flag; "
-        "y = x + b if not flag; return y * size(out, 0)\")"}) {
+        "pointwise().decomposed(\"x = a * default(scale, 1); y = x if flag; y "
+        "= x + b if not flag; return y * size(out, 0)\")"}) {
     CAPTURE(rule);
     const auto made = checked(kBinary, rule);
     CHECK((made ? std::string() : to_string(made.error())) == "");
@@ -360,6 +358,20 @@ TEST_CASE(
        }) {
     check_wrong(wrong);
   }
+}
+
+TEST_CASE("the help of a wrong name can be written in its place") {
+  const auto help_of = [](const char* declaration, const char* rule) {
+    const auto made = checked(declaration, rule);
+    return made ? std::string() : made.error().help;
+  };
+  CHECK(help_of("my::a(Tensor x) -> Tensor",
+                "pointwise().decomposed(\"return expp(x)\")") ==
+        "did you mean `exp`?");
+  constexpr const char* kSizes = "my::a(Tensor x, int[] size) -> Tensor";
+  CHECK(help_of(kSizes, "a->a{c:size}") ==
+        "write one of its integers, such as `size[0]`");
+  CHECK(checked(kSizes, "a->a{c:size[0]}").has_value());
 }
 
 TEST_CASE("a modifier that names a full factor is an error") {

@@ -131,6 +131,14 @@ class NameChecker {
     return nullptr;
   }
 
+  // Returns "an argument of `mylib.f` that is a number".
+  std::string expected_of_op(NameKind kind) const {
+    constexpr std::string_view kThatIs = " that is ";
+    std::string text(expected_of(kind));
+    const std::size_t end = std::min(text.find(kThatIs), text.size());
+    return text.insert(end, " of " + op());
+  }
+
   Result<void> check_argument(const RuleNames::Name& name) const {
     const std::vector<std::string> known = arguments(name.kind);
     if (std::find(known.begin(), known.end(), name.name) != known.end()) {
@@ -142,8 +150,7 @@ class NameChecker {
                    name.at,
                    "write an integer argument that is above the indices");
     }
-    std::string message =
-        "expected " + std::string(expected_of(name.kind)) + " of " + op();
+    std::string message = "expected " + expected_of_op(name.kind);
     message += known.empty() ? ", which has none" : ": " + either_of(known);
     message += ", found `" + name.name + '`';
     if (const ArgumentSchema* other = declared(name.name)) {
@@ -157,6 +164,12 @@ class NameChecker {
     const std::vector<std::string_view> views(known.begin(), known.end());
     const std::string nearest = did_you_mean(name.name, views);
     if (name.name.size() > 1 && nearest.starts_with("did")) return nearest;
+    const ArgumentSchema* other = declared(name.name);
+    if (name.kind == NameKind::kInteger &&
+        name.word.find(':') != std::string::npos && other != nullptr &&
+        other->is_list && other->type == ArgumentType::kInt) {
+      return "write one of its integers, such as `" + name.name + "[0]`";
+    }
     if (is_of_calls()) {
       return "write the declaration of the operator before the rule if it has "
              "more arguments than its calls show: mylib::f(Tensor x, int n=1) "

@@ -209,8 +209,19 @@ class ProgramNameChecker {
       functions.push_back(one.name);
     }
     const std::string nearest = did_you_mean(function, functions);
-    return nearest.starts_with("did") ? nearest
-                                      : library_.suggest("aten." + function);
+    if (nearest.starts_with("did")) return nearest;
+    // A program calls `aten.exp.default` as exp().
+    constexpr std::string_view kAten = "aten.";
+    const std::vector<std::string> names = library_.names();
+    std::vector<std::string_view> operators;
+    for (std::string_view name : names) {
+      if (!name.starts_with(kAten)) continue;
+      name.remove_prefix(kAten.size());
+      operators.push_back(name.substr(0, name.find('.')));
+    }
+    const std::string spelled = did_you_mean(function, operators);
+    return spelled.starts_with("did") ? spelled
+                                      : "`shardprop ops` lists operators";
   }
 
   // A program returns a value for each result, or skips those that calls do not
