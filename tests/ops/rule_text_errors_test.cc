@@ -227,6 +227,8 @@ TEST_CASE("a modifier that a rule has twice is an error at the second") {
             "`contiguous` replaces `like`: expected one of them"},
            {"pointwise().decomposed(\"return a\").per_rank(\"return a\")", 36,
             "`per_rank` replaces `decomposed`: expected one of them"},
+           {"pointwise().multilinear().nonlinear()", 27,
+            "`nonlinear` replaces `multilinear`: expected one of them"},
            {"pointwise().passes(a,a)", 22, "`passes` has `a` twice"},
        }) {
     CAPTURE(wrong.rule);

@@ -300,12 +300,22 @@ const RuleModifier* modifier_named(std::string_view name) {
   return found == std::end(kModifiers) ? nullptr : found;
 }
 
+// Returns whether a modifier lets partials pass through, which `nonlinear()` ends.
+bool is_linear(const RuleModifier& modifier) {
+  constexpr std::string_view kNames[] = {
+      "additive",      "multilinear",           "linear_in", "nondecreasing",
+      "nonincreasing", "nondecreasing_in_each", "lattice"};
+  return std::find(std::begin(kNames), std::end(kNames), modifier.name) !=
+         std::end(kNames);
+}
+
 // Returns whether a rule may have both modifiers.
 bool may_follow(const RuleModifier* first, const RuleModifier* second) {
   const bool are_of_table = first != nullptr && second != nullptr;
   if (first == second && are_of_table) {
     return first->repeats == Repeats::kForEach;
   }
+  if (are_of_table && second->name == "nonlinear") return !is_linear(*first);
   const bool is_in_group = are_of_table && first->repeats > Repeats::kForEach;
   return !is_in_group || first->repeats != second->repeats;
 }
