@@ -100,10 +100,19 @@ Result<bool> RuleAttempts::begin(double share) {
 
 std::optional<RuleOutcome> RuleAttempts::attempt(const Recompute& rule,
                                                  double share) {
-  if (request_.options.stop.stop_requested()) return std::nullopt;
-  auto outcome = guarded([&] { return try_rule(rule, share); });
-  if (!outcome) return std::nullopt;
-  return *std::move(outcome);
+  const std::stop_token& stop = request_.options.stop;
+  if (!stop.stop_requested()) {
+    auto outcome = guarded([&] { return try_rule(rule, share); });
+    if (outcome) return *std::move(outcome);
+    const ErrorCode code = outcome.error().code;
+    if (code == ErrorCode::kStopped) {
+      missed_by_ = RanOut::kTime;
+    } else if (code == ErrorCode::kOutOfMemory) {
+      missed_by_ = RanOut::kMemory;
+    }
+  }
+  if (stop.stop_requested()) missed_by_ = RanOut::kInterrupted;
+  return std::nullopt;
 }
 
 Result<RuleOutcome> RuleAttempts::try_rule(const Recompute& rule,
@@ -166,9 +175,10 @@ void RuleAttempts::limit(PlanOptions& options, double share) const {
       std::min(share * std::max(0.0, seconds_left()), most_seconds_);
   if (options.work_limit) {
     // With the least work, each recipe still leads to a plan.
+    const std::uint64_t least = *request_.options.work_limit > 0 ? 1 : 0;
     options.work_limit = std::clamp<std::uint64_t>(
-        static_cast<std::uint64_t>(share * static_cast<double>(work_left())), 1,
-        std::max<std::uint64_t>(most_work_, 1));
+        static_cast<std::uint64_t>(share * static_cast<double>(work_left())),
+        least, std::max(most_work_, least));
   }
 }
 
@@ -229,6 +239,13 @@ void RuleAttempts::note(const Plan& plan, const RuleOutcome& outcome) {
 }
 
 PlannedGraph RuleAttempts::answer() && {
+  // A rule that was not tried may lead to a plan.
+  Plan& plan = best_->plan;
+  if (plan.status == PlanStatus::kInfeasible && missed_by_) {
+    plan.status = PlanStatus::kUnknown;
+    plan.ran_out = *missed_by_;
+    plan.conflict = {};
+  }
   if (rules_.tried.size() > 1) {
     const auto concluded = guarded([&]() -> Result<void> {
       conclude(best_->plan);

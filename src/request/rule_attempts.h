@@ -65,7 +65,8 @@ class RuleAttempts {
   double best_nanoseconds() const;  // precondition: the best answer has a plan
   const RuleOutcome& first() const { return first_; }
 
-  // Returns the best answer. If several rules were tried, it has a
+  // Returns the best answer. Without a plan it is unknown if a rule was not tried
+  // because time or memory ended, or because of an interruption. If several rules were tried, it has a
   // RecomputeRulesNote, and its bounds hold for all of them. Its status is not optimal,
   // because another rule may lead to a cheaper plan. The note is left out if
   // memory is refused.
@@ -102,6 +103,7 @@ class RuleAttempts {
   // The least bound of the rules, and why its search ended.
   std::int64_t bound_ = std::numeric_limits<std::int64_t>::max();
   RanOut ran_out_ = RanOut::kNothing;
+  std::optional<RanOut> missed_by_;  // why a rule was not tried
   // The least bound of plans with free layers; 0 if that of a rule is not known.
   std::int64_t free_bound_ = std::numeric_limits<std::int64_t>::max();
   Options limits_;  // those of the request, as plans record them

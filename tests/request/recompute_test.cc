@@ -18,6 +18,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <variant>
@@ -168,6 +169,31 @@ TEST_CASE("without a plan, auto names what each rule needs") {
   const std::string text = plan_to_text(plan);
   CHECK(text.find("3 rules of recomputation were tried") != std::string::npos);
   CHECK(text.find("smaller micro-batches") != std::string::npos);
+}
+
+TEST_CASE("an interruption after a refuted rule leaves the answer open") {
+  PlanRequest request =
+      request_of({{"recompute", "auto", {}}, {"memory", "1KiB", {}}});
+  std::stop_source stop;
+  request.options.stop = stop.get_token();
+  request.options.progress = [&](const PlanProgress& progress) {
+    if (progress.phase == PlanProgress::Phase::kReport) stop.request_stop();
+  };
+  const Plan plan = value_of(plan_graph(request)).plan;
+  CHECK(plan.status == PlanStatus::kUnknown);
+  CHECK(plan.ran_out == RanOut::kInterrupted);
+  const std::string text = plan_to_text(plan);
+  CHECK(text.find("infeasible") == std::string::npos);
+  CHECK(text.find("interrupted") != std::string::npos);
+}
+
+TEST_CASE("without work, auto does not search") {
+  PlanRequest request =
+      request_of({{"recompute", "auto", {}}, {"memory", "60KiB", {}}});
+  request.options.work_limit = 0;
+  const Plan plan = value_of(plan_graph(request)).plan;
+  CHECK(plan.status == PlanStatus::kUnknown);
+  CHECK(plan.ran_out == RanOut::kWork);
 }
 
 TEST_CASE("auto keeps the work limit of the request") {
