@@ -133,6 +133,8 @@ class Reader {
         root_["ran_out"].fail("unknown");
       }
     }
+    // `ran_out` says the same.
+    if (root_.has("interrupted")) root_["interrupted"].boolean();
     const bool planned = plan_.status == PlanStatus::kOptimal ||
                          plan_.status == PlanStatus::kFeasible;
     if (planned != plan_.has_plan()) {

@@ -132,9 +132,9 @@ class Writer {
       write_demanded_shardings(json_, plan_.demanded_shardings);
     }
     if (plan_.is_proof_given) json_.member("proof", "as the file says");
-    if (plan_.ran_out != RanOut::kNothing) {
-      json_.member("ran_out", to_string(plan_.ran_out));
-    }
+    const RanOut end = plan_.ran_out;
+    if (end != RanOut::kNothing) json_.member("ran_out", to_string(end));
+    if (end == RanOut::kInterrupted) json_.member("interrupted", true);
     write_overlap(json_, plan_);
     json_.member("solve_seconds", plan_.solve_seconds);
     if (plan_.status == PlanStatus::kInfeasible) {

@@ -152,7 +152,7 @@ Plan explained_plan() {
   plan.procedures.push_back({.name = "layer-mix", .enabled = false});
   plan.space.most_runs = 1;
   plan.made_in = {0, 1};
-  plan.ran_out = RanOut::kTime;
+  plan.ran_out = RanOut::kInterrupted;
   plan.values.push_back({.name = "w", .kind = InputKind::kParameter});
   plan.values.back().tensor = {{8, 8}, DType::kF32, layout_of("R")};
   plan.values.back().state_layout = layout_of("S(0)");

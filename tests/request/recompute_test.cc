@@ -185,6 +185,9 @@ TEST_CASE("an interruption after a refuted rule leaves the answer open") {
   const std::string text = plan_to_text(plan);
   CHECK(text.find("infeasible") == std::string::npos);
   CHECK(text.find("interrupted") != std::string::npos);
+  const std::string json = plan_to_json(plan);
+  CHECK(json.find("\"interrupted\": true") != std::string::npos);
+  CHECK(plan_to_json(value_of(parse_plan_json(json))) == json);
 }
 
 TEST_CASE("without work, auto does not search") {
