@@ -16,7 +16,7 @@
 namespace shardprop {
 namespace {
 
-// The results of the operator, as the first value of some functions.
+// Some functions take this word, the results of the operator, as their first value.
 constexpr std::string_view kResults = "out";
 constexpr std::string_view kReserved[] = {"True", "False",  "None",
                                           "inf",  kResults, "return"};
@@ -224,8 +224,8 @@ class ProgramNameChecker {
                                       : "`shardprop ops` lists operators";
   }
 
-  // A program returns a value for each result, or skips those that calls do not
-  // produce.
+  // A program returns a value for each result. It may leave out results that calls
+  // do not produce.
   Result<void> check_results(const ProgramText& program) const {
     const std::size_t count = program.results.size();
     std::size_t most = 0;

@@ -1,5 +1,5 @@
-// `RuleNames` lists what a rule text refers to, with the column of each: arguments and
-// results of the operator, factors of the notation, words, and programs.
+// `RuleNames` lists the names in a rule text with their columns: arguments and results
+// of the operator, factors of the notation, words, and programs.
 //
 //   names_in_rule("mk,kn->mn.linear_in(x)")->names
 //     {"x", column 21, NameKind::kTensors, "linear_in"}
@@ -24,7 +24,7 @@
 
 namespace shardprop {
 
-// `NameKind` says what a name in a rule may be.
+// `NameKind` is the kind of thing that a name in a rule may refer to.
 enum class NameKind : std::uint8_t {
   kNone,            // the word takes no name
   kArgument,        // any argument
@@ -96,8 +96,8 @@ using Overloads = std::vector<std::shared_ptr<const FunctionSchema>>;
 // Checks the names of a rule against the overloads that it is for: each name is one of
 // at least one overload. A rule of an undeclared operator is checked against its calls
 // in a graph, which show names and no types. Rows of `library` share texts, so that a
-// row of several operators may name what one of them lacks: a rule may name what the
-// row of its operator in `library` names. Errors, which name the column:
+// row of several operators may name an argument that one of them lacks. So a rule may
+// use the names of its operator's row in `library`. Errors, which name the column:
 // kInvalidArgument, kProgramSyntax.
 Result<void> check_names(const RuleNames& names, const Overloads& overloads,
                          const OpLibrary& library);

@@ -336,7 +336,7 @@ CostPart AlternativeCosts::producing(PlanBufferId id,
     }
     return out;
   };
-  // Of two layouts that exist, a copy is made from the one of less transfer.
+  // A copy is made from the layout of less transfer if two layouts exist.
   CostPart all = copied([&](std::size_t c) {
     const BufferLayout state = plan_.copies[c].state;
     return !as_made.empty() && buffer.kind->move(now, state).transfer() <
