@@ -3,9 +3,9 @@
 #include "base/guard.h"
 #include "base/try.h"
 #include "plan/explain/assemble_plan.h"
+#include "plan/explain/minimal_conflict.h"
 #include "plan/problem/plan_budget.h"
 #include "plan/search/compare_recipes.h"
-#include "plan/search/minimal_conflict.h"
 #include "plan/search/procedures.h"
 #include "plan/search/staged_search.h"
 

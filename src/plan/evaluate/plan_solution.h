@@ -96,6 +96,9 @@ struct SearchScope {
   // In nanoseconds: the search ends once no plan costs less; null if it shall find
   // its best plan at any cost.
   std::optional<std::int64_t> cost_to_beat = {};
+  // In nanoseconds: the cost of a plan that is known elsewhere. The search goes on
+  // above it, but leaves parts of the space out that only hold plans above it.
+  std::optional<std::int64_t> known_cost = {};
 };
 
 }  // namespace shardprop

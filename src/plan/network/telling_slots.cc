@@ -5,6 +5,8 @@
 #include "plan/problem/equal_choices.h"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -37,9 +39,9 @@ class UsageBySlot {
     }
     std::sort(changes.begin(), changes.end(),
               [](const Change& a, const Change& b) { return a.slot < b.slot; });
-    std::map<std::vector<std::int64_t>, std::size_t> known{{sums_[0], 0}};
+    std::map<std::vector<std::int64_t>, std::uint32_t> known{{sums_[0], 0}};
     std::vector<std::int64_t> now = sums_[0];
-    std::size_t sum = 0;
+    std::uint32_t sum = 0;
     std::size_t slot = 0;
     for (std::size_t c = 0; c < changes.size();) {
       const std::size_t here = std::min(index(changes[c].slot), sum_of_.size());
@@ -53,7 +55,8 @@ class UsageBySlot {
           now[i] += changes[c].starts ? bytes : -bytes;
         }
       }
-      const auto [place, is_new] = known.try_emplace(now, sums_.size());
+      const auto [place, is_new] =
+          known.try_emplace(now, static_cast<std::uint32_t>(sums_.size()));
       if (is_new) sums_.push_back(now);
       sum = place->second;
     }
@@ -69,7 +72,7 @@ class UsageBySlot {
 
  private:
   std::vector<std::vector<std::int64_t>> sums_;
-  std::vector<std::size_t> sum_of_;  // by slot: index into sums_
+  std::vector<std::uint32_t> sum_of_;  // by slot: index into sums_
 };
 
 // Returns whether `bytes` are at most the mean of `first` and `last`, weighted
@@ -88,56 +91,90 @@ bool is_between(const std::vector<std::int64_t>& bytes,
   return true;
 }
 
-// Checks one variable at the counterparts of a slot: `tells[b]` becomes true if
-// its bytes in block b are not between those of the second and the last but
-// one.
-void find_telling(const UsageBySlot& usage,
-                  const std::vector<std::int64_t>& slots,
-                  std::vector<bool>& tells) {
-  const std::size_t end = slots.size() - 2;  // the last block but one
-  const std::size_t first = usage.number(slots[1]);
-  const std::size_t last = usage.number(slots[end]);
-  for (std::size_t b = 2; b < end; ++b) {
-    if (tells[b]) continue;
-    const std::size_t here = usage.number(slots[b]);
-    if (here == first && here == last) continue;
-    tells[b] = !is_between(usage.sum(here), usage.sum(first), usage.sum(last),
-                           b - 1, end - 1);
+// Counterparts are lists of counterpart slots with the same number of blocks. They
+// are stored by block, since slots of one block are near each other.
+class Counterparts {
+ public:
+  explicit Counterparts(std::size_t blocks) : slots_(blocks), tells_(blocks) {}
+
+  void add(std::span<const std::int64_t> slots) {
+    for (std::size_t b = 0; b < slots.size(); ++b) {
+      slots_[b].push_back(slots[b]);
+      tells_[b].push_back(false);
+    }
   }
-}
+
+  // Notes the slots in which the bytes of one variable are not between those of
+  // the second block and the last but one.
+  void find_telling(const UsageBySlot& usage) {
+    const std::size_t end = last_but_one();
+    for (std::size_t b = 2; b < end; ++b) {
+      std::array<std::size_t, 3> known{};  // the numbers of the list before
+      bool tells = false;
+      for (std::size_t l = 0; l < slots_[b].size(); ++l) {
+        const std::array numbers{usage.number(slots_[b][l]),
+                                 usage.number(slots_[1][l]),
+                                 usage.number(slots_[end][l])};
+        const auto [here, first, last] = numbers;
+        if ((here == first && here == last) || tells_[b][l]) continue;
+        if (std::exchange(known, numbers) != numbers) {
+          tells = !is_between(usage.sum(here), usage.sum(first),
+                              usage.sum(last), b - 1, end - 1);
+        }
+        tells_[b][l] = tells;
+      }
+    }
+  }
+
+  // Visits the slots that do not tell: visit(slot, in the second block, in the last
+  // block but one).
+  template <class Visit>
+  void visit_others(const Visit& visit) const {
+    const std::size_t end = last_but_one();
+    for (std::size_t b = 2; b < end; ++b) {
+      for (std::size_t l = 0; l < slots_[b].size(); ++l) {
+        if (!tells_[b][l]) visit(slots_[b][l], slots_[1][l], slots_[end][l]);
+      }
+    }
+  }
+
+ private:
+  std::size_t last_but_one() const { return slots_.size() - 2; }
+
+  // By block, then by list.
+  std::vector<std::vector<std::int64_t>> slots_;
+  std::vector<std::vector<bool>> tells_;
+};
 
 }  // namespace
 
 TellingSlots::TellingSlots(const PlanProblem& problem,
                            std::span<const MemoryUsage> usages) {
-  std::vector<const std::vector<std::int64_t>*> lists;
+  std::map<std::size_t, Counterparts> by_blocks;
   for (const auto& slots : problem.equal_choices().counterpart_slots()) {
-    if (slots.size() > kLeastBlocks) lists.push_back(&slots);
+    if (slots.size() <= kLeastBlocks) continue;
+    by_blocks.try_emplace(slots.size(), slots.size()).first->second.add(slots);
   }
-  if (lists.empty()) return;
+  if (by_blocks.empty()) return;
   std::map<solver::VariableId, std::vector<const MemoryUsage*>> by_variable;
   for (const MemoryUsage& usage : usages) {
     by_variable[usage.variable].push_back(&usage);
   }
   const std::size_t num_slots = problem.graph().nodes().size() + 1;
-  std::vector<std::vector<bool>> tells;
-  for (const auto* slots : lists) tells.emplace_back(slots->size(), false);
   UsageBySlot sums(num_slots);
   for (const auto& [variable, of_variable] : by_variable) {
     sums.set(of_variable);
-    for (std::size_t l = 0; l < lists.size(); ++l) {
-      find_telling(sums, *lists[l], tells[l]);
+    for (auto& [blocks, counterparts] : by_blocks) {
+      counterparts.find_telling(sums);
     }
   }
   std::vector<bool> is_telling(num_slots, true);
-  for (std::size_t l = 0; l < lists.size(); ++l) {
-    const std::vector<std::int64_t>& slots = *lists[l];
-    const std::size_t end = slots.size() - 2;
-    for (std::size_t b = 2; b < end; ++b) {
-      if (tells[l][b]) continue;
-      is_telling[index(slots[b])] = false;
-      others_.push_back({slots[b], slots[1], slots[end]});
-    }
+  for (const auto& [blocks, counterparts] : by_blocks) {
+    counterparts.visit_others(
+        [&](std::int64_t slot, std::int64_t first, std::int64_t last) {
+          is_telling[index(slot)] = false;
+          others_.push_back({slot, first, last});
+        });
   }
   moved_.assign(num_slots + 1, static_cast<std::int64_t>(num_slots));
   for (std::size_t t = num_slots; t-- > 0;) {

@@ -16,7 +16,7 @@ NetworkSearch::NetworkSearch(const PlanProblem& problem, const Budget& budget,
       options_(problem.options()),
       budget_(budget.rest()),
       scope_(scope),
-      incumbent_(problem) {
+      incumbent_(problem, scope.known_cost) {
   incumbent_.solution().procedures = no_runs(options_);
 }
 

@@ -97,6 +97,7 @@ class NetworkSearch {
   void widen_to(Budget before) {
     before.charge(budget_.work_spent() - before.work_spent());
     budget_ = std::move(before);
+    if (ended_by_) ended_by_ = budget_.stopped();
   }
   // Returns whether a limit ends the search. finish() then reports this limit.
   bool out_of_limits();

@@ -20,10 +20,12 @@ void check_bound(std::int64_t lower_bound, std::int64_t objective);
 class PlanIncumbent {
  public:
   // `problem` must outlive the object.
-  explicit PlanIncumbent(const PlanProblem& problem)
+  explicit PlanIncumbent(const PlanProblem& problem,
+                         std::optional<std::int64_t> known_cost = std::nullopt)
       : problem_(problem),
         limit_(problem.options().memory_limit),
-        gap_(problem.options().gap) {}
+        gap_(problem.options().gap),
+        known_cost_(known_cost) {}
 
   // Keeps a plan of the problem if it fits and is the best so far. The figures
   // are those of evaluate().
@@ -65,14 +67,16 @@ class PlanIncumbent {
   bool costs_at_least(std::optional<std::int64_t> nanoseconds) const {
     return nanoseconds && found() && out_.evaluation.objective >= *nanoseconds;
   }
-  // Returns whether the best plan is within the gap of the options. A gap of 0
-  // takes a proof.
+  // Returns whether the best plan is within the gap of the options, or no plan costs
+  // less than the known one. A gap of 0 takes a proof.
   bool is_done() const { return found() && out_.lower_bound >= enough_bound(); }
   // Returns the least bound that ends the search. Precondition: found().
   std::int64_t enough_bound() const {
     const std::int64_t objective = out_.evaluation.objective;
-    return objective -
-           static_cast<std::int64_t>(gap_ * static_cast<double>(objective));
+    const std::int64_t enough =
+        objective -
+        static_cast<std::int64_t>(gap_ * static_cast<double>(objective));
+    return std::min(enough, known_cost_.value_or(enough));
   }
 
   // Gains are the best cost and the best bound at one moment; null if unknown.
@@ -95,6 +99,7 @@ class PlanIncumbent {
   const PlanProblem& problem_;
   std::optional<std::int64_t> limit_;
   double gap_;
+  std::optional<std::int64_t> known_cost_;  // SearchScope::known_cost
   PlanSolution out_;
   std::optional<std::int64_t> found_here_;
 };

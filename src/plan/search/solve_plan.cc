@@ -7,6 +7,7 @@
 #include "plan/search/memory_search.h"
 #include "plan/search/network_search.h"
 #include "plan/search/overlap_search.h"
+#include "plan/search/part_searches.h"
 #include "plan/search/parts/earlier_assignment.h"
 #include "plan/search/parts/earlier_plan_match.h"
 #include "plan/search/parts/first_plans.h"
@@ -24,14 +25,6 @@
 namespace shardprop {
 namespace {
 
-struct PartSearch {
-  bool settles = false;            // as SearchScope::break_ties
-  std::optional<double> gap = {};  // that of the options if null
-  std::vector<std::int64_t> overlap_multipliers = {};
-  std::optional<std::int64_t> cost_to_beat =
-      {};  // as SearchScope::cost_to_beat
-};
-
 class PlanSolver {
  public:
   PlanSolver(const PlanProblem& problem, const Budget& budget,
@@ -40,7 +33,8 @@ class PlanSolver {
         options_(problem.options()),
         scope_(scope),
         search_(problem, budget, scope),
-        best_(search_.incumbent()) {}
+        best_(search_.incumbent()),
+        parts_(search_, scope_, solve_plan) {}
 
   PlanSolution run() {
     try {
@@ -72,61 +66,6 @@ class PlanSolver {
  private:
   // ---- plans of parts of the space
 
-  // Solves a part of the space, whose best plan the search then begins with.
-  // `restriction()` is the part. The search goes on without a part that the
-  // machine refuses memory for.
-  template <class MakeRestriction>
-  PlanSolution solve_part(const std::string& name,
-                          const MakeRestriction& restriction,
-                          const Budget& budget, const PartSearch& how = {}) {
-    return search_part(
-        name,
-        [&] {
-          return std::optional<RestrictedProblem>(std::in_place, problem_,
-                                                  restriction(), how.gap);
-        },
-        budget, how);
-  }
-
-  // Does the same for the problem that `make()` returns. A part that is null does
-  // not exist.
-  template <class MakePart>
-  PlanSolution search_part(const std::string& name, const MakePart& make,
-                           const Budget& budget, const PartSearch& how = {}) {
-    PlanSolution found;
-    auto solved = guarded([&]() -> Result<void> {
-      const std::optional<RestrictedProblem> part = make();
-      if (!part) return {};
-      found = solve_plan(part->problem(), budget,
-                         {.break_ties = how.settles,
-                          .first_plans = false,
-                          .explains = false,
-                          .overlap_multipliers = how.overlap_multipliers,
-                          .cost_to_beat = how.cost_to_beat});
-      if (!how.cost_to_beat || found.lower_bound < *how.cost_to_beat)
-        note_limit(found);
-      if (found.assignment) {
-        found.assignment = part->widened(*std::move(found.assignment));
-        parts_.push_back(*found.assignment);
-      }
-      search_.begin_with(found);
-      return {};
-    });
-    if (!solved) {
-      found.failure = std::move(solved).error();
-      // It may be the assignment of the part, which is not one of the problem.
-      found.assignment.reset();
-    }
-    add_left_out(name, found, best_.solution().left_out);
-    return found;
-  }
-
-  // Notes whether a plan of this part that ignores the limit fits.
-  void note_limit(const PlanSolution& found) {
-    const bool binds = !found.assignment || found.bound_without_limit;
-    binds_in_parts_ = binds && binds_in_parts_.value_or(true);
-  }
-
   // Begins with the plan of the options: solves parts of the space around it,
   // then the full space.
   void start_from(const Plan& plan) {
@@ -155,19 +94,20 @@ class PlanSolver {
     best_.raise_bound(best.lower_bound);
   }
 
-  // Solves three parts of the space around the plan: the plan itself, with all
-  // choices of the new variables; the same with all choices of the variables
-  // near them; and the plans in which a layer may follow another one.
+  // Solves three parts of the space around the plan. The first is the plan itself,
+  // with all choices of the new variables. In the second, the variables near them
+  // have all choices too. In the third, a layer may follow another one.
   void find_near(const EarlierPlanMatch& match, Budget& budget) {
     const auto solve_near = [&](Restriction part, bool is_allowed) {
       if (search_.out_of_limits()) return;
       // An allowed plan is found exactly, unless a network that counts memory misses it.
-      const PlanSolution found = solve_part(
+      SearchScope scope = parts_.scope();
+      scope.break_ties = is_allowed && scope_.break_ties;
+      scope.overlap_multipliers = match.overlap_multipliers;
+      const PlanSolution found = parts_.solve(
           "the plan to start from", [&] { return std::move(part); },
-          budget.within({.work = tuning::kNearPlanWork}),
-          {.settles = is_allowed && scope_.break_ties,
-           .gap = is_allowed ? 0 : tuning::kNearPlanGapShare * options_.gap,
-           .overlap_multipliers = match.overlap_multipliers});
+          budget.within({.work = tuning::kNearPlanWork}), scope,
+          is_allowed ? 0 : tuning::kNearPlanGapShare * options_.gap);
       budget.charge(found.work);
     };
     const bool is_allowed = match.is_allowed();
@@ -184,7 +124,7 @@ class PlanSolver {
     }
     // Mixes need the best of these plans only.
     parts_.clear();
-    if (best_.found()) parts_.push_back(*best_.solution().assignment);
+    if (best_.found()) parts_.add(*best_.solution().assignment);
   }
 
   // Raises the bound by earlier branches, then at these overlap multipliers.
@@ -256,17 +196,24 @@ class PlanSolver {
       if (!part->problem().equal_choices().have_layers()) part.reset();
       return part;
     };
-    search_part("plans of equal layers", make,
-                search_.budget()
-                    .share(tuning::kEqualLayersBudgetShare)
-                    .at_least(tuning::kLeastFirstPlanWork));
+    parts_.solve("plans of equal layers", make,
+                 search_.budget()
+                     .share(tuning::kEqualLayersBudgetShare)
+                     .at_least(tuning::kLeastFirstPlanWork),
+                 parts_.scope());
   }
 
   void find_plan_of(const FirstSpace& space, const Budget& budget) {
-    // A recipe is an answer of its own, and other parts only serve the search.
-    const PlanSolution found = solve_part(
+    // A recipe is an answer of its own in a comparison, and serves the search
+    // otherwise, as other parts always do.
+    SearchScope scope =
+        parts_.scope(space.recipe ? std::nullopt : best_.cost());
+    if (!options_.compare) {
+      scope.known_cost = least_of(scope.known_cost, best_.cost());
+    }
+    const PlanSolution found = parts_.solve(
         to_string(space), [&] { return restriction_to(problem_, space); },
-        budget, {.cost_to_beat = space.recipe ? std::nullopt : best_.cost()});
+        budget, scope);
     if (!space.recipe) return;
     PlanRecipe recipe{to_string(*space.recipe), found.status, std::nullopt,
                       found.evaluation.peak_bytes};
@@ -278,14 +225,15 @@ class PlanSolver {
 
   // Solves the part of the space with the choices of the plans found so far.
   void mix(const Budget& budget) {
-    if (!scope_.first_plans || parts_.size() < 2 ||
+    if (!scope_.first_plans || parts_.plans().size() < 2 ||
         search_.budget().is_cut_off()) {
       return;
     }
     search_.run(PlanProcedure::kMixedPlans, [&] {
-      solve_part("plans that mix the choices of others",
-                 [&] { return choices_of_plans(problem_, parts_); }, budget,
-                 {.cost_to_beat = best_.cost()});
+      parts_.solve(
+          "plans that mix the choices of others",
+          [&] { return choices_of_plans(problem_, parts_.plans()); }, budget,
+          parts_.scope(best_.cost()));
     });
   }
 
@@ -297,7 +245,7 @@ class PlanSolver {
     // A limit that binds in every part most likely binds in the whole space.
     double share = scope_.share_if_limit_binds;
     const Budget whole = search_.budget();
-    if (limited && binds_in_parts_.value_or(false) && share < 1) {
+    if (limited && parts_.does_limit_bind() && share < 1) {
       search_.narrow(std::exchange(share, 1));
     }
     // Overlapped transfers are free in it. Other multipliers need a part of the
@@ -315,8 +263,7 @@ class PlanSolver {
       search_.free_network();
       best_.solution().bound_without_limit = best_.solution().lower_bound;
       if (share < 1) search_.narrow(share);
-      search_.run(PlanProcedure::kReducedEachTime, [&] { reduce_each_time(); });
-      last_ = MemorySearch(search_).run(std::move(last_));
+      fit(reduced_each_time(problem_));
       network_.memory_limit = options_.memory_limit;
     }
     if (best_.found_here() && !best_.is_done()) search_overlap();
@@ -325,11 +272,11 @@ class PlanSolver {
       search_.free_network();
       MemorySearch(search_).judge_rest(network_.overlap_multipliers);
     }
-    if (!parts_.empty() && best_.found_here() && !best_.is_done() &&
+    if (!parts_.plans().empty() && best_.found_here() && !best_.is_done() &&
         best_.solution().lower_bound <
             options_.known_cost.value_or(kMostNanoseconds)) {
       search_.free_network();
-      parts_.push_back(*best_.solution().assignment);
+      parts_.add(*best_.solution().assignment);
       mix(search_.budget()
               .share(tuning::kMixedPlansBudgetShare)
               .at_least(tuning::kLeastMixWork));
@@ -344,14 +291,20 @@ class PlanSolver {
     return true;
   }
 
-  void reduce_each_time() {
-    if (search_.out_of_limits()) return;
-    const auto restriction = reduced_each_time(problem_);
-    if (!restriction) return;
-    solve_part("plans that reduce gradients in each micro-batch",
-               [&] { return *restriction; },
-               search_.budget().share(tuning::kReducedEachTimeBudgetShare),
-               {.cost_to_beat = best_.cost()});
+  // Searches for a plan within the memory limit, in the whole space first. `reduced`
+  // is the part without late reductions, which keeps fewer bytes.
+  void fit(const std::optional<Restriction>& reduced) {
+    const Budget rest = search_.budget();
+    if (reduced) search_.narrow(1 - tuning::kReducedEachTimeBudgetShare);
+    last_ = MemorySearch(search_).run(std::move(last_));
+    search_.widen_to(rest);
+    if (!reduced || best_.is_done() || search_.out_of_limits()) return;
+    search_.run(PlanProcedure::kReducedEachTime, [&] {
+      parts_.solve(
+          "plans that reduce gradients in each micro-batch",
+          [&] { return *reduced; }, search_.budget().rest(),
+          parts_.scope(least_of(best_.cost(), scope_.known_cost)));
+    });
   }
 
   // Breaks ties among plans of this cost (tie_breaking.h).
@@ -377,13 +330,12 @@ class PlanSolver {
   const PlanOptions& options_;
   SearchScope scope_;
   NetworkSearch search_;
-  PlanIncumbent& best_;                    // of the search
+  PlanIncumbent& best_;  // of the search
+  PartSearches parts_;
   SolvedNetwork last_;                     // the last one with a solution
   std::optional<std::int64_t> uniform_;    // found by OverlapSearch
   NetworkOptions network_;                 // of the best plan
   std::optional<PlanAssignment> earlier_;  // the plan to start from
-  std::vector<PlanAssignment> parts_;      // plans of parts of the space
-  std::optional<bool> binds_in_parts_;     // the memory limit; null before one
 };
 
 }  // namespace

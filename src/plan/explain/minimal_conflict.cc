@@ -1,4 +1,4 @@
-#include "plan/search/minimal_conflict.h"
+#include "plan/explain/minimal_conflict.h"
 
 #include "base/try.h"
 #include "plan/search/solve_plan.h"
