@@ -124,5 +124,6 @@ MODELS = {
     "mpt-13b": _gpt(5120, 40),
     "mpt-30b": _gpt(7168, 56),
     "mpt-70b": _gpt(8192, 64),
+    "gpt-18b": _gpt(14336, 64, 250000, True, False),
     "gpt-22b": _gpt(6144, 64, 51200, True, False),
 }
