@@ -103,6 +103,16 @@ TEST_CASE("a declaration may have types that are not interpreted") {
   }
 }
 
+TEST_CASE("a default may have blanks around its `=`, as in PyTorch") {
+  const auto schema = FunctionSchema::parse(
+      "my::f(Tensor x, int n = 5, float[2] r =1, bool? b= None, int[] l=[ 1 , "
+      "2 ], Tensor t=None, Layout? y=0, Device d='cpu') -> Tensor");
+  REQUIRE(schema);
+  CHECK(schema->arguments()[1].default_value == Argument(std::int64_t{5}));
+  CHECK(schema->arguments()[4].default_value ==
+        Argument(std::vector<std::int64_t>{1, 2}));
+}
+
 TEST_CASE("an error of a declaration is at the fault") {
   struct Wrong {
     const char* text;
@@ -121,6 +131,34 @@ TEST_CASE("an error of a declaration is at the fault") {
             "expected an integer of 64 bits, found `1.5`"},
            {"my::f(Tensor x, int[99999999999999999999] n) -> Tensor", 21,
             "no list size"},
+           {"my::f(Tensor x, int[] n=[1.5]) -> Tensor", 25,
+            "expected a default of the type `int[]`, found `[1.5]`"},
+           {"my::f(Tensor x, int[] n = 3) -> Tensor", 27,
+            "expected a default of the type `int[]`, found `3`"},
+           {"my::f(Tensor x, int n=None) -> Tensor", 23,
+            "expected a default of the type `int`, found `None`"},
+           {"my::f(Tensor x, int n=True) -> Tensor", 23,
+            "expected a default of the type `int`, found `True`"},
+           {"my::f(Tensor x, int n='a') -> Tensor", 23,
+            "expected a default of the type `int`, found `'a'`"},
+           {"my::f(Tensor x, bool f=7) -> Tensor", 24,
+            "expected a default of the type `bool`, found `7`"},
+           {"my::f(Tensor x, bool[2] f=[1, 0]) -> Tensor", 27,
+            "expected a default of the type `bool[2]`, found `[1, 0]`"},
+           {"my::f(Tensor x, float f='1') -> Tensor", 25,
+            "expected a default of the type `float`, found `'1'`"},
+           {"my::f(Tensor x, str s=5) -> Tensor", 23,
+            "expected a default of the type `str`, found `5`"},
+           {"my::f(Tensor x, Scalar s=[1]) -> Tensor", 26,
+            "expected a default of the type `Scalar`, found `[1]`"},
+           {"my::f(Tensor x, Tensor t=3) -> Tensor", 26,
+            "expected a default of the type `Tensor`, found `3`"},
+           {"my::f(Tensor x, Tensor[] t=[1]) -> Tensor", 28,
+            "expected a default of the type `Tensor[]`, found `[1]`"},
+           {"my::f(Tensor x, ScalarType d='f32') -> Tensor", 30,
+            "expected a default of the type `ScalarType`, found `'f32'`"},
+           {"my::f(Tensor x, Generator g=3) -> Tensor", 29,
+            "expected a default of the type `Generator`, found `3`"},
            {"my::f(Tensor x -> Tensor", 16, "`,` or `)` expected"},
            {"my::f(Tensor x) - Tensor", 17, "`->` and the results are missing"},
        }) {

@@ -229,6 +229,8 @@ TEST_CASE("a modifier that a rule has twice is an error at the second") {
             "`per_rank` replaces `decomposed`: expected one of them"},
            {"pointwise().multilinear().nonlinear()", 27,
             "`nonlinear` replaces `multilinear`: expected one of them"},
+           {"pointwise().passes(a).nonlinear()", 23,
+            "`nonlinear` replaces `passes`: expected one of them"},
            {"pointwise().passes(a,a)", 22, "`passes` has `a` twice"},
        }) {
     CAPTURE(wrong.rule);

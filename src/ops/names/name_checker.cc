@@ -54,7 +54,9 @@ class NameChecker {
     return name.kind != NameKind::kFactor &&
            std::any_of(row_.names.begin(), row_.names.end(),
                        [&](const RuleNames::Name& own) {
-                         return own.name == name.name && own.word == name.word;
+                         return own.name == name.name &&
+                                own.word == name.word &&
+                                own.value == name.value;
                        });
   }
   bool is_of_row(const RuleNames::Count& count) const {
@@ -142,7 +144,7 @@ class NameChecker {
   Result<void> check_argument(const RuleNames::Name& name) const {
     const std::vector<std::string> known = arguments(name.kind);
     if (std::find(known.begin(), known.end(), name.name) != known.end()) {
-      return {};
+      return check_value(name);
     }
     if (name.is_implied) {
       return wrong("`" + name.word + "` reads the argument `" + name.name +
@@ -159,6 +161,26 @@ class NameChecker {
     return wrong(std::move(message), name.at, help_for(name, known));
   }
 
+  // Checks the value with which a condition compares the argument, or the index of an
+  // element.
+  Result<void> check_value(const RuleNames::Name& name) const {
+    if (name.value.empty() || is_of_calls()) return {};
+    const bool is_fitting = any([&](const FunctionSchema& one) {
+      const auto i = one.argument_index(name.name);
+      return i && fits_value(name.kind, one.arguments()[*i], name.value);
+    });
+    if (is_fitting) return {};
+    const ArgumentSchema& argument = *declared(name.name);
+    return wrong("expected " + expected_value_of(argument) + ", because " +
+                     op() + " declares `" + describe_type(argument) + ' ' +
+                     name.name + "`, found `" + name.value + '`',
+                 name.value_at,
+                 name.kind == NameKind::kCompared
+                     ? "a condition compares a str with a word, as in `if mode "
+                       "is r`, and an int with an integer, as in `if mode is 2`"
+                     : "elements are counted from 0");
+  }
+
   std::string help_for(const RuleNames::Name& name,
                        const std::vector<std::string>& known) const {
     const std::vector<std::string_view> views(known.begin(), known.end());
@@ -169,6 +191,12 @@ class NameChecker {
         name.word.find(':') != std::string::npos && other != nullptr &&
         other->is_list && other->type == ArgumentType::kInt) {
       return "write one of its integers, such as `" + name.name + "[0]`";
+    }
+    if (name.kind == NameKind::kCondition && other != nullptr) {
+      return other->type == ArgumentType::kInt && !other->is_list
+                 ? "write its value: `if " + name.name + " is 1`"
+                 : "every call gives `" + name.name +
+                       "`; declare it with `?` if calls may leave it out";
     }
     if (is_of_calls()) {
       return "write the declaration of the operator before the rule if it has "

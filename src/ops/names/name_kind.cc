@@ -1,5 +1,7 @@
 #include "ops/names/name_kind.h"
 
+#include "base/parse_int.h"
+
 namespace shardprop {
 namespace {
 
@@ -36,8 +38,10 @@ std::string_view expected_of(NameKind kind) {
       return "a bool argument";
     case NameKind::kText:
       return "a str argument";
-    case NameKind::kTextOrNumber:
-      return "an argument that is a str or a number";
+    case NameKind::kCondition:
+      return "an argument that is a bool or optional";
+    case NameKind::kCompared:
+      return "an argument that is a str or an integer";
     case NameKind::kDType:
       return "a ScalarType argument";
     case NameKind::kFactor:
@@ -70,9 +74,13 @@ bool fits(NameKind kind, const ArgumentSchema& argument) {
       return is_single && argument.type == ArgumentType::kBool;
     case NameKind::kText:
       return is_single && argument.type == ArgumentType::kString;
-    case NameKind::kTextOrNumber:
-      return is_single &&
-             (argument.type == ArgumentType::kString || is_number(argument));
+    case NameKind::kCondition:
+      return argument.is_optional ||
+             (is_single && argument.type == ArgumentType::kBool);
+    case NameKind::kCompared:
+      return is_single && (argument.type == ArgumentType::kString ||
+                           argument.type == ArgumentType::kInt ||
+                           argument.type == ArgumentType::kScalar);
     case NameKind::kDType:
       return is_single && argument.type == ArgumentType::kDType;
     case NameKind::kNone:
@@ -80,6 +88,25 @@ bool fits(NameKind kind, const ArgumentSchema& argument) {
       return false;
   }
   return false;
+}
+
+bool fits_value(NameKind kind, const ArgumentSchema& argument,
+                const std::string& value) {
+  const auto number = parse_int(value);
+  if (kind != NameKind::kCompared) {
+    // A list of the stated length 1 may have any length.
+    return !number || argument.list_size.value_or(1) == 1 ||
+           *number < *argument.list_size;
+  }
+  return (argument.type == ArgumentType::kString) != number.has_value();
+}
+
+std::string expected_value_of(const ArgumentSchema& argument) {
+  if (argument.is_list) {
+    return "the index of an element below " +
+           std::to_string(argument.list_size.value_or(1));
+  }
+  return argument.type == ArgumentType::kString ? "a word" : "an integer";
 }
 
 }  // namespace shardprop

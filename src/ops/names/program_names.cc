@@ -7,6 +7,7 @@
 #include "ops/program/program_functions.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -122,6 +123,7 @@ class ProgramNameChecker {
   }
 
   Result<void> check_call(const CallExpression& call) const {
+    SP_CHECK(check_repeated(call));
     const ProgramFunction* function = program_function(call.function);
     SP_CHECK(function != nullptr ? check_function(call, *function)
                                  : check_operator(call));
@@ -199,6 +201,73 @@ class ProgramNameChecker {
       return wrong(
           call.function + "() has no argument `" + call.named[i].first + '`',
           call.named_at[i], declaration);
+    }
+    std::optional<ArgumentFault> first;
+    for (const std::string& overload : overloads) {
+      auto fault = argument_fault(call, *library_.find(overload));
+      if (!fault) return {};
+      // An overload that lacks an argument is nearer than one that has no such name.
+      if (!first || fault->rank > first->rank) first = std::move(fault);
+    }
+    return wrong(first->message, first->at, first->declaration);
+  }
+
+  struct ArgumentFault {
+    std::string message;
+    std::size_t at = 0;
+    int rank = 0;
+    std::string declaration;
+  };
+
+  // Returns why the call does not give the arguments of the overload, if so.
+  static std::optional<ArgumentFault> argument_fault(
+      const CallExpression& call, const FunctionSchema& function) {
+    const auto& declared = function.arguments();
+    const std::string place = "it is declared as " + to_string(function);
+    if (call.positional.size() > declared.size()) {
+      return ArgumentFault{call.function + "() takes at most " +
+                               counted(declared.size(), "value") + ", not " +
+                               std::to_string(call.positional.size()),
+                           call.at, 0, place};
+    }
+    for (std::size_t i = 0; i < call.named.size(); ++i) {
+      const std::string& name = call.named[i].first;
+      const auto at = function.argument_index(name);
+      if (!at) {
+        return ArgumentFault{call.function + "() has no argument `" + name +
+                                 "` besides the others of the call",
+                             call.named_at[i], 0, place};
+      }
+      if (*at < call.positional.size()) {
+        return ArgumentFault{call.function + "() has `" + name + "` as value " +
+                                 std::to_string(*at + 1) + " already",
+                             call.named_at[i], 1, place};
+      }
+    }
+    for (std::size_t i = call.positional.size(); i < declared.size(); ++i) {
+      const ArgumentSchema& one = declared[i];
+      const bool is_named = std::any_of(
+          call.named.begin(), call.named.end(),
+          [&](const auto& named) { return named.first == one.name; });
+      const bool may_lack =
+          one.has_default || one.type == ArgumentType::kGenerator;
+      if (is_named || may_lack) continue;
+      return ArgumentFault{
+          call.function + "() lacks the argument `" + one.name + '`', call.at,
+          2, place};
+    }
+    return std::nullopt;
+  }
+
+  // An argument has one value.
+  static Result<void> check_repeated(const CallExpression& call) {
+    for (std::size_t i = 0; i < call.named.size(); ++i) {
+      for (std::size_t j = 0; j < i; ++j) {
+        if (call.named[i].first != call.named[j].first) continue;
+        return wrong(call.function + "() has the argument `" +
+                         call.named[i].first + "` twice",
+                     call.named_at[i], "remove one of them");
+      }
     }
     return {};
   }

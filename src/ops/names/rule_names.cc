@@ -56,12 +56,6 @@ Result<void> check_names(const RuleNames& names, const Overloads& overloads,
   return compare_names(names, overloads, library, row);
 }
 
-Result<void> check_own_names(const RuleNames& names, const Overloads& overloads,
-                             const OpLibrary& library) {
-  if (overloads.empty()) return {};
-  return compare_names(names, overloads, library, {});
-}
-
 std::vector<std::shared_ptr<const FunctionSchema>> overloads_of_row(
     const OpLibrary& library, std::string_view row) {
   Overloads overloads;

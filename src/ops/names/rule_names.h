@@ -33,12 +33,13 @@ enum class NameKind : std::uint8_t {
   kTensors,         // a tensor or a list of tensors
   kTensorOrNumber,  // a tensor or a number
   kInteger,
-  kIntegers,      // a list of integers
-  kDims,          // an integer or a list of integers
-  kNumber,        // an integer, a float or a Scalar
-  kFlag,          // a bool
-  kText,          // a str
-  kTextOrNumber,  // a str or a number
+  kIntegers,   // a list of integers
+  kDims,       // an integer or a list of integers
+  kNumber,     // an integer, a float or a Scalar
+  kFlag,       // a bool
+  kText,       // a str
+  kCondition,  // true or false, or given or not: a bool or an optional argument
+  kCompared,   // compared with a word or an integer: a str, an int or a Scalar
   kDType,
   kFactor,  // a factor of an operand, by its first letter
 };
@@ -51,6 +52,10 @@ struct RuleNames {
     std::string word;  // "passes"
     // The text does not have the name; the word reads this argument.
     bool is_implied = false;
+    // The word or integer with which a condition compares the argument, or the index of
+    // the list element that is read; empty without them.
+    std::string value = {};
+    std::size_t value_at = 0;
   };
   // `Count` is a number of results or operands that the text states.
   struct Count {
@@ -101,9 +106,6 @@ using Overloads = std::vector<std::shared_ptr<const FunctionSchema>>;
 // kInvalidArgument, kProgramSyntax.
 Result<void> check_names(const RuleNames& names, const Overloads& overloads,
                          const OpLibrary& library);
-// Does the same without the names of the row.
-Result<void> check_own_names(const RuleNames& names, const Overloads& overloads,
-                             const OpLibrary& library);
 
 // Returns "`a`, `b` or `c`".
 std::string either_of(const std::vector<std::string>& names);

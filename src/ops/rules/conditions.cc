@@ -28,13 +28,18 @@ Result<Condition> read_condition(RuleReader& reader, RuleNames* names) {
   if (names != nullptr) {
     names->names.push_back(
         {made.argument, at,
-         has_value ? NameKind::kTextOrNumber : NameKind::kArgument, "if"});
+         has_value ? NameKind::kCompared : NameKind::kCondition, "if"});
   }
   if (!has_value) return made;
   reader.skip_blanks();
+  const std::size_t value_at = reader.at();
   made.word = reader.word();
   if (made.word.empty()) {
     return reader.expected("a value of the argument", kNotationHelp);
+  }
+  if (names != nullptr) {
+    names->names.back().value = made.word;
+    names->names.back().value_at = value_at;
   }
   reader.skip_blanks();
   return made;

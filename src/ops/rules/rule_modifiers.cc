@@ -304,7 +304,7 @@ const RuleModifier* modifier_named(std::string_view name) {
 bool is_linear(const RuleModifier& modifier) {
   constexpr std::string_view kNames[] = {
       "additive",      "multilinear",           "linear_in", "nondecreasing",
-      "nonincreasing", "nondecreasing_in_each", "lattice"};
+      "nonincreasing", "nondecreasing_in_each", "lattice",   "passes"};
   return std::find(std::begin(kNames), std::end(kNames), modifier.name) !=
          std::end(kNames);
 }

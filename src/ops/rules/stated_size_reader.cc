@@ -80,6 +80,10 @@ Result<StatedSize> read_stated_size(RuleReader& in, const FactorName& factor,
           {made.argument, at,
            made.element < 0 ? NameKind::kInteger : NameKind::kIntegers,
            std::string(factor.text()) + ':' + made.argument});
+      if (made.element >= 0) {
+        names->names.back().value = std::to_string(made.element);
+        names->names.back().value_at = at + word.size() + 1;
+      }
     }
     return made;
   }

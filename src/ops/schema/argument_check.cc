@@ -67,6 +67,9 @@ std::optional<Argument> fit_list(const ArgumentSchema& declared,
     case ArgumentType::kFloat:
       if (empty) return Argument(std::vector<double>{});
       if (const auto* one = std::get_if<double>(&value)) return filled(*one);
+      if (const auto* one = std::get_if<std::int64_t>(&value)) {
+        return filled(static_cast<double>(*one));
+      }
       if (const auto* ints = std::get_if<std::vector<std::int64_t>>(&value)) {
         return Argument(convert<double>(*ints));
       }
@@ -162,6 +165,66 @@ std::optional<Argument> fit_argument(const ArgumentSchema& declared,
   }
   return declared.is_list ? fit_list(declared, std::move(value))
                           : fit_one(declared, std::move(value));
+}
+
+bool fits_as_default(const ArgumentSchema& declared) {
+  const Argument& value = declared.default_value;
+  const auto& type = declared.type;
+  const bool is_enumeration =
+      !declared.is_list &&
+      (type == ArgumentType::kDType || type == ArgumentType::kLayout ||
+       type == ArgumentType::kMemoryFormat);
+  if (is_enumeration && holds<std::int64_t>(value)) return true;
+  // A declaration of PyTorch may have an undefined tensor as the default of `Tensor x`.
+  if (holds<NoneArg>(value)) {
+    return declared.is_optional || declared.is_tensor() ||
+           type == ArgumentType::kGenerator || type == ArgumentType::kOther;
+  }
+  if (type == ArgumentType::kOther) return true;
+  // Calls may pass a bool or a number in more places than a declaration.
+  if (type == ArgumentType::kTensor && !declared.is_list) return false;
+  if (type == ArgumentType::kGenerator) return false;
+  const bool is_number_type =
+      type == ArgumentType::kInt || type == ArgumentType::kFloat;
+  if (is_number_type && holds<bool>(value)) return false;
+  const bool is_list =
+      value.index() >= Argument(std::vector<TensorArg>{}).index();
+  // A number is the default of a list of a stated length.
+  if (declared.is_list && !is_list && !declared.list_size) return false;
+  return fit_argument(declared, value).has_value();
+}
+
+std::string example_of(const ArgumentSchema& declared) {
+  std::string_view value;
+  switch (declared.type) {
+    case ArgumentType::kInt:
+      value = declared.is_list ? "[1]" : "1";
+      break;
+    case ArgumentType::kFloat:
+    case ArgumentType::kScalar:
+      value = declared.is_list ? "[1.0]" : "1.0";
+      break;
+    case ArgumentType::kBool:
+      value = declared.is_list ? "[True]" : "True";
+      break;
+    case ArgumentType::kString:
+      value = declared.is_list ? "['a']" : "'a'";
+      break;
+    case ArgumentType::kTensor:
+      value = declared.is_list ? "[]" : "None";
+      break;
+    case ArgumentType::kDevice:
+      value = "'cpu'";
+      break;
+    case ArgumentType::kDType:
+    case ArgumentType::kLayout:
+    case ArgumentType::kMemoryFormat:
+    case ArgumentType::kGenerator:
+    case ArgumentType::kOther:
+      value = "None";
+      break;
+  }
+  return '`' + declared.name + '=' + std::string(value) + '`';
 }
 
 std::string describe_type(const ArgumentSchema& declared) {

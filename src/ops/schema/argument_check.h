@@ -5,6 +5,8 @@
 #include <shardprop/ops/function_schema.h>
 
 #include <optional>
+#include <string>
+#include <string_view>
 
 namespace shardprop {
 
@@ -13,6 +15,12 @@ namespace shardprop {
 // does not fit.
 std::optional<Argument> fit_argument(const ArgumentSchema& declared,
                                      Argument value);
+
+// Returns whether the default of the argument has its declared type. Numbers of
+// enumerations, such as `Layout? layout=0`, are accepted.
+bool fits_as_default(const ArgumentSchema& declared);
+// Returns a default of the declared type for messages: "`n=1`".
+std::string example_of(const ArgumentSchema& declared);
 
 // Returns the declared type for messages: "int[]", "Tensor?".
 std::string describe_type(const ArgumentSchema& declared);

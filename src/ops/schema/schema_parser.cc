@@ -1,7 +1,8 @@
 #include "ops/schema/schema_parser.h"
 
-#include "base/edit_distance.h"
 #include "base/try.h"
+#include "ops/schema/argument_check.h"
+#include "ops/schema/argument_types.h"
 
 #include <algorithm>
 #include <charconv>
@@ -12,61 +13,6 @@
 
 namespace shardprop {
 namespace {
-
-struct NamedType {
-  std::string_view name;
-  ArgumentType type;
-};
-
-constexpr NamedType kTypes[] = {
-    {"Tensor", ArgumentType::kTensor},
-    {"int", ArgumentType::kInt},
-    {"SymInt", ArgumentType::kInt},
-    {"float", ArgumentType::kFloat},
-    {"SymFloat", ArgumentType::kFloat},
-    {"bool", ArgumentType::kBool},
-    {"SymBool", ArgumentType::kBool},
-    {"Scalar", ArgumentType::kScalar},
-    {"str", ArgumentType::kString},
-    {"ScalarType", ArgumentType::kDType},
-    {"Layout", ArgumentType::kLayout},
-    {"MemoryFormat", ArgumentType::kMemoryFormat},
-    {"Device", ArgumentType::kDevice},
-    {"Generator", ArgumentType::kGenerator},
-};
-
-// Types of PyTorch that are stored and not interpreted. Custom classes have a dot.
-constexpr std::string_view kOtherTypes[] = {
-    "Any",          "Dict",        "Storage",   "Stream",     "QScheme",
-    "Dimname",      "number",      "Future",    "RRef",       "NoneType",
-    "AnyEnumType",  "DimnameList", "PyObject",  "complex",    "Await",
-    "AnyClassType", "Union",       "Quantizer", "Capsule",    "None",
-    "AnyListType",  "AnyList",     "AnyTuple",  "DeviceIndex"};
-
-// `t`, `t1` and `tVal` are variables of a type.
-bool is_type_variable(std::string_view name) {
-  if (!name.starts_with('t')) return false;
-  return name.size() == 1 || (name[1] >= '0' && name[1] <= '9') ||
-         (name[1] >= 'A' && name[1] <= 'Z');
-}
-
-bool is_other_type(std::string_view name) {
-  return name.find('.') != std::string_view::npos || is_type_variable(name) ||
-         std::find(std::begin(kOtherTypes), std::end(kOtherTypes), name) !=
-             std::end(kOtherTypes);
-}
-
-// Returns the names of the types that are interpreted, for messages.
-std::string help_for_type(std::string_view name) {
-  std::vector<std::string_view> names;
-  for (const NamedType& type : kTypes) names.push_back(type.name);
-  std::string nearest = did_you_mean(name, names);
-  return nearest.starts_with("did")
-             ? nearest
-             : "types are Tensor, int, float, bool, str, Scalar, ScalarType "
-               "and "
-               "lists of them, such as Tensor[] and int[2]";
-}
 
 constexpr std::string_view kNameEnds = " \t\n,()[]?=!|";
 
@@ -170,8 +116,11 @@ class SchemaParser {
         argument.keyword_only = keyword_only;
         skip_blanks();
         if (take("=")) {
+          skip_blanks();
           argument.has_default = true;
+          const std::size_t start = at_;
           SP_ASSIGN(argument.default_value, default_of(argument));
+          SP_CHECK(check_default(argument, start));
         }
         list.push_back(std::move(argument));
       }
@@ -276,7 +225,7 @@ class SchemaParser {
     if (take("[")) return default_list(argument);
     const std::size_t start = at_;
     SP_ASSIGN(Argument value, literal());
-    if (argument.type == ArgumentType::kInt &&
+    if (argument.type == ArgumentType::kInt && !argument.is_list &&
         std::holds_alternative<double>(value)) {
       return wrong_at(start,
                       "expected an integer of 64 bits, found `" +
@@ -291,6 +240,21 @@ class SchemaParser {
       }
     }
     return value;
+  }
+
+  // `start` is where the default begins.
+  Result<void> check_default(const ArgumentSchema& argument,
+                             std::size_t start) const {
+    if (fits_as_default(argument)) return {};
+    const std::string type = describe_type(argument);
+    return wrong_at(
+        start,
+        "expected a default of the type `" + type + "`, found `" +
+            std::string(text_.substr(start, at_ - start)) + '`',
+        std::holds_alternative<NoneArg>(argument.default_value)
+            ? "declare the argument as `" + type + "? " + argument.name + '`'
+            : "write a value of that type, such as " +
+                  std::string(example_of(argument)));
   }
 
   Result<Argument> default_list(const ArgumentSchema& argument) {
@@ -370,26 +334,6 @@ class SchemaParser {
 };
 
 }  // namespace
-
-ArgumentType argument_type(std::string_view type_name) {
-  for (const NamedType& known : kTypes) {
-    if (known.name == type_name) return known.type;
-  }
-  return ArgumentType::kOther;
-}
-
-const std::vector<EnumeratedDefault>& enumerated_defaults() {
-  static const std::vector<EnumeratedDefault> kTable = {
-      {"ScalarType", 4, DType::kI64},
-      {"ScalarType", 6, DType::kF32},
-      {"ScalarType", 11, DType::kBool},
-      {"MemoryFormat", 0, NamedArg{"contiguous_format"}},
-      {"MemoryFormat", 1, NamedArg{"preserve_format"}},
-      {"MemoryFormat", 2, NamedArg{"channels_last"}},
-      {"Layout", 0, NamedArg{"strided"}},
-  };
-  return kTable;
-}
 
 Result<ParsedSchema> parse_schema(std::string_view text) {
   return SchemaParser(text).run();

@@ -22,16 +22,4 @@ Result<ParsedSchema> parse_schema(std::string_view text);
 // n=1".
 std::string to_string(const ArgumentSchema& argument);
 
-// Returns the type with that name; kOther for an unknown name.
-ArgumentType argument_type(std::string_view type_name);
-
-// `EnumeratedDefault` is one default of an enumerated type, which PyTorch
-// prints as its c10 number.
-struct EnumeratedDefault {
-  std::string_view type_name;
-  std::int64_t number;
-  Argument value;
-};
-const std::vector<EnumeratedDefault>& enumerated_defaults();
-
 }  // namespace shardprop

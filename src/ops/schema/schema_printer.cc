@@ -1,5 +1,7 @@
 #include "ops/schema/schema_parser.h"
 
+#include "ops/schema/argument_types.h"
+
 #include <fmt/format.h>
 
 #include <string>
