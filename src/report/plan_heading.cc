@@ -7,6 +7,9 @@
 
 #include <shardprop/report/plan_sentences.h>
 
+#include <cstddef>
+#include <cstdint>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -35,28 +38,68 @@ std::string_view why_no_more(RanOut what) {
   return {};
 }
 
+// Returns a sentence on what ended the search of the named space before its goal;
+// empty if nothing did.
+std::string_view why_early(RanOut what) {
+  switch (what) {
+    case RanOut::kTime:
+      return "time ran out in the search";
+    case RanOut::kWork:
+      return "the work limit ended the search";
+    case RanOut::kInterrupted:
+      return "the search was interrupted";
+    case RanOut::kMemory:
+      return "memory ran out in the search";
+    default:
+      return {};
+  }
+}
+
 std::string conflict_place(const PlanConflict::Step& step) {
   return step.node.empty() ? std::string("the end") : "`" + step.node + "`";
 }
 
+// Steps of a conflict that are listed one by one. A search that ends early leaves
+// all that it has not tried.
+constexpr std::size_t kMostConflictSteps = 8;
+
+void add_conflict_steps(const Plan& plan, TextLines& lines) {
+  const std::string limit = plan.memory.limit_bytes
+                                ? bytes_text(*plan.memory.limit_bytes)
+                                : std::string("the memory");
+  const auto& steps = plan.conflict.memory;
+  if (steps.size() > kMostConflictSteps) {
+    lines.add("  {} a rank at some of {} operators", limit,
+              count_text(static_cast<std::int64_t>(steps.size())));
+    return;
+  }
+  for (const PlanConflict::Step& step : steps) {
+    lines.add("  {} a rank at {}{}", limit, conflict_place(step),
+              step.bytes_short > 0
+                  ? ": at least " + bytes_text(step.bytes_short) + " short"
+                  : std::string());
+  }
+}
+
 void add_conflict(const Plan& plan, TextLines& lines) {
-  const PlanMemory& memory = plan.memory;
   lines.add("{}: these cannot hold together{}{}", to_string(plan.status),
             plan.conflict.irreducible
                 ? "; without any one of them the others can"
-                : "",
+                : "; some may be unneeded",
             as_said(plan));
   if (const auto& recipe = plan.conflict.recipe) {
     lines.add("  --recipe {}", to_string(*recipe));
   }
   for (const Pin& pin : plan.conflict.pins)
     lines.add("  --pin '{}'", to_string(pin));
-  for (const PlanConflict::Step& step : plan.conflict.memory) {
-    lines.add("  {} a rank at {}: at least {} short",
-              memory.limit_bytes ? bytes_text(*memory.limit_bytes)
-                                 : std::string("the memory"),
-              conflict_place(step), bytes_text(step.bytes_short));
-  }
+  add_conflict_steps(plan, lines);
+}
+
+// Returns two numbers of bytes, in bytes if their short texts are equal.
+std::pair<std::string, std::string> distinct_bytes(std::int64_t a,
+                                                   std::int64_t b) {
+  if (bytes_text(a) != bytes_text(b)) return {bytes_text(a), bytes_text(b)};
+  return {count_text(a) + " B", count_text(b) + " B"};
 }
 
 // Names what lowers the least memory of a training step.
@@ -94,13 +137,13 @@ void add_why_no_plan(const Plan& plan, TextLines& lines) {
   const bool by_memory_alone =
       plan.conflict.irreducible && !plan.conflict.recipe &&
       plan.conflict.pins.empty() && plan.conflict.memory.size() == 1 &&
-      memory.limit_bytes;
+      plan.conflict.memory.front().bytes_short > 0 && memory.limit_bytes;
   if (by_memory_alone) {
     const PlanConflict::Step& step = plan.conflict.memory.front();
+    const auto [needed, limit] = distinct_bytes(
+        *memory.limit_bytes + step.bytes_short, *memory.limit_bytes);
     lines.add("{}: a rank needs at least {} at {}, and the limit is {}{}",
-              status, bytes_text(*memory.limit_bytes + step.bytes_short),
-              conflict_place(step), bytes_text(*memory.limit_bytes),
-              as_said(plan));
+              status, needed, conflict_place(step), limit, as_said(plan));
   } else {
     add_conflict(plan, lines);
   }
@@ -136,8 +179,9 @@ std::string plan_heading(const Plan& plan) {
   if (!plan.space.is_named()) {
     lines.add("searched and bounded: {}; {}", space_in_words(plan),
               why_no_more(plan.ran_out));
-  } else if (plan.ran_out == RanOut::kMemory) {
-    lines.add("memory ran out in the search");
+  } else if (const std::string_view why = why_early(plan.ran_out);
+             !why.empty()) {
+    lines.add("{}", why);
   }
   return std::move(lines.text);
 }

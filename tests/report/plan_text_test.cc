@@ -125,10 +125,67 @@ TEST_CASE("the recipe is named among what cannot hold together") {
   options.recipe = value_of(Recipe::parse("ddp"));
   const std::string text = text_of(options);
   CAPTURE(text);
-  CHECK(text.find("infeasible: these cannot hold together\n"
+  CHECK(text.find("infeasible: these cannot hold together; some may be "
+                  "unneeded\n"
                   "  --recipe ddp=dp:tp\n") != std::string::npos);
   CHECK(text.find(": at least ") != std::string::npos);
   CHECK(text.find(" short\n") != std::string::npos);
+}
+
+// A plan without an answer, whose limit is 60 KiB.
+Plan without_plan() {
+  Plan plan;
+  plan.mesh = value_of(DeviceMesh::parse("dp=2"));
+  plan.topology = default_topology();
+  plan.status = PlanStatus::kInfeasible;
+  plan.memory.limit_bytes = 60 << 10;
+  return plan;
+}
+
+TEST_CASE("a conflict that was not made minimal is not listed step by step") {
+  Plan plan = without_plan();
+  plan.conflict.memory.assign(160, {.node = "mm"});
+  const std::string text = plan_to_text(plan, {});
+  CAPTURE(text);
+  CHECK(text.find("infeasible: these cannot hold together; some may be "
+                  "unneeded\n"
+                  "  60.0 KiB a rank at some of 160 operators\n") !=
+        std::string::npos);
+  CHECK(text.find("at least") == std::string::npos);
+  plan.conflict.memory.resize(2);
+  CHECK(plan_to_text(plan, {}).find("  60.0 KiB a rank at `mm`\n") !=
+        std::string::npos);
+}
+
+TEST_CASE("a limit and a need that print alike are given in bytes") {
+  Plan plan = without_plan();
+  plan.conflict.irreducible = true;
+  plan.conflict.memory = {{.node = "mm", .bytes_short = 4}};
+  CHECK(plan_to_text(plan, {}).find(
+            "a rank needs at least 61,444 B at `mm`, and "
+            "the limit is 61,440 B") != std::string::npos);
+  plan.conflict.memory = {{.node = "mm", .bytes_short = 4096}};
+  CHECK(plan_to_text(plan, {}).find(
+            "a rank needs at least 64.0 KiB at `mm`, and "
+            "the limit is 60.0 KiB") != std::string::npos);
+}
+
+TEST_CASE("a plan says what ended its search early") {
+  Plan plan = without_plan();
+  plan.status = PlanStatus::kFeasible;
+  plan.objective_nanoseconds = 1000;
+  const auto says = [&](RanOut why, const char* line) {
+    plan.ran_out = why;
+    const std::string text = plan_to_text(plan, {});
+    CAPTURE(text);
+    return text.find(line) != std::string::npos;
+  };
+  CHECK(says(RanOut::kTime, "\ntime ran out in the search\n"));
+  CHECK(says(RanOut::kWork, "\nthe work limit ended the search\n"));
+  CHECK(says(RanOut::kInterrupted, "\nthe search was interrupted\n"));
+  CHECK(says(RanOut::kMemory, "\nmemory ran out in the search\n"));
+  CHECK_FALSE(says(RanOut::kGap, "in the search"));
+  CHECK_FALSE(says(RanOut::kAttempts, "in the search"));
 }
 
 }  // namespace
