@@ -101,7 +101,9 @@ Result<bool> RuleAttempts::begin(double share) {
 std::optional<RuleOutcome> RuleAttempts::attempt(const Recompute& rule,
                                                  double share) {
   const std::stop_token& stop = request_.options.stop;
-  if (!stop.stop_requested()) {
+  if (seconds_left() <= 0) {
+    missed_by_ = RanOut::kTime;
+  } else if (!stop.stop_requested()) {
     auto outcome = guarded([&] { return try_rule(rule, share); });
     if (outcome) return *std::move(outcome);
     const ErrorCode code = outcome.error().code;

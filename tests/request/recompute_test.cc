@@ -199,6 +199,16 @@ TEST_CASE("without work, auto does not search") {
   CHECK(plan.ran_out == RanOut::kWork);
 }
 
+TEST_CASE("once time is out, auto tries no other rule") {
+  PlanRequest request =
+      request_of({{"recompute", "auto", {}}, {"memory", "60KiB", {}}});
+  request.options.time_limit_seconds = 1e-9;
+  const Plan plan = value_of(plan_graph(request)).plan;
+  CHECK(plan.status == PlanStatus::kUnknown);
+  CHECK(plan.ran_out == RanOut::kTime);
+  CHECK(rules_of(plan) == nullptr);
+}
+
 TEST_CASE("auto keeps the work limit of the request") {
   const PlanRequest request =
       request_of({{"memory", "200KiB", {}}, {"work_limit", "300000", {}}});
