@@ -116,14 +116,22 @@ class ReasonsInWords {
 
   std::string alternative(const CopyAlternative& other) const {
     if (std::abs(other.nanoseconds) < kLeastPrintedNanoseconds) return "";
-    // A plan can be cheaper than a proven one only if it exceeds the memory
-    // limit.
-    return fmt::format("; as {} the plan would cost {:.1f} us {}",
-                       to_string(*other.layout),
-                       std::abs(static_cast<double>(other.nanoseconds) / 1000),
-                       other.nanoseconds >= 0     ? "more"
-                       : plan_.memory.limit_bytes ? "less, and take more memory"
-                                                  : "less");
+    return fmt::format(
+        "; as {} the plan would cost {:.1f} us {}", to_string(*other.layout),
+        std::abs(static_cast<double>(other.nanoseconds) / 1000),
+        other.nanoseconds >= 0 ? "more" : "less" + why_not_taken());
+  }
+
+  // Only one user of the copy reads another layout in the cheaper plan. So it may
+  // exceed the memory limit, or have a layer unlike its equals.
+  std::string why_not_taken() const {
+    const bool has_equal_layers =
+        plan_.free_lower_bound_nanoseconds.has_value();
+    if (plan_.memory.limit_bytes && has_equal_layers) {
+      return ", but may take more memory or make equal layers differ";
+    }
+    if (plan_.memory.limit_bytes) return ", but may take more memory";
+    return has_equal_layers ? ", but make equal layers differ" : "";
   }
 
   const Plan& plan_;

@@ -35,7 +35,8 @@ CopyReason input_reason(CopyUser::Kind kind, const char* name,
 
 // Returns the sentence of a reason in a plan whose parameter `z` has a finer
 // layout of the optimizer's state.
-std::string sentence(CopyReason reason, bool is_limited = false) {
+std::string sentence(CopyReason reason, bool is_limited = false,
+                     bool has_equal_layers = false) {
   Plan plan;
   PlannedNode node;
   node.name = "mm_1";
@@ -45,6 +46,7 @@ std::string sentence(CopyReason reason, bool is_limited = false) {
   plan.values.push_back({.name = "z", .kind = InputKind::kParameter});
   plan.values.back().state_layout = spoken_layout("S(0),R");
   if (is_limited) plan.memory.limit_bytes = 1;
+  if (has_equal_layers) plan.free_lower_bound_nanoseconds = 1;
   PlannedCopy copy;
   copy.of = "permute_3";
   copy.src = spoken_layout("S(0),S(1)");
@@ -84,7 +86,14 @@ TEST_CASE("a reason has the cost of the alternative") {
         "cost 2.0 us less");
   CHECK(sentence(with_alternative(-2'000), true) ==
         "`mm_1` (model.py:53) reads it as R,S(1); as S(0),S(1) the plan would "
-        "cost 2.0 us less, and take more memory");
+        "cost 2.0 us less, but may take more memory");
+  CHECK(sentence(with_alternative(-2'000), false, true) ==
+        "`mm_1` (model.py:53) reads it as R,S(1); as S(0),S(1) the plan would "
+        "cost 2.0 us less, but make equal layers differ");
+  CHECK(sentence(with_alternative(-2'000), true, true) ==
+        "`mm_1` (model.py:53) reads it as R,S(1); as S(0),S(1) the plan would "
+        "cost 2.0 us less, but may take more memory or make equal layers "
+        "differ");
   CHECK(sentence(with_alternative(49)) ==
         "`mm_1` (model.py:53) reads it as R,S(1)");
 }

@@ -64,7 +64,8 @@ std::optional<CopyCause> parse_copy_cause(std::string_view text);
 // `CopyAlternative` is the best plan without a copy that changes only the one
 // user of the copy.
 struct CopyAlternative {
-  // The extra cost. It is negative only if that plan exceeds the memory limit.
+  // The extra cost. It is negative if the plan is outside the space, because it
+  // exceeds the memory limit or makes equal layers differ, or within the gap.
   std::int64_t nanoseconds = 0;
   // The layout in which the user would read the value. Empty with kReported.
   std::optional<Layout> layout;
