@@ -17,7 +17,6 @@
 
 #include <algorithm>
 #include <array>
-#include <csignal>
 #include <filesystem>
 #include <optional>
 #include <set>
@@ -294,7 +293,7 @@ Result<int> run_emit(const Arguments& arguments, Console& console) {
   SP_ASSIGN(const bool whole, write_files(given, rank, arguments, console));
   if (!whole) {
     console.messages << "interrupted: nothing is written\n";
-    std::raise(Interruption::last_signal());
+    end_by_last_signal();
   }
   return kDone;
 }

@@ -1,3 +1,7 @@
+#include "cli/interruption.h"
 #include "commands.h"
 
-int main(int argc, char** argv) { return shardprop::cli::run(argc, argv); }
+int main(int argc, char** argv) {
+  shardprop::cli::announce_signals();
+  return shardprop::cli::run(argc, argv);
+}

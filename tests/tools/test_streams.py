@@ -175,11 +175,14 @@ class Silence(Case):
                         [BINARY, *map(str, command)],
                         stdin=self.read,
                         stdout=subprocess.DEVNULL,
-                        stderr=subprocess.DEVNULL,
+                        stderr=subprocess.PIPE,
+                        encoding="utf-8",
                     )
                     time.sleep(0.3)
                     process.send_signal(number)
-                    self.assertEqual(process.wait(timeout=20), -number)
+                    _, err = process.communicate(timeout=20)
+                    self.assertEqual(process.returncode, -number)
+                    self.assertEqual(err, "interrupted: there is no answer yet\n")
 
 
 class Outputs(Case):

@@ -16,6 +16,13 @@
 
 namespace shardprop::cli {
 
+// Makes SIGINT and SIGTERM print one line before they end the program, while no
+// Interruption exists. A signal that was ignored before remains ignored.
+void announce_signals();
+
+// Ends the program by the last signal that came, and prints nothing.
+void end_by_last_signal();
+
 // At most one object may exist at a time.
 class Interruption {
  public:
@@ -26,9 +33,6 @@ class Interruption {
 
   std::stop_token token() const { return source_.get_token(); }
   bool came() const { return source_.stop_requested(); }
-  // Returns the last signal that came, for a caller that ends the process by
-  // it.
-  static int last_signal();
 
  private:
   std::stop_source source_;
