@@ -103,9 +103,8 @@ inline constexpr std::uint64_t kFreeLayersBoundWork = 2'000'000'000;
 // The same from the messages of an earlier search. On Llama 3 8B, dp=8,tp=8, a
 // sweep touches 2e7. With a pin, 3e8 more raise the bound by at most 0.2 %.
 inline constexpr std::uint64_t kWarmFreeLayersBoundWork = 100'000'000;
-// Share for plans that reduce all gradients in each micro-batch, after those of the
-// whole space under the memory limit. Llama 3 70B on dp=64,tp=8 with 8 micro-batches
-// and 50 GiB takes 1.72 s after 2e8 table entries; 1.94 s if they come first.
+// Share for plans that reduce all gradients in each micro-batch, if no plan
+// fits that accumulates them unreduced.
 inline constexpr double kReducedEachTimeBudgetShare = 0.5;
 
 // ---- a search that starts from a plan ---------------------------------------

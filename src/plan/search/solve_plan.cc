@@ -263,7 +263,8 @@ class PlanSolver {
       search_.free_network();
       best_.solution().bound_without_limit = best_.solution().lower_bound;
       if (share < 1) search_.narrow(share);
-      fit(reduced_each_time(problem_));
+      search_.run(PlanProcedure::kReducedEachTime, [&] { reduce_each_time(); });
+      last_ = MemorySearch(search_).run(std::move(last_));
       network_.memory_limit = options_.memory_limit;
     }
     if (best_.found_here() && !best_.is_done()) search_overlap();
@@ -291,20 +292,15 @@ class PlanSolver {
     return true;
   }
 
-  // Searches for a plan within the memory limit, in the whole space first. `reduced`
-  // is the part without late reductions, which keeps fewer bytes.
-  void fit(const std::optional<Restriction>& reduced) {
-    const Budget rest = search_.budget();
-    if (reduced) search_.narrow(1 - tuning::kReducedEachTimeBudgetShare);
-    last_ = MemorySearch(search_).run(std::move(last_));
-    search_.widen_to(rest);
-    if (!reduced || best_.is_done() || search_.out_of_limits()) return;
-    search_.run(PlanProcedure::kReducedEachTime, [&] {
-      parts_.solve(
-          "plans that reduce gradients in each micro-batch",
-          [&] { return *reduced; }, search_.budget().rest(),
-          parts_.scope(least_of(best_.cost(), scope_.known_cost)));
-    });
+  void reduce_each_time() {
+    if (search_.out_of_limits()) return;
+    const auto restriction = reduced_each_time(problem_);
+    if (!restriction) return;
+    parts_.solve(
+        "plans that reduce gradients in each micro-batch",
+        [&] { return *restriction; },
+        search_.budget().share(tuning::kReducedEachTimeBudgetShare),
+        parts_.scope(least_of(best_.cost(), parts_.scope().known_cost)));
   }
 
   // Breaks ties among plans of this cost (tie_breaking.h).
