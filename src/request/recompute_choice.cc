@@ -35,6 +35,7 @@ class RecomputeChoice {
 
   // Shares of the rest of the limits.
   static constexpr double kFirstShare = 0.3;
+  static constexpr double kStartShare = 0.5;
   static constexpr double kFullShare = 0.5;
   static constexpr double kModelShare = 0.5;
   static constexpr double kSelectiveShare = 0.4;
@@ -47,9 +48,15 @@ class RecomputeChoice {
   static constexpr double kLeastShare = 0.05;
 
   void try_rules() {
+    const Recompute all_blocks = {Rule::kFull, 0};
+    // The answer costs no more than the plan to start from if that is still valid.
+    const std::optional<Recompute> start = attempts_.rule_of_start();
+    std::optional<RuleOutcome> by_start;
+    if (start) by_start = attempts_.attempt(*start, kStartShare);
     // `full` needs the least memory, so that it leads to a plan first.
     const std::optional<RuleOutcome> full =
-        attempts_.attempt({Rule::kFull, 0}, kFullShare);
+        start == all_blocks ? by_start
+                            : attempts_.attempt(all_blocks, kFullShare);
     const bool has_plan = full && full->has_plan;
     if (has_plan) {
       attempts_.cap_by_last(kMostOfFull, kLeastShare);
@@ -61,7 +68,13 @@ class RecomputeChoice {
     if (is_checkpointed(*request_.graph)) {
       attempts_.attempt({Rule::kModel}, kModelShare);
     }
-    if (has_plan) choose_count(*full);
+    if (has_plan) {
+      std::optional<Count> known;
+      if (by_start && start->rule == Rule::kFull && start != all_blocks) {
+        known = count_of(start->first_blocks, *by_start);
+      }
+      choose_count(*full, known);
+    }
     // A graph without `full` has no blocks.
     if (full && (!has_plan || attempts_.has_rest_for_another(kLeastShare))) {
       attempts_.attempt({Rule::kSelective}, kSelectiveShare);
@@ -83,8 +96,9 @@ class RecomputeChoice {
   // Searches the number of blocks of each row that run again. With fewer of them, a
   // plan takes less time and more memory; its transfers may then take longer. So
   // the time falls up to the best number and rises after it. `full` is the plan of
-  // all of them.
-  void choose_count(const RuleOutcome& full) {
+  // all of them, and `known` that of another number.
+  void choose_count(const RuleOutcome& full,
+                    const std::optional<Count>& known) {
     const std::int64_t blocks = longest_row_of_blocks(*request_.graph);
     const bool has_equal_rows = has_rows_of_equal_length(*request_.graph);
     // The time of the second runs of `count` blocks of each row in the plan `full`.
@@ -113,6 +127,23 @@ class RecomputeChoice {
       }
       return count;
     };
+    const auto take = [&](const Count& here) {
+      if (!middle) {
+        if (here.nanoseconds < high.nanoseconds) {
+          middle = here;
+        } else {
+          low = here;
+        }
+      } else if (here.nanoseconds < middle->nanoseconds) {
+        (here.blocks < middle->blocks ? high : low) = *middle;
+        middle = here;
+      } else {
+        (here.blocks < middle->blocks ? low : high) = here;
+      }
+    };
+    if (known && known->blocks > low.blocks && known->blocks < blocks) {
+      take(*known);
+    }
     while (attempts_.has_rest_for_another(kLeastShare)) {
       Count from = low;
       std::int64_t left = promising(low, middle.value_or(high));
@@ -125,19 +156,7 @@ class RecomputeChoice {
       const std::optional<RuleOutcome> found =
           attempts_.attempt({Rule::kFull, count}, kCountShare);
       if (!found) return;
-      const Count here = count_of(count, *found);
-      if (!middle) {
-        if (here.nanoseconds < high.nanoseconds) {
-          middle = here;
-        } else {
-          low = here;
-        }
-      } else if (here.nanoseconds < middle->nanoseconds) {
-        (count < middle->blocks ? high : low) = *middle;
-        middle = here;
-      } else {
-        (count < middle->blocks ? low : high) = here;
-      }
+      take(count_of(count, *found));
     }
   }
 

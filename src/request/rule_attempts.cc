@@ -201,6 +201,14 @@ void RuleAttempts::leave_out(const std::string& procedure) {
   }
 }
 
+std::optional<Recompute> RuleAttempts::rule_of_start() const {
+  const std::shared_ptr<const Plan>& start = request_.options.start_from;
+  if (!start) return std::nullopt;
+  Result<Recompute> rule = Recompute::parse(rule_of(*start));
+  if (!rule || *rule == Recompute()) return std::nullopt;
+  return *std::move(rule);
+}
+
 // A search keeps to its part of the rest except for its report, so that the fastest
 // one so far fits the time.
 bool RuleAttempts::has_rest_for_another(double share) const {

@@ -59,6 +59,9 @@ class RuleAttempts {
   // Further attempts do without the procedure, and their plans do not show that.
   void leave_out(const std::string& procedure);
 
+  // Returns the rule of RunControl::start_from. Null without such a plan, and if its
+  // rule is `none`.
+  std::optional<Recompute> rule_of_start() const;
   // Returns whether the rest of the limits is worth another search, which needs at
   // least `share` of them.
   bool has_rest_for_another(double share) const;
@@ -66,8 +69,8 @@ class RuleAttempts {
   const RuleOutcome& first() const { return first_; }
 
   // Returns the best answer. Without a plan it is unknown if a rule was not tried
-  // because time or memory ended, or because of an interruption. If several rules were tried, it has a
-  // RecomputeRulesNote, and its bounds hold for all of them. Its status is not optimal,
+  // because time or memory ended, or because of an interruption. If several rules
+  // were tried, it has a RecomputeRulesNote, and its bounds hold for all of them. Its status is not optimal,
   // because another rule may lead to a cheaper plan. The note is left out if
   // memory is refused.
   PlannedGraph answer() &&;

@@ -366,6 +366,24 @@ TEST_CASE("auto tries no more numbers of blocks once its work is spent") {
   CHECK(rules("100000000").size() > 3);
 }
 
+TEST_CASE("auto first tries the rule of the plan to start from") {
+  const std::string memory = std::to_string(limit_for_counts());
+  for (const char* rule : {"full", "full:4", "full:5", "selective"}) {
+    CAPTURE(rule);
+    const Plan start = planned_layers(rule, memory).plan;
+    if (!start.has_plan()) continue;
+    PlanRequest request = request_of_layers("auto", memory, "dddddd", "3000");
+    request.options.start_from = std::make_shared<const Plan>(start);
+    const Plan again = value_of(plan(request));
+    REQUIRE(again.has_plan());
+    CHECK(*again.objective_nanoseconds <= *start.objective_nanoseconds);
+    const RecomputeRulesNote* rules = rules_of(again);
+    REQUIRE(rules != nullptr);
+    REQUIRE(rules->tried.size() > 1);
+    CHECK(rules->tried[1].rule == rule);
+  }
+}
+
 TEST_CASE("a rule is not stated for a graph that does not follow it") {
   PlanRequest request = request_of({{"recompute", "full", {}}});
   request.is_running = true;
