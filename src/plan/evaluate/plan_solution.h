@@ -29,6 +29,8 @@ struct PlanSolution {
   std::int64_t lower_bound = 0;
   // The bound without the memory limit, if the best plan without it does not fit.
   std::optional<std::int64_t> bound_without_limit;
+  // Whether that plan was searched for: the limits may end a search before.
+  bool is_limit_tested = false;
   // If infeasible: slots whose memory cannot be kept within the limit together,
   // and the least bytes that each of them lacks.
   struct ShortSlot {

@@ -92,6 +92,8 @@ class PlanSolver {
                  best_.solution().left_out);
     search_.begin_with(best);
     best_.raise_bound(best.lower_bound);
+    best_.solution().bound_without_limit = best.bound_without_limit;
+    best_.solution().is_limit_tested = best.is_limit_tested;
   }
 
   // Solves three parts of the space around the plan. The first is the plan itself,
@@ -255,6 +257,7 @@ class PlanSolver {
     bool is_solved = false;
     search_.run(PlanProcedure::kFreeNetwork,
                 [&] { is_solved = solve({}, freely); });
+    best_.solution().is_limit_tested = is_solved;
     const auto& beat = scope_.cost_to_beat;
     if (!is_solved || (beat && best_.solution().lower_bound >= *beat)) return;
     if (best_.fits(last_.evaluation)) search_.widen_to(whole);

@@ -189,7 +189,13 @@ class StagedSearch {
   void note_limit(const PlanSolution& solution) {
     bound_without_limit_ = solution.bound_without_limit;
     const bool lacks_memory = options_.memory_limit && !solution.assignment;
-    if (!bound_without_limit_ && !lacks_memory) return;
+    if (!bound_without_limit_ && !lacks_memory) {
+      // A search that ended early may have missed a cheaper plan above the limit.
+      if (options_.memory_limit && !solution.is_limit_tested) {
+        bound_without_limit_ = solution.lower_bound;
+      }
+      return;
+    }
     if (share_if_limit_binds_ == 1) return;
     budget_ = budget_.narrowed(share_if_limit_binds_);
     share_if_limit_binds_ = 1;
