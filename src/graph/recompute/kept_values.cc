@@ -1,6 +1,7 @@
 #include "graph/recompute/kept_values.h"
 
 #include "base/saturating.h"
+#include "graph/analysis/index_spaces.h"
 #include "graph/analysis/view_source.h"
 #include "graph/recompute/min_cut.h"
 #include "graph/recompute/second_runs.h"
@@ -45,7 +46,7 @@ struct Step {
 class KeptValues {
  public:
   KeptValues(const Graph& graph, const OpLibrary& library)
-      : graph_(graph), library_(library), of_value_(graph.values().size()) {
+      : graph_(graph), spaces_(library), of_value_(graph.values().size()) {
     for (const GraphInput& input : graph.inputs()) add_input(input);
     const std::size_t last = last_forward(graph);
     for (const Node& node : graph.nodes()) add_node(node, last);
@@ -116,9 +117,9 @@ class KeptValues {
     }
   }
 
-  void classify(const Node& node, Step& step) const {
-    Result<IndexSpace> space = library_.index_space(node.op);
-    if (!space) return;
+  void classify(const Node& node, Step& step) {
+    const IndexSpace* space = spaces_.of(node.op);
+    if (space == nullptr) return;
     const auto has = [&](FactorKind kind) {
       return std::any_of(space->factors.begin(), space->factors.end(),
                          [&](const Factor& f) { return f.kind == kind; });
@@ -303,7 +304,7 @@ class KeptValues {
   }
 
   const Graph& graph_;
-  const OpLibrary& library_;
+  IndexSpaces spaces_;
   std::vector<Step> steps_;
   std::vector<std::size_t> of_value_;  // by value: its step
 };

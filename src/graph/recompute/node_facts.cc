@@ -18,7 +18,7 @@ bool is_input_memory(const Graph& graph, ValueId value) {
 }  // namespace
 
 NodeFacts::NodeFacts(const Graph& graph, const OpLibrary& library)
-    : graph_(graph), library_(library), updates_(graph.buffers().size()) {
+    : graph_(graph), spaces_(library), updates_(graph.buffers().size()) {
   for (const GraphOutput& output : graph.outputs()) {
     if (output.kind == OutputKind::kUpdate) {
       updates_[graph.value(output.value).buffer.index()] = true;
@@ -30,8 +30,8 @@ OperatorFacts NodeFacts::of(const Node& node) const {
   OperatorFacts facts;
   facts.runs_once =
       node.outputs.empty() || gives_update(node) || has_size_of_data(node);
-  Result<IndexSpace> space = library_.index_space(node.op);
-  if (!space) return facts;
+  const IndexSpace* space = spaces_.of(node.op);
+  if (space == nullptr) return facts;
   facts.is_view = runs_as_view(*space);
   facts.is_attention = space->product == ProductKind::kAttention;
   facts.is_matmul = space->flops_per_point > 0 && !facts.is_attention;

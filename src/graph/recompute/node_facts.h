@@ -1,6 +1,8 @@
 // `NodeFacts` has the facts of a node that rules of recomputation need.
 #pragma once
 
+#include "graph/analysis/index_spaces.h"
+
 #include <shardprop/graph/graph.h>
 #include <shardprop/ops/op_library.h>
 
@@ -27,7 +29,7 @@ class NodeFacts {
   bool has_size_of_data(const Node& node) const;
 
   const Graph& graph_;
-  const OpLibrary& library_;
+  mutable IndexSpaces spaces_;
   std::vector<bool> updates_;  // by buffer
 };
 
