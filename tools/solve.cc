@@ -46,11 +46,15 @@ void print_json(const Solution& solution, Console& console) {
 }
 
 void print_conflict(const solver::Conflict& conflict, Console& console) {
-  console.data << (conflict.irreducible
-                       ? "these cannot hold together, and none can be left "
-                         "out:\n"
-                       : "these cannot hold together (time ran out before "
-                         "every one was tried):\n");
+  if (!conflict.irreducible) {
+    console.data << fmt::format(
+        "the search ended before it knew which of these cannot hold together: "
+        "{} nodes, {} edges, {} usage limits\n",
+        conflict.variables.size(), conflict.edges.size(),
+        conflict.memory.size());
+    return;
+  }
+  console.data << "these cannot hold together, and none can be left out:\n";
   for (const solver::VariableId v : conflict.variables) {
     console.data << fmt::format("  the forbidden choices of node {}\n",
                                 v.index());
@@ -60,8 +64,12 @@ void print_conflict(const solver::Conflict& conflict, Console& console) {
                                 e.index());
   }
   for (const solver::Conflict::MemoryStep& step : conflict.memory) {
-    console.data << fmt::format("  the usage limit at time {}: {} short\n",
-                                step.time, solver::to_string(step.bytes_short));
+    console.data << fmt::format("  the usage limit at time {}", step.time);
+    if (step.bytes_short > 0) {
+      console.data << fmt::format(": {} short",
+                                  solver::to_string(step.bytes_short));
+    }
+    console.data << '\n';
   }
 }
 

@@ -79,6 +79,23 @@ class InTime(Case):
         ).stdout
         self.assertIn("unknown: time ran out before there was a plan within 1.0 KiB", text)
 
+    def test_a_conflict_that_is_not_measured_has_no_bytes(self):
+        problem = {
+            "name": "p",
+            "nodes": {
+                "intervals": [[0, 2], [0, 2], [1, 3], [1, 3]],
+                "costs": [[1, 2]] * 4,
+                "usages": [[5, 4]] * 4,
+            },
+            "usage_limit": 9,
+        }
+        file = self.file("p.json", json.dumps({"problem": problem}))
+        limit = "  the usage limit at time 1"
+        lines = shardprop("solve", file).stdout.splitlines()
+        self.assertIn(limit + ": 7 short", lines)
+        lines = shardprop("solve", file, "--time-limit", 0).stdout.splitlines()
+        self.assertIn(limit, lines)
+
     def test_tensors_of_twelve_dims(self):
         self.planned(self.made("rank12", 20), "2,2,2", 2)
 
