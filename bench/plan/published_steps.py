@@ -182,6 +182,13 @@ def resized(text, batch, sequence):
 FUSION = {"compiler": "compiler", "eager": "none", "modules": "none"}
 
 
+def rule(run, layers):
+    """The rule of recomputation of a run, on a graph of so many layers."""
+    every_other = f"full:{layers // 2}"
+    return {"none": "none", "full": "full", "layers": every_other, "ops": "selective",
+            "core": "selective:megatron"}[run.recompute]
+
+
 def plan(binary, run, layers, rates, folder):
     """Returns the plan of a run's recipe, as JSON."""
     data = run.gpus // run.tensor
@@ -202,7 +209,7 @@ def plan(binary, run, layers, rates, folder):
             [binary, "explain", graph, "--mesh", ",".join(f"{n}={s}" for n, s, _ in dims),
              "--recipe", ",".join(f"{r}={n}" for n, _, r in dims), "--topology", topology,
              "--memory", "none", "--optimizer", "adamw", "--fusion", FUSION[run.kernels],
-             "--format", "json"], capture_output=True, text=True)
+             "--recompute", rule(run, layers), "--format", "json"], capture_output=True, text=True)
     if not done.stdout:
         raise SystemExit(f"{run}: {done.stderr}")
     return json.loads(done.stdout)
@@ -230,8 +237,6 @@ def parts_of(plan):
         us = node["compute_us"]
         parts[node["phase"], kind] += us / 1e3
         parts[node["phase"], "fixed"] += sum(s["us"] for s in node["inside"]) / 1e3
-        if node["module"].endswith(".core"):
-            parts[node["phase"], "core matmul" if kind == "matmul" else "core"] += us / 1e3
     gathered = defaultdict(list)
     for copy in plan["copies"]:
         took = sum(step["us"] for step in copy["steps"]) / 1e3
@@ -248,7 +253,7 @@ def parts_of(plan):
 def parts_of_run(binary, run, rates, folder):
     """Returns the parts of the model, and of all its layers alone; caches them in `folder`."""
     key = (run.model, run.hardware, run.gpus, run.tensor, run.sequence, run.batch, run.kernels,
-           tuple(rates))
+           run.recompute, tuple(rates))
     path = folder / f"parts-{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}.json"
     if not path.exists():
         both = [parts_of(plan(binary, run, depth, rates, folder)) for depth in (SHALLOW, DEEP)]
@@ -264,44 +269,26 @@ def parts_of_run(binary, run, rates, folder):
     return whole, layers
 
 
-# Work that the backward pass repeats, in shares of the layers' forward pass.
-RECOMPUTED = {
-    "none": {},
-    "full": {"matmul": 1, "attention": 1, "pass": 1, "fixed": 1},
-    "layers": {"matmul": 0.5, "attention": 0.5, "pass": 0.5, "fixed": 0.5},
-    "ops": {"matmul": 0.5, "pass": 1},
-    "core": {"core matmul": 1, "core": 1},
-}
-
-
 def step_ms(run, parts, rates, priced):
     """Returns the step of a run: the plan at the rates with which it was priced, corrected
-    for facts that a plan does not have: other rates, 8-bit matmuls, recomputation."""
+    for facts that a plan does not have: other rates and 8-bit matmuls."""
     whole, layers = parts
     scale = {"matmul": priced.products / rates.products, "pass": priced.memory / rates.memory,
              "attention": priced.attention / rates.attention}
-    scale["core matmul"], scale["core"] = scale["matmul"], scale["pass"]
     saved, cast = 0.0, 0.0
     if run.float8:
         saved = 1 - rates.products / rates.products_8
         # Read for the largest number, read again and written in 8 bits.
         cast = layers["cast"] * 5 / (rates.memory * 1e6)
-    again = RECOMPUTED[run.recompute]
     total = whole["optimizer", "optimizer"] * scale["pass"] / run.accumulate + cast
     for phase in ("forward", "backward"):
         compute = sum(whole[phase, k] * scale[k] for k in ("matmul", "attention", "pass"))
-        products = layers[phase, "matmul"]
         fixed, hideable = whole[phase, "fixed"], whole[phase, "hideable"]
         if phase == "forward":
             # Communication after the update overlaps with the next step's forward pass.
             fixed += whole["optimizer", "fixed"]
             hideable += whole["optimizer", "hideable"]
-        else:
-            fixed += again.get("fixed", 0) * layers["forward", "fixed"]
-            products += again.get("matmul", 0) * layers["forward", "matmul"]
-            compute += sum(share * layers["forward", k] * scale[k]
-                           for k, share in again.items() if k != "fixed")
-        compute -= saved * products * scale["matmul"]
+        compute -= saved * layers[phase, "matmul"] * scale["matmul"]
         total += compute + fixed + hideable - min(rates.overlap * hideable, compute)
     return total
 
