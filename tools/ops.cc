@@ -50,6 +50,14 @@ std::vector<CatalogueRow> catalogue(const OpLibrary& library) {
     rows.push_back({name, row->family, row->definition.summary(),
                     std::string(op_proof(name)), std::move(note)});
   }
+  // A rule of the user may be of an operator that nothing declares.
+  for (const OpRow* row : library.rows()) {
+    const bool is_declared = library.find(row->name) != nullptr ||
+                             !library.overloads(row->name).empty();
+    if (row->family != "user" || is_declared) continue;
+    rows.push_back(
+        {row->name, row->family, row->definition.summary(), {}, row->note});
+  }
   return rows;
 }
 
@@ -132,8 +140,9 @@ Result<int> print_supported(const Arguments& arguments, Console& console) {
 
 Result<int> run_ops(const Arguments& arguments, Console& console) {
   if (arguments.has("--supported")) return print_supported(arguments, console);
-  print_catalogue(catalogue(*OpLibrary::standard()),
-                  arguments.get("--format") == "json", console);
+  SP_ASSIGN(const auto library, library_of(arguments));
+  print_catalogue(catalogue(*library), arguments.get("--format") == "json",
+                  console);
   return kDone;
 }
 

@@ -10,7 +10,6 @@
 #include "io/input_file.h"
 
 #include <shardprop/propagate/sharding_propagator.h>
-#include <shardprop/request/operator_file.h>
 
 #include <algorithm>
 #include <map>
@@ -171,16 +170,6 @@ class LineSource {
   std::int64_t number_ = 0;
   bool too_long_ = false;
 };
-
-Result<std::shared_ptr<const OpLibrary>> library_of(
-    const Arguments& arguments) {
-  std::vector<GivenText> rules;
-  for (const std::string& text : arguments.all("--rule")) {
-    rules.push_back({text, "--rule " + text});
-  }
-  SP_ASSIGN(rules, with_files(std::move(rules)));
-  return library_with(rules);
-}
 
 Result<int> run_propagate(const Arguments& arguments, Console& console) {
   SP_ASSIGN(Topology topology, topology_option(arguments));

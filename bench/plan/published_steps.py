@@ -177,8 +177,8 @@ def resized(text, batch, sequence):
     return re.sub(r"(?<![\w.])\d{6,18}(?![\w.])", size, text)
 
 
-# How elementwise operators share kernels: as a compiler fuses them, or as eager PyTorch runs
-# them. Without fusion, shardprop has one kernel for what the exporter decomposed.
+# This says how elementwise operators share kernels: as a compiler fuses them, or as eager
+# PyTorch runs them. Without fusion, an operator that the exporter decomposed is one kernel.
 FUSION = {"compiler": "compiler", "eager": "none", "modules": "none"}
 
 
@@ -220,6 +220,11 @@ def local_elements(plan, shape, placements):
     return math.prod(shape) / math.prod(parts)
 
 
+def phase_of(node):
+    """The phase of a node. Second runs count as a part of the backward phase."""
+    return "backward" if node["phase"] == "recompute" else node["phase"]
+
+
 def parts_of(plan):
     """Returns milliseconds of a plan's step by phase and kind of work."""
     parts = defaultdict(float)
@@ -235,12 +240,12 @@ def parts_of(plan):
         if kind not in ("matmul", "attention", "optimizer"):
             kind = "pass"
         us = node["compute_us"]
-        parts[node["phase"], kind] += us / 1e3
-        parts[node["phase"], "fixed"] += sum(s["us"] for s in node["inside"]) / 1e3
+        parts[phase_of(node), kind] += us / 1e3
+        parts[phase_of(node), "fixed"] += sum(s["us"] for s in node["inside"]) / 1e3
     gathered = defaultdict(list)
     for copy in plan["copies"]:
         took = sum(step["us"] for step in copy["steps"]) / 1e3
-        phase = plan["nodes"][min(copy["made_at"], len(plan["nodes"]) - 1)]["phase"]
+        phase = phase_of(plan["nodes"][min(copy["made_at"], len(plan["nodes"]) - 1)])
         hideable = copy["hidden_us"] > 0
         parts[phase, "hideable" if hideable else "fixed"] += took
         if hideable and copy["steps"][0]["collective"] == "all_gather":

@@ -3,11 +3,10 @@
 #include <shardprop/ops/rule_text.h>
 
 #include "base/try.h"
+#include "ops/added_row.h"
 #include "ops/bound_call.h"
 #include "ops/definitions/families.h"
 #include "ops/names/rule_names.h"
-#include "ops/program/program_cycle.h"
-#include "ops/rules/word_needs.h"
 #include "ops/schema/declared_table.h"
 #include "ops/schema/foreign_operator.h"
 #include "ops/schema/overload_form.h"
@@ -85,56 +84,31 @@ std::shared_ptr<const OpLibrary> OpLibrary::standard() {
   return std::shared_ptr<const OpLibrary>(new OpLibrary(std::move(body)));
 }
 
-namespace {
-
-// Checks that the operators of a row declare what the words of its rule read.
-Result<void> check_words_of(const OpLibrary& library, const OpRow& row) {
-  if (!uses_words(row.definition)) return {};
-  std::vector<std::string> names = {row.name};
-  if (library.find(row.name) == nullptr) names = library.overloads(row.name);
-  // The library has rows of its own for operators that it does not declare.
-  if (names.empty() && row.family != "user") return {};
-  if (names.empty()) {
-    return fail(ErrorCode::kInvalidArgument,
-                "the rule of `" + row.name +
-                    "` uses a word, which needs the declaration of the "
-                    "operator",
-                "write its declaration before the rule, such as "
-                "`mylib::f(Tensor self, int dim) -> Tensor`");
-  }
-  for (const std::string& name : names) {
-    // An overload may have a row of its own.
-    const auto function = library.find(name);
-    if (library.row(*function) != &row) continue;
-    SP_CHECK(check_words(row.definition, *function));
-  }
-  return {};
-}
-
-// Checks the names in the printed text of a definition that `before` does not have yet. A
-// definition that is made by functions has no text that can be read.
-Result<void> check_names_of(const OpLibrary& before, const Overloads& overloads,
-                            const OpDefinition& definition) {
-  if (overloads.empty()) return {};
-  const auto names = names_in_rule(definition.text());
-  if (!names) return {};
-  auto checked = check_names(*names, overloads, before);
-  if (checked) return {};
-  return fail(std::move(checked).error().at("the rule " + definition.text()));
-}
-
-}  // namespace
-
 Result<std::shared_ptr<const OpLibrary>> OpLibrary::with(
     Addition addition) const {
-  auto body = std::make_unique<Body>();
-  body->tagged_pointwise = body_->tagged_pointwise;
-  body->declared = body_->declared;
-  for (const auto& row : body_->rows) body->add(row);
+  LibraryBuilder builder(*this);
+  SP_CHECK(builder.add(std::move(addition)));
+  return std::move(builder).build();
+}
+
+LibraryBuilder::LibraryBuilder(const OpLibrary& library) {
+  const OpLibrary::Body& old = *library.body_;
+  auto body = std::make_unique<OpLibrary::Body>();
+  body->tagged_pointwise = old.tagged_pointwise;
+  body->declared = old.declared;
+  for (const auto& row : old.rows) body->add(row);
+  library_.reset(new OpLibrary(std::move(body)));
+}
+
+Result<void> LibraryBuilder::add(OpLibrary::Addition addition) {
+  return library_->add(std::move(addition));
+}
+
+Result<void> OpLibrary::add(Addition addition) {
   if (!addition.declaration.empty()) {
     SP_ASSIGN(FunctionSchema schema,
               FunctionSchema::parse(addition.declaration, addition.tags));
-    if (body->declared.contains(schema.name()) ||
+    if (body_->declared.contains(schema.name()) ||
         find_declared(schema.name()) != nullptr) {
       return fail(ErrorCode::kOpRegistered,
                   "`" + schema.name() + "` is already declared",
@@ -142,40 +116,19 @@ Result<std::shared_ptr<const OpLibrary>> OpLibrary::with(
     }
     if (addition.name.empty()) addition.name = schema.name();
     auto shared = std::make_shared<const FunctionSchema>(std::move(schema));
-    body->declared.emplace(shared->name(), shared);
+    body_->declared.emplace(shared->name(), shared);
+    body_->forms
+        .clear();  // a declaration may be the functional form of another
   }
-  if (addition.definition) {
-    const std::string name = addition.name;
-    // An operator of another library may be known by its calls alone.
-    const bool of_torch = name.starts_with("aten.") ||
-                          name.starts_with("prims.") ||
-                          name.find('.') == std::string::npos;
-    body->add(std::make_shared<const OpRow>(
-        OpRow{std::move(addition.name), *std::move(addition.definition),
-              std::move(addition.family), std::move(addition.note)}));
-    std::shared_ptr<const OpLibrary> made(new OpLibrary(std::move(body)));
-    if (of_torch && made->find(name) == nullptr &&
-        made->overloads(name).empty()) {
-      return fail(ErrorCode::kUnknownOperator,
-                  "`" + name + "` is not a declared operator",
-                  made->suggest(name));
-    }
-    auto programs = made->body_->rows.back()->definition.check_program();
-    if (!programs) {
-      return fail(
-          std::move(programs).error().at("the program of `" + name + "`"));
-    }
-    SP_CHECK(check_words_of(*made, *made->body_->rows.back()));
-    if (calls_itself(*made, *made->body_->rows.back())) {
-      return fail(ErrorCode::kProgram,
-                  "the program of `" + name + "` calls `" + name + "` again",
-                  "write the program in terms of other operators");
-    }
-    SP_CHECK(check_names_of(*this, overloads_of_row(*made, name),
-                            made->body_->rows.back()->definition));
-    return made;
-  }
-  return std::shared_ptr<const OpLibrary>(new OpLibrary(std::move(body)));
+  if (!addition.definition) return {};
+  // The names of a row that is replaced are known to the new one.
+  const RuleNames known =
+      names_of_row(*this, overloads_of_row(*this, addition.name));
+  const auto row = std::make_shared<const OpRow>(
+      OpRow{std::move(addition.name), *std::move(addition.definition),
+            std::move(addition.family), std::move(addition.note)});
+  body_->add(row);
+  return check_added_row(*this, *row, known);
 }
 
 std::shared_ptr<const FunctionSchema> OpLibrary::find(
@@ -231,7 +184,11 @@ std::vector<std::string> OpLibrary::overloads(std::string_view packet) const {
        ++line) {
     add(canonical(line->name));
   }
-  for (const auto& [name, schema] : body_->declared) add(name);
+  const std::string start = std::string(packet) + '.';
+  for (auto own = body_->declared.lower_bound(start);
+       own != body_->declared.end() && own->first.starts_with(start); ++own) {
+    add(own->first);
+  }
   std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) {
     const bool first = a.ends_with(".default");
     const bool second = b.ends_with(".default");
@@ -242,6 +199,10 @@ std::vector<std::string> OpLibrary::overloads(std::string_view packet) const {
 
 std::string OpLibrary::suggest(std::string_view unknown) const {
   return suggest_operator(canonical(unknown), names());
+}
+
+const OpRow* OpLibrary::row_named(std::string_view name) const {
+  return body_->find(name);
 }
 
 std::vector<const OpRow*> OpLibrary::rows() const {

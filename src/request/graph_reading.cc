@@ -234,7 +234,8 @@ void replace_rules(GraphReading& reading, std::vector<GivenText> rules) {
 
 Result<std::shared_ptr<const OpLibrary>> library_with(
     const std::vector<GivenText>& rules) {
-  std::shared_ptr<const OpLibrary> library = OpLibrary::standard();
+  LibraryBuilder builder(*OpLibrary::standard());
+  const OpLibrary& library = builder.library();
   std::set<std::string> ruled;
   for (const auto& [text, place, is_from_file] : rules) {
     const std::string op = operator_of(text);
@@ -263,20 +264,19 @@ Result<std::shared_ptr<const OpLibrary>> library_with(
     }
     OpLibrary::Addition addition;
     addition.declaration = declaration_of(text);
-    auto overloads = overloads_of(*library, op, addition.declaration);
+    auto overloads = overloads_of(library, op, addition.declaration);
     if (!overloads) return fail(std::move(overloads).error().at(place));
-    if (auto checked = check_rule(row_of(text), *overloads, *library);
+    if (auto checked = check_rule(row_of(text), *overloads, library);
         !checked) {
       return fail(moved(std::move(checked).error(), row).at(place));
     }
     if (addition.declaration.empty()) addition.name = op;
     addition.definition = *std::move(definition);
     addition.note = "by --rule";
-    auto with = library->with(std::move(addition));
-    if (!with) return fail(std::move(with).error().at(place));
-    library = *std::move(with);
+    auto added = builder.add(std::move(addition));
+    if (!added) return fail(std::move(added).error().at(place));
   }
-  return library;
+  return std::move(builder).build();
 }
 
 void drop_unused(std::vector<GivenText>& rules, const Graph& graph) {

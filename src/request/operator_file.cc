@@ -218,17 +218,14 @@ Result<std::shared_ptr<const OpLibrary>> library_with_file(
     const OpLibrary& library, const std::string& path) {
   SP_ASSIGN(const std::string text, read_file(path, kMostBytes));
   SP_ASSIGN(auto stated, operators_of(text, path, library, parse_definition));
-  std::shared_ptr<const OpLibrary> made;
+  LibraryBuilder builder(library);
   for (StatedOperator& one : stated) {
-    auto with = (made == nullptr ? library : *made)
-                    .with({.declaration = std::move(one.declaration),
-                           .definition = std::move(one.definition),
-                           .note = "by " + path});
-    if (!with) return fail(std::move(with).error().at(one.place));
-    made = *std::move(with);
+    auto added = builder.add({.declaration = std::move(one.declaration),
+                              .definition = std::move(one.definition),
+                              .note = "by " + path});
+    if (!added) return fail(std::move(added).error().at(one.place));
   }
-  if (made != nullptr) return made;
-  return library.with({});
+  return std::move(builder).build();
 }
 
 }  // namespace shardprop

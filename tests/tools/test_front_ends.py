@@ -197,6 +197,16 @@ class FrontEnds(Case):
             ["mylib::swiglu(Tensor a, Tensor b) -> Tensor=pointwise().promoted()"
              '.linear_in(b).decomposed("return a * sigmoid(a) * b")'])
 
+    def test_the_list_of_operators_has_those_of_rules(self):
+        rules = ("--rule", "@examples/operators/mylib.ops", "--rule",
+                 "acme.twice=pointwise()")
+        rows = {row["op"]: row for row in
+                json.loads(shardprop("ops", "--format", "json", *rules).stdout)}
+        self.assertEqual(rows["mylib.swiglu.default"]["family"], "user")
+        self.assertEqual(rows["acme.twice"]["rule"], "pointwise()")
+        listed = json.loads(shardprop("ops", "--format", "json").stdout)
+        self.assertFalse([row for row in listed if row["family"] == "user"])
+
     def test_a_plan_suffices_to_read_its_graph(self):
         for graph, options in ((MLP, [("size", "s77=8")]),
                                (CUSTOM, [("rule", "mylib.swiglu=pointwise()")])):

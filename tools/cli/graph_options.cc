@@ -4,6 +4,8 @@
 #include "base/try.h"
 #include "ops/schema/foreign_operator.h"
 
+#include <shardprop/request/operator_file.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -85,6 +87,16 @@ Result<GraphReading> reading_of(const Arguments& arguments) {
     }
   }
   return reading;
+}
+
+Result<std::shared_ptr<const OpLibrary>> library_of(
+    const Arguments& arguments) {
+  std::vector<GivenText> rules;
+  for (const std::string& text : arguments.all("--rule")) {
+    rules.push_back({text, "--rule " + text});
+  }
+  SP_ASSIGN(rules, with_files(std::move(rules)));
+  return library_with(rules);
 }
 
 void print_notes(const Graph& graph, Console& console) {

@@ -5,8 +5,10 @@
 #include "cli/command.h"
 
 #include <shardprop/graph/graph.h>
+#include <shardprop/ops/op_library.h>
 #include <shardprop/request/graph_reading.h>
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +24,10 @@ Option rule_option();
 // Returns the reading that these options specify. The place of each text is its
 // flag. Error: kInvalidArgument (--max-input).
 Result<GraphReading> reading_of(const Arguments& arguments);
+
+// Returns the library with the operators and rules of --rule. Errors: those of
+// with_files() and library_with().
+Result<std::shared_ptr<const OpLibrary>> library_of(const Arguments& arguments);
 
 // Prints the notes of the graph among the messages, for a command whose output
 // has none. The text of a plan has them.

@@ -74,6 +74,8 @@ class OpLibrary {
   // exists: its own, its operator's, that of the functional overload from which
   // it derives, or that of its `pointwise` tag.
   const OpRow* row(const FunctionSchema& function) const;
+  // Returns the row with exactly this name, or null.
+  const OpRow* row_named(std::string_view name) const;
   // Returns every row, sorted by name.
   std::vector<const OpRow*> rows() const;
 
@@ -102,9 +104,33 @@ class OpLibrary {
   Result<IndexSpace> index_space(const OpSchema& op) const;
 
  private:
+  friend class LibraryBuilder;
   struct Body;
   explicit OpLibrary(std::unique_ptr<Body> body);
+  Result<void> add(Addition addition);
   std::unique_ptr<Body> body_;
+};
+
+// `LibraryBuilder` makes a library with many more operators: with() copies the
+// library for each.
+//
+//   LibraryBuilder builder(*OpLibrary::standard());
+//   for (OpLibrary::Addition& one : additions) SP_CHECK(builder.add(std::move(one)));
+//   std::shared_ptr<const OpLibrary> mine = std::move(builder).build();
+class LibraryBuilder {
+ public:
+  // Copies the library.
+  explicit LibraryBuilder(const OpLibrary& library);
+
+  // Adds an operator. Errors: those of OpLibrary::with(); the object must not be used
+  // after an error.
+  Result<void> add(OpLibrary::Addition addition);
+  // Returns the library as it is so far. It changes with the next call.
+  const OpLibrary& library() const { return *library_; }
+  std::shared_ptr<const OpLibrary> build() && { return std::move(library_); }
+
+ private:
+  std::shared_ptr<OpLibrary> library_;
 };
 
 // Sets op.outputs and op.output_slots.

@@ -13,23 +13,6 @@
 namespace shardprop {
 namespace {
 
-// Returns the names of the row that the library has for the operator.
-RuleNames names_of_row(const Overloads& overloads, const OpLibrary& library) {
-  const std::string& name = overloads.front()->name();
-  const std::string_view packet =
-      std::string_view(name).substr(0, name.rfind('.'));
-  const OpRow* found = nullptr;
-  for (const OpRow* row : library.rows()) {
-    if (row->family == "user") continue;
-    if (row->name == name || (found == nullptr && row->name == packet)) {
-      found = row;
-    }
-  }
-  if (found == nullptr) return {};
-  auto names = names_in_rule(found->definition.text());
-  return names ? *std::move(names) : RuleNames();
-}
-
 bool has_word(const RuleNames& names, const std::string& text) {
   return std::any_of(
       names.words.begin(), names.words.end(),
@@ -37,6 +20,19 @@ bool has_word(const RuleNames& names, const std::string& text) {
 }
 
 }  // namespace
+
+RuleNames names_of_row(const OpLibrary& library, const Overloads& overloads) {
+  if (overloads.empty()) return {};
+  const std::string_view name = overloads.front()->name();
+  for (const std::string_view row_name :
+       {name, name.substr(0, name.rfind('.'))}) {
+    const OpRow* row = library.row_named(row_name);
+    if (row == nullptr || row->family == "user") continue;
+    auto names = names_in_rule(row->definition.text());
+    return names ? *std::move(names) : RuleNames();
+  }
+  return {};
+}
 
 std::string either_of(const std::vector<std::string>& names) {
   constexpr std::size_t kMostListed = 12;
@@ -47,13 +43,6 @@ std::string either_of(const std::vector<std::string>& names) {
     text += '`' + names[i] + '`';
   }
   return text;
-}
-
-Result<void> check_names(const RuleNames& names, const Overloads& overloads,
-                         const OpLibrary& library) {
-  if (overloads.empty()) return {};
-  const RuleNames row = names_of_row(overloads, library);
-  return compare_names(names, overloads, library, row);
 }
 
 std::vector<std::shared_ptr<const FunctionSchema>> overloads_of_row(
@@ -73,9 +62,9 @@ Result<void> check_rule(
     const OpLibrary& library) {
   if (overloads.empty()) return {};
   SP_ASSIGN(const RuleNames names, names_in_rule(text));
-  SP_CHECK(check_names(names, overloads, library));
+  const RuleNames row = names_of_row(library, overloads);
+  SP_CHECK(compare_names(names, overloads, library, row));
   const bool is_of_calls = overloads.front()->has_tag("undeclared");
-  const RuleNames row = names_of_row(overloads, library);
   const bool has_new_word = std::any_of(
       names.words.begin(), names.words.end(),
       [&](const RuleNames::Word& word) { return !has_word(row, word.text); });

@@ -4,7 +4,7 @@
 //   names_in_rule("mk,kn->mn.linear_in(x)")->names
 //     {"x", column 21, NameKind::kTensors, "linear_in"}
 //
-// A reader of rules adds each name when it reads it, and check_names() compares all of
+// A reader of rules adds each name when it reads it, and compare_names() compares all of
 // them with the declaration of the operator. No other place resolves names.
 #pragma once
 
@@ -98,14 +98,9 @@ Result<RuleNames> names_in_rule(std::string_view text);
 
 using Overloads = std::vector<std::shared_ptr<const FunctionSchema>>;
 
-// Checks the names of a rule against the overloads that it is for: each name is one of
-// at least one overload. A rule of an undeclared operator is checked against its calls
-// in a graph, which show names and no types. Rows of `library` share texts, so that a
-// row of several operators may name an argument that one of them lacks. So a rule may
-// use the names of its operator's row in `library`. Errors, which name the column:
-// kInvalidArgument, kProgramSyntax.
-Result<void> check_names(const RuleNames& names, const Overloads& overloads,
-                         const OpLibrary& library);
+// Returns the names of the row of our own that the library has for the operator; none
+// without such a row.
+RuleNames names_of_row(const OpLibrary& library, const Overloads& overloads);
 
 // Returns "`a`, `b` or `c`".
 std::string either_of(const std::vector<std::string>& names);

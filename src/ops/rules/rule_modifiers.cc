@@ -35,7 +35,7 @@ enum class Repeats : std::uint8_t {
 };
 
 // `RuleModifier` is one modifier of the language. `names` is the kind of the names among its
-// arguments, which check_names() compares with the declaration of the operator.
+// arguments, which compare_names() compares with the declaration of the operator.
 struct RuleModifier {
   std::string_view name;
   GivenKind kind;
