@@ -14,7 +14,7 @@
 namespace shardprop {
 namespace {
 
-// Checks that the operators of a row declare what the words of its rule read.
+// Checks that the operators of a row declare the arguments that the words of its rule need.
 Result<void> check_words_of(const OpLibrary& library, const OpRow& row) {
   if (!uses_words(row.definition)) return {};
   std::vector<std::string> names = {row.name};

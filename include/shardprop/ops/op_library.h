@@ -115,7 +115,8 @@ class OpLibrary {
 // library for each.
 //
 //   LibraryBuilder builder(*OpLibrary::standard());
-//   for (OpLibrary::Addition& one : additions) SP_CHECK(builder.add(std::move(one)));
+//   const bool is_added =
+//       builder.add({.declaration = "mylib::one(Tensor x) -> Tensor"}).has_value();
 //   std::shared_ptr<const OpLibrary> mine = std::move(builder).build();
 class LibraryBuilder {
  public:
