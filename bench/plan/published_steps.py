@@ -221,7 +221,7 @@ def local_elements(plan, shape, placements):
 
 
 def phase_of(node):
-    """The phase of a node. Second runs count as a part of the backward phase."""
+    """Returns the phase of a node. Second runs count as a part of the backward phase."""
     return "backward" if node["phase"] == "recompute" else node["phase"]
 
 

@@ -184,8 +184,8 @@ BlockChains block_chains(const GraphStructure& structure,
     if (!pairs.empty()) seeds.push_back(std::move(pairs));
   }
   // The most frequent label comes first; its pairs are the surest. All pairs of
-  // labels come before those that follow from them: what is near a known pair
-  // is surer than what is far away.
+  // labels come before the pairs that follow from them, because a pair near a known
+  // one is surer than a pair far away.
   std::stable_sort(
       seeds.begin(), seeds.end(),
       [](const auto& a, const auto& b) { return a.size() > b.size(); });

@@ -83,7 +83,7 @@ class Placing {
 
   std::optional<PlacedChains> place() {
     count_edges();
-    // Blocks that do not read each other are no run.
+    // A run is a chain: each block uses results of the one before it.
     if (joined(false).conflicts.empty()) return std::nullopt;
     choose_leading(false);
     choose_leading(true);

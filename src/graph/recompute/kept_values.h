@@ -1,9 +1,8 @@
 // kept_by_compiler() finds the values that torch.compile keeps for the backward
 // phase (torch/_functorch/partitioners.py, solve_min_cut).
 //
-// The values of the forward phase that the backward phase reads are a cut of the
-// graph: everything behind it runs again, in the kernels that read it. The cut has
-// the fewest bytes, with weights that prefer values near the backward phase. A node
+// The kept values are a cut of the graph. Everything behind the cut runs again, in
+// the backward kernels that need it. The cut has the fewest bytes, with weights that prefer values near the backward phase. A node
 // never runs again if it
 //
 //   * is no operator on elements, cast, reduction or view (matmuls, attention);

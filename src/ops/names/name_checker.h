@@ -5,8 +5,8 @@
 
 namespace shardprop {
 
-// Checks the names of a rule against the overloads that it is for, of which there is at
-// least one: each name is one of at least one overload. A rule of an undeclared operator
+// Checks the names of a rule against the overloads of its operator, of which there is at
+// least one: each name belongs to at least one overload. A rule of an undeclared operator
 // is checked against its calls in a graph, which show names and no types. Our rows share
 // texts, so that a row of several operators may name an argument that one of them lacks.
 // So a rule may use the names of `row`, which names_of_row() returns. Errors, which name
